@@ -1,5 +1,6 @@
-"""``spark-repl verify``: the server's rows beside the tables'. Exit 0: equal, 1: rows differ, or a
-table could not be compared, 3: none differs for sure, but some changed at every look."""
+"""``spark-repl verify``: the server's rows beside the tables'. Exit 0: equal, 1: rows differ, a
+table could not be compared, or others have changed it since, 3: none differs for sure, but some
+changed at every look."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def verify(options: argparse.Namespace) -> int:
         print(json.dumps(fields, default=str))
     else:
         _print(fields)
-    if fields["differing"] or fields["not_compared"]:
+    if fields["differing"] or fields["not_compared"] or fields["by_others"]:
         return 1
     return UNDECIDED if fields["undecided"] else 0
 
@@ -125,6 +126,10 @@ def _print_rows(fields: dict[str, Any]) -> None:
 
 def _print(fields: dict[str, Any]) -> None:
     _print_rows(fields)
+    from ..verify.by_others import ByOthers
+
+    for name, one in fields["by_others"].items():
+        print(f"{name}: {ByOthers(**one).said}\nTry: {one['hint']}", file=sys.stderr)
     if fields["undecided"]:
         print(f"{fields['undecided']} rows changed at every look", file=sys.stderr)
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")

@@ -244,20 +244,18 @@ class Control:
         return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
 
     def prune(
-        self,
-        retention: Retention,
-        settle: Settle,
-        gone: Callable[[], Collection[str]] = frozenset,
-    ) -> bool:
+        self, retention: Retention, settle: Settle,
+        gone: Callable[[], Collection[str]] = frozenset, *, due: bool = False,
+    ) -> bool:  # fmt: skip
         """Forgets cuts that are promised no more, owners before this one, and rows that later ones
-        supersede; many small files become one. ``gone`` says paths where no table is any more.
-        Returns whether it was time. Raises as ``write``, and OSError when what stays can't be made
-        durable: then nothing is removed."""
-        if not self._is_prune_due():
+        supersede; many small files become one. ``gone``: paths where no table is any more; ``due``:
+        now, not each hundred commits. Returns whether it was time. Raises as ``write``, and OSError
+        when what stays can't be made durable: then nothing is removed."""
+        if not (due or self._is_prune_due()):
             return False
         paths = gone()  # no path is given to a table again before the rows below are forgotten
         with self._lock:
-            if self._handle is None or not self._is_prune_due():
+            if self._handle is None or not (due or self._is_prune_due()):
                 return False
             rows = self._rows_of(self._handle)
             kept = needed(rows, self.epoch, retention, datetime.now(UTC))

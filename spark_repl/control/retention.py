@@ -40,9 +40,19 @@ class Retention:
         every = target.every_cut_hours
         return cls(every, max(every, target.minute_cut_hours), target.cut_retention_hours)
 
+    @property
+    def longest(self) -> int:
+        """Hours for which a table's files stay that no version names any more."""
+        return max(self.every, self.minute, self.hour)
+
+    def exceeds(self, other: Retention) -> bool:
+        """Whether a cut may be promised longer than by the other."""
+        mine, others = (self.every, self.minute, self.hour), (other.every, other.minute, other.hour)
+        return any(hours > less for hours, less in zip(mine, others, strict=True))
+
     def record(self, control: Control) -> None:
         """Writes what is promised, if it is another than was written last; the caller owns the
-        target."""
+        target, and has each table keep its files for so long."""
         if self != _written(control):
             control.write(_KIND, detail=json.dumps(asdict(self)))
 

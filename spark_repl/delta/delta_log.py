@@ -33,6 +33,8 @@ from .java_calls import JavaCalls
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .log_replay import Action
     from .stamp import Stamp
 
@@ -215,6 +217,15 @@ class DeltaLog(TableLog):
             nothing, nothing, True, self._none, False
         )
         return self._send(begun, actions, operation)
+
+    def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
+        begun = self._begin(planned, app)
+        new = planned.with_properties(properties)
+        begun.java.updateMetadata(self._action(metadata_action(new, planned.metadata_id)), False)
+        java = self._jvm.java.util.HashMap(properties)
+        said = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(java)
+        operation = getattr(self._package, "DeltaOperations$SetTableProperties")(said)
+        return self._send(begun, [], operation)
 
     def checkpoint(self, snapshot: Snapshot) -> None:
         log = self._log(snapshot.folder)  # whose own ``checkpoint`` cleans the log at once

@@ -40,9 +40,14 @@ def undone(before: Iterable[int], snapshot: Snapshot, columns: Columns) -> bool:
     a RESTORE to it: the same files, with the same rows marked. False where the log doesn't tell."""
     if Columns.of(snapshot.schema_string, snapshot.partition_columns) != columns:
         return False
-    folder = snapshot.folder
-    current = _marked(live_files(folder, snapshot.version))
-    return current is not None and any(_marked(live_files(folder, v)) == current for v in before)
+    return same_rows(snapshot.folder, snapshot.version, before)
+
+
+def same_rows(folder: str, version: int, others: Iterable[int]) -> bool:
+    """Whether a version has the files of one of the ``others``, with the same rows marked. False
+    where the log doesn't tell."""
+    current = _marked(live_files(folder, version))
+    return current is not None and any(_marked(live_files(folder, v)) == current for v in others)
 
 
 def _marked(files: Mapping[str, Action] | None) -> dict[str, Any] | None:

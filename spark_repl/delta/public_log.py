@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -208,6 +208,15 @@ class PublicLog(TableLog):
             remove_if_there(path)
         return self.version(planned.folder)
 
+    def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
+        said = ", ".join(f"{_text(name)} = {_text(to)}" for name, to in properties.items())
+        folder = planned.folder
+        with told_apart(folder):
+            self._plain_session().sql(
+                f"ALTER TABLE delta.{quoted(folder)} SET TBLPROPERTIES ({said})"
+            )
+        return self.version(folder)
+
     def checkpoint(self, snapshot: Snapshot) -> None:
         log.warning("%s: no checkpoint is written: delta-rs can't, see above", snapshot.folder)
 
@@ -215,10 +224,14 @@ class PublicLog(TableLog):
         """Nothing: there is no new checkpoint."""
 
     def _session(self, stamp: Stamp) -> SparkSession:
+        session = self._plain_session()
+        bear(session, stamp)
+        return session
+
+    def _plain_session(self) -> SparkSession:
         session = self._spark.newSession()
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
-        bear(session, stamp)
         return session
 
 

@@ -4,7 +4,7 @@ for the direct writer) and by ``public_log`` (public APIs alone, for MERGE on ot
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,11 @@ class Snapshot:
     def has(self, property_name: str) -> bool:
         """Whether a property is true."""
         return self.configuration.get(property_name, "").lower() == "true"
+
+    def with_properties(self, properties: Mapping[str, str]) -> NewTable:
+        """The table's metadata with these properties."""
+        configuration = {**self.configuration, **properties}
+        return NewTable(self.schema_string, configuration, self.partition_columns)
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,11 @@ class TableLog(ABC):
     @abstractmethod
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         """Commits other files with the same rows; returns the version. Raises as ``commit``."""
+
+    @abstractmethod
+    def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
+        """Commits properties, each as ALTER TABLE SET TBLPROPERTIES does, all else as it was;
+        returns the version. Raises as ``commit``."""
 
     @abstractmethod
     def checkpoint(self, snapshot: Snapshot) -> None:

@@ -23,6 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from .latency import BOUNDS_S
+from .verify_status import left_out
 
 Sample = tuple[str, str, float]
 _COMMIT = "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP"
@@ -140,8 +141,10 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
     yield "verify_rows", "Rows that the last verify has compared", verified["rows"]
     yield "verify_differing_rows", "Rows that differ from the source's", verified["differing"]
     yield "verify_undecided_rows", "Rows that changed at every look", verified["undecided"]
-    left_out = len(verified["not_compared"])
-    yield "verify_tables_not_compared", "Tables that could not be compared", left_out
+    count = len(left_out(verified))
+    yield "verify_tables_not_compared", "Tables that could not be compared", count
+    others = len(verified.get("by_others", ()))
+    yield "verify_tables_by_others", "Tables that somebody else had changed since", others
 
 
 def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:

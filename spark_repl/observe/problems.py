@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .verify_status import left_out
+
 _MOST = 5
 """so many of one kind are named"""
 _LAST_ERROR = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
@@ -23,7 +25,7 @@ def problems(status: Mapping[str, Any]) -> list[Problem]:
     """What is wrong by a status that has no problems yet; the worst come first."""
     of_tables = list(_of_tables(status))
     of_target = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
-    verified = _of_verify(status.get("verify"))
+    verified = _of_verify(status)
     of_target += [Problem(note["what"], note["hint"]) for note in status["notes"]]
     return [*of_target, *_first(of_tables), *verified, *_first(list(_of_branches(status)))]
 
@@ -74,17 +76,46 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
             )
 
 
-def _of_verify(verified: Mapping[str, Any] | None) -> Iterator[Problem]:
-    by_table = (verified or {}).get("by_table", {})
-    repaired = (verified or {}).get("repaired", ())
-    wrong = [name for name, one in by_table.items() if one["differing"] and name not in repaired]
-    if verified and wrong:
-        count = sum(by_table[name]["differing"] for name in wrong)
-        named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
-        yield Problem(
-            f"{count} rows differed from the source's at {verified['at']}: {named}",
-            "spark-repl verify --repair; what differs: status --json, verify.differences",
+def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
+    """By the last verify: lost tables, rows that differ, and what it could not tell."""
+    verified = status.get("verify")
+    if not verified:
+        return
+    known = {*status["waiting"], *status["quarantined"]}  # which are problems of their own
+    yield from _first([
+        Problem(
+            f"{name} was not compared at {verified['at']}: {why}",
+            f"see it in spark-repl verify --table {name}; to have the source's rows again:"
+            f" spark-repl snapshot --table {name}",
         )
+        for name, why in left_out(verified).items()
+        if name not in known
+    ])  # fmt: skip
+    yield from _first([
+        Problem(
+            f"{name} was changed by somebody else in version {one['version']}, seen at"
+            f" {verified['at']}: readers of its newest version have rows that are not the source's",
+            one["hint"],
+        )
+        for name, one in verified.get("by_others", {}).items()
+        if name not in {*known, *verified.get("repaired", ())}
+    ])  # fmt: skip
+    for counted, what, hint in (
+        ("differing", "rows differed from the source's",
+         "spark-repl verify --repair; what differs: status --json, verify.differences"),
+        ("undecided", "rows changed at every look, so it is not known whether they are equal,",
+         "spark-repl verify --table of it, when less is written to it"),
+    ):  # fmt: skip
+        yield from _rows(verified, counted, what, hint)
+
+
+def _rows(verified: Mapping[str, Any], counted: str, what: str, hint: str) -> Iterator[Problem]:
+    by_table, repaired = verified.get("by_table", {}), verified.get("repaired", ())
+    wrong = [name for name, one in by_table.items() if one[counted] and name not in repaired]
+    if wrong:
+        count = sum(by_table[name][counted] for name in wrong)
+        named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
+        yield Problem(f"{count} {what} at {verified['at']}: {named}", hint)
 
 
 def _of_retries(status: Mapping[str, Any]) -> Iterator[Problem]:

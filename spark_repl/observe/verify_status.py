@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from .. import formats
@@ -11,6 +12,8 @@ from ..errors import FormatError
 from ..runtime.private_files import opener
 
 _FORMAT = 1
+OF_MODE = "its mode is"
+"""how the reason begins for which a table was not to be compared: it has other rows"""
 
 
 def record(path: str, fields: dict[str, Any]) -> None:
@@ -32,3 +35,12 @@ def read(path: str) -> dict[str, Any] | None:
     except (FileNotFoundError, FormatError, ValueError):
         return None
     return fields
+
+
+def left_out(verified: Mapping[str, Any]) -> dict[str, str]:
+    """The tables that were to be compared and could not be, with why; none that was repaired."""
+    return {
+        name: why
+        for name, why in verified["not_compared"].items()
+        if not why.startswith(OF_MODE) and name not in verified.get("repaired", ())
+    }

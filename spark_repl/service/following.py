@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -246,7 +247,8 @@ def _follow(
             )
             replica.append(applier)
             recopier = Recopier(spark, config, applier)
-            verify = ScheduledVerify(config, config_file, applier.fail)
+            noted = partial(applier.note, "verify")
+            verify = ScheduledVerify(config, config_file, applier.fail, noted)
             reload = Reload(config, config_file, receiver, applier, recopier, verify)
             with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..control.channels import layout_of
+from ..observe.note import Note
 from ..observe.verify_status import read
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
@@ -37,14 +38,19 @@ _CONNECTIONS = 1
 
 
 class ScheduledVerify:
-    """Starts a verify when one is due; ends it with the ``with`` block."""
+    """Starts a verify when one is due; ends it with the ``with`` block. ``note`` is told of one
+    that has found nothing out, and with None of the next one that has."""
 
     def __init__(
-        self, config: Config, config_file: str, failed: Callable[[SparkReplError], None]
+        self,
+        config: Config,
+        config_file: str,
+        failed: Callable[[SparkReplError], None],
+        note: Callable[[Note | None], None],
     ) -> None:
         self._config, observe = config, config.observe
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
-        self._file = config_file
+        self._file, self._tell = config_file, note
         self._process: subprocess.Popen[bytes] | None = None
         self._before = ""
         attempts = config.apply.transaction_retries
@@ -73,6 +79,8 @@ class ScheduledVerify:
     def reload(self, observe: Observe) -> None:
         """Takes over how often tables are compared, and how fast."""
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
+        if not self._hours:
+            self._tell(None)
 
     def turn(self) -> bool:
         """One look: has one ended, is one due? Always True."""
@@ -85,6 +93,7 @@ class ScheduledVerify:
                 self._ended(code)
         except OSError as error:
             log.warning("no scheduled verify: %s", error)
+            self._tell(Note(f"no scheduled verify: {error}", "it is tried again each second"))
         return True
 
     def _is_due(self) -> bool:
@@ -114,11 +123,17 @@ class ScheduledVerify:
             soon = min(self._hours, 1) * _HOUR_S
             log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
             self._note(now - self._hours * _HOUR_S + soon)
+            self._tell(Note(
+                f"the scheduled verify ended with {code}, and found nothing out: it comes again in"
+                f" {soon:.0f} s",
+                f"why it ended is in the log; see it: spark-repl verify --config {self._file}",
+            ))  # fmt: skip
             return
+        self._tell(None)
         self._note(now)
         level = logging.INFO if code == 0 else logging.WARNING
         log.log(
-            level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared",
-            verified["differing"], verified["undecided"], verified["rows"], verified["tables"],
-            len(verified["not_compared"]),
+            level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared, %s"
+            " changed by others", verified["differing"], verified["undecided"], verified["rows"],
+            verified["tables"], len(verified["not_compared"]), len(verified.get("by_others", ())),
         )  # fmt: skip

@@ -125,7 +125,7 @@ def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:
         "rows_per_s": round(rows / max(seconds, 1e-3)),
         "gtid_executed": comparison.gtid_executed,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        **{name: asdict(comparison)[name] for name in ("differences", "not_compared")},
+        **{name: asdict(comparison)[name] for name in ("differences", "not_compared", "by_others")},
         "by_table": comparison.tables,
         "repaired": [],
         "repaired_rows": {},

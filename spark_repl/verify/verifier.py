@@ -8,7 +8,6 @@ first answer, so that the source was read between both cuts.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,17 +23,20 @@ from ..ddl.extra_columns import deleted_column, without_extra
 from ..ddl.filters import ReplicationFilters
 from ..ddl.table_modes import appends
 from ..ddl.table_rules import TableRules
-from ..errors import NoTableError, SchemaError, SourceError, SparkReplError, TargetError
+from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
+from ..observe.verify_status import OF_MODE
 from ..runtime.retry import first_line
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
+from .by_others import ByOthers, look_above
 from .differences import differences
 from .repairs import repairs_of
 from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
 from .target_files import FileSet, digest_files, lacking
+from .waiting import Waiting
 from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _LOOKS_MAX, _BEGUN_MAX = 12, 4
-_POLL_S = 0.2
 _START_RETRIES = 3
 """before anything was compared: a source that is down then is better said than waited for"""
 _CHANGED = (1054, 1146, 1049, 1412)  # a column or table is not there, or another now
@@ -78,11 +79,13 @@ class VerifyLimits:
 @dataclass
 class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
-    table -> why; ``repairs``: table -> what repairs it."""
+    table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
+    table -> what repairs it."""
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
+    by_others: dict[str, ByOthers] = field(default_factory=dict)
     differences: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
     repairs: dict[str, Repairs] = field(default_factory=dict)
@@ -100,8 +103,10 @@ class Verifier:
         self.config, self._layout, self._files = config, layout, files
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
+        self._waiting = Waiting(config, layout, self._control, limits.wait_s)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
+        self._shown: dict[str, FileSet] = {}  # with all columns, at the last cut
         self._wholes: dict[str, TableDefinition] = {}
         """the target's tables, with what the source has not"""
         self.comparison = VerifyResult()
@@ -112,7 +117,7 @@ class Verifier:
             before = find_cut(self._control, "latest")
             checks = self._plan(only, work)
             while checks and self.comparison.looks < _LOOKS_MAX:
-                self._wait(partial(self._shows, before), "the source shows")
+                self._waiting.for_source(partial(self._not_yet, before))
                 before = self._look(checks)
                 self.comparison.looks += 1
                 for name in [n for n, check in checks.items() if not check.is_open]:
@@ -146,7 +151,7 @@ class Verifier:
         for table, planned in self._asked(plan):
             whole = rules.shaped(forms.apply(table.definition))
             if appends(whole):
-                self.comparison.not_compared[whole.name] = f"its mode is {whole.mode}"
+                self.comparison.not_compared[whole.name] = f"{OF_MODE} {whole.mode}"
                 continue
             self._wholes[whole.name], definition = whole, without_extra(whole)
             folder, taken = work.of(definition, planned)
@@ -181,32 +186,20 @@ class Verifier:
         executed: GtidSet = self._asked(lambda source: source.server().executed)
         return executed
 
-    def _shows(self, cut: Cut) -> bool:
-        """Whether the source has committed all that the cut holds: a replica may be ahead of it."""
-        return GtidSet.parse(cut.gtid_executed).issubset(self._executed())
-
-    def _wait(self, has: Callable[[], bool], what: str) -> None:
-        until = time.monotonic() + self._limits.wait_s
-        while not has():
-            if time.monotonic() > until:
-                raise TargetError(
-                    f"nothing was to be compared: {self._limits.wait_s:.0f} s went by before"
-                    f" {what} all that was read", file=self.config.target.path,
-                    hint="is the applier running, and near its source (spark-repl status)?"
-                    " --wait SECONDS is for longer ones",
-                )  # fmt: skip
-            time.sleep(_POLL_S)
+    def _not_yet(self, cut: Cut) -> GtidSet:
+        """What the cut holds and the source has not committed: a replica may be ahead of it."""
+        return GtidSet.parse(cut.gtid_executed).subtract(self._executed())
 
     def _look(self, checks: dict[str, TableCheck]) -> Cut:
         read = self._read(checks)
         executed = self._executed()
         newest = [find_cut(self._control, "latest")]
 
-        def holds() -> bool:
+        def missing() -> GtidSet:
             newest[0] = find_cut(self._control, "latest")
-            return executed.issubset(GtidSet.parse(newest[0].gtid_executed))
+            return executed.subtract(GtidSet.parse(newest[0].gtid_executed))
 
-        self._wait(holds, "a cut holds")
+        self._waiting.for_cut(missing)
         cut = newest[0]
         self.comparison.gtid_executed = cut.gtid_executed
         sets = {n: at for n, check in checks.items() if (at := self._files_of(check, cut))}
@@ -294,6 +287,7 @@ class Verifier:
             check.changed = "it was replaced while it was compared"
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
+            self._shown[name] = files
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
@@ -325,5 +319,17 @@ class Verifier:
         }  # fmt: skip
         if named and self._limits.repairs:
             self.comparison.repairs[check.name] = repairs_of(check)
+        self._look_above(check.name)
         most = self._limits.shown - len(self.comparison.differences)
         self.comparison.differences += differences(check, max(most, 0))
+
+    def _look_above(self, name: str) -> None:
+        """Whether others have changed the table behind what was compared. Where their rows are not
+        wanted, the table is repaired by a copy: the applier will not commit upon them."""
+        shown = self._shown.get(name)
+        other = look_above(shown, name, self.config) if shown else None
+        if other is None:
+            return
+        self.comparison.by_others[name] = other
+        if self._limits.repairs and self.config.target.on_foreign_change != "accept":
+            self.comparison.repairs[name] = f"somebody else changed it in version {other.version}"

@@ -8,7 +8,7 @@ before, and slept. Every commit between two looks is looked at, whatever came fi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -205,6 +205,14 @@ class TableCommits:
         others have committed behind it is seen by the next ``refresh``."""
         files = self.live(table).behind(actions)
         table.take(self.delta.advance(table.snapshot, version), position, files)
+
+    def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
+        """Commits properties on the version that was last looked at, position and rows as they
+        were."""
+        planned = table.snapshot
+        version = self.delta.set_properties(planned, properties, self.app)
+        files = self.live(table).behind([]) if version == planned.version + 1 else None
+        table.take(self.delta.altered(planned, version), table.position, files)
 
     def rewritten(self, table: Table, actions: list[Action]) -> None:
         """Commits other files with the same rows, position and all else as they were."""

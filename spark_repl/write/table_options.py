@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..binlog.types.forms import USUAL, Forms
+from ..control.retention import Retention
 from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.lower_names import fold
@@ -16,6 +17,7 @@ from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.table_log import NewTable
 from ..source.account import mask_key
+from . import file_retention
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -31,6 +33,7 @@ class TableOptions:
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
+    """for how long a cut is promised at most"""
     forms: Forms = USUAL
     accept_foreign: bool = False
     change_data_feed: bool = False
@@ -55,7 +58,7 @@ class TableOptions:
         return cls(
             target.column_mapping,
             target.deletion_vectors,
-            target.cut_retention_hours,
+            Retention.of(target).longest,
             Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as),
             target.on_foreign_change == "accept",
             target.change_data_feed,
@@ -106,13 +109,10 @@ class TableOptions:
         return meant[0] if meant else ()
 
     def properties(self) -> dict[str, str]:
-        hours = f"interval {self.retention_hours} hours"
         configuration = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
             "delta.checkpointInterval": checkpoint.NEVER,
-            # Keeps promised cuts readable.
-            "delta.deletedFileRetentionDuration": hours,
-            "delta.logRetentionDuration": hours,
+            **file_retention.properties(self.retention_hours),
         }
         if self.change_data_feed:
             configuration["delta.enableChangeDataFeed"] = "true"

@@ -19,6 +19,7 @@ from ..delta.log_cleanup import remove_commits
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
 from .discard import discard
+from .file_retention import keep_files
 from .key_index import KeyIndex
 from .key_segments import forget_gone
 from .promised import Promised, files_of
@@ -153,7 +154,9 @@ class Tending:
             return False
 
     def _vacuum(self, table: Table) -> None:
-        """Removes files that no version within the table's retention needs, and their indexes."""
+        """Removes files that no version within the table's retention needs, and their indexes; that
+        is as long as cuts are promised, or longer."""
+        keep_files(self.commits, table, self._retention.longest)
         self.tracking.settle.durable.sync(table.folder)
         pinned = Promised(self.tracking.control).pinned.get(table.path, ())
         self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))

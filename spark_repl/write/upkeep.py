@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..control.replaced import gone_paths, remove_replaced
-from ..control.retention import Retention
+from ..control.retention import Retention, recorded
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
+from .file_retention import keep_files
 
 if TYPE_CHECKING:
     from ..config import Target
@@ -38,6 +39,7 @@ class Upkeep:
         self.tracking, self.target = tracking, target
         self._tend, self._forget = tend, forget
         self._retention = Retention.of(target)
+        self._kept = False  # whether each table keeps its files for so long
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
@@ -63,11 +65,7 @@ class Upkeep:
             try:
                 if table is not None:
                     self._tend(table)
-                self._retention.record(self.tracking.control)
-                if self.tracking.control.prune(
-                    self._retention, self.tracking.settle, self._gone_paths
-                ):
-                    self._remove_replaced()
+                self._prune()
             # That the JVM has ended is reported by whoever applies, who meets it too.
             except (SparkReplError, OSError) as error:
                 if jvm_end(error) is None:
@@ -75,6 +73,32 @@ class Upkeep:
             except Exception as error:
                 if jvm_end(error) is None:
                     log.exception("upkeep of %s is put off", name)
+
+    def _prune(self) -> None:
+        """Forgets cuts that are promised no more. The configuration's promise is given when each
+        table keeps its files for so long; what was promised for less time until then is forgotten
+        before, as files of it may be gone. Raises what storage and commits raise."""
+        control, settle = self.tracking.control, self.tracking.settle
+        promised, pruned = recorded(control), False
+        self._kept = self._kept or self._keep_files()
+        if self._kept:
+            if self._retention.exceeds(promised):
+                pruned = control.prune(promised, settle, self._gone_paths, due=True)
+            self._retention.record(control)
+            promised = self._retention
+        if control.prune(promised, settle, self._gone_paths) or pruned:
+            self._remove_replaced()
+
+    def _keep_files(self) -> bool:
+        """Whether each table keeps its files for as long as cuts are promised, from now on."""
+        kept = True
+        for table in list(self.tracking.tables.values()):
+            try:
+                keep_files(self.tracking.commits, table, self._retention.longest)
+            except (SparkReplError, OSError) as error:
+                kept = False
+                log.warning("cuts are not promised longer yet: %s: %s", table.name, error)
+        return kept
 
     def _next(self) -> str | None:
         with self._lock:

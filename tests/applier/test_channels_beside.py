@@ -127,5 +127,5 @@ def test_a_start_reads_the_control_table_once(log: LogWriter, target: Path) -> N
         broken = entries / f"{len(list(entries.glob('*.json'))):020d}.json"
         broken.write_text("no JSON")
         Recopier(MagicMock(), found.config, found)
-        ScheduledVerify(found.config, "", found.fail)
+        ScheduledVerify(found.config, "", found.fail, lambda note: None)
         broken.unlink()

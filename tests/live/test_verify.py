@@ -29,6 +29,7 @@ from spark_repl.verify import source_range
 from tests.support.live.following import Following
 from tests.support.live.receiving import toml
 from tests.support.live.server import Load, Server
+from tests.support.local_delta import LocalDelta, put
 
 from .test_copy import _NULLS, _TYPES, _VALUES
 
@@ -280,7 +281,7 @@ def test_a_scheduled_one(server: Server, tmp_path: Path) -> None:
         last.parent.mkdir(parents=True)
         last.touch()
         os.utime(last, (0, 0))
-        with ScheduledVerify(config, str(file), following.errors.append):
+        with ScheduledVerify(config, str(file), following.errors.append, lambda note: None):
             until = time.monotonic() + 60
             while last.stat().st_mtime == 0 and time.monotonic() < until:
                 time.sleep(0.1)
@@ -304,3 +305,32 @@ def test_tables_that_cannot_be_compared(server: Server, tmp_path: Path) -> None:
     assert set(found.not_compared) == {"t.a", "t.unlogged"}
     assert "other columns" in found.not_compared["t.a"]
     assert "no such table" in found.not_compared["t.unlogged"]
+
+
+def test_a_change_by_hand_above_the_cut(
+    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a source at rest no cut comes that shows it: it is said all the same, until it is
+    undone."""
+    fill(server, "a")
+    with Following(server, tmp_path) as following:
+        following.catch_up()
+    folder = f"{following.config.target.path}/t/a"
+    version = LocalDelta().version(folder)
+    add = next(iter((live_files(folder, version) or {}).values()))
+    gone = {"path": add["path"], "dataChange": True}
+    put(folder, version + 1, [{"remove": gone}], operation="DELETE")
+    file = tmp_path / "my.toml"
+    file.write_text(toml(following.config))
+    assert main(["verify", "--config", str(file)]) == 1
+    said = capsys.readouterr()
+    assert "differing: 0" in said.out
+    assert f"t.a: somebody else changed it in version {version + 1}" in said.err
+    assert f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF {version}" in said.err
+    shown = status(following.config.target.path)
+    assert any(f"else in version {version + 1}" in one["what"] for one in shown["problems"])
+    found = following.verify(repairs=True)
+    assert found.repairs == {"t.a": f"somebody else changed it in version {version + 1}"}
+    put(folder, version + 2, [{"add": add}], operation="RESTORE")
+    assert main(["verify", "--config", str(file)]) == 0
+    assert status(following.config.target.path)["problems"] == []

@@ -24,6 +24,7 @@ from spark_repl.delta.log_replay import commit_path
 from spark_repl.delta.reader import read
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.errors import ConcurrentChangeError
 from spark_repl.write.commit import removed
 from spark_repl.write.promised import files_of
 
@@ -113,6 +114,24 @@ def test_a_snapshot_is_put_upon_the_checkpoint(table: Aged) -> None:
     assert (segment.checkpointProvider().version(), segment.deltas().size()) == (8, 13)
     assert table.snapshot.java.checksumOpt().isDefined()  # else the state is computed anew
     assert table.row(21) == 21
+
+
+def test_properties_are_set(table: Aged) -> None:
+    """All else stays, and whoever has not planned on it is told."""
+    before, files = table.snapshot, table.delta.files(table.snapshot)
+    asked = {"delta.deletedFileRetentionDuration": "interval 9 hours"}
+    version = table.delta.set_properties(before, asked, "app")
+    after = table.delta.altered(before, version)
+    assert version == before.version + 1
+    assert after.configuration == {**before.configuration, **asked}
+    same = (before.metadata_id, before.schema_string, before.features)
+    assert (after.metadata_id, after.schema_string, after.features) == same
+    assert table.delta.files(after) == files and table.delta.last_txn(after, "app") == version
+    with pytest.raises(ConcurrentChangeError):
+        table.delta.set_properties(before, asked, "app")
+    table.snapshot = after
+    table.commit()
+    assert table.row(version + 1) == version + 1
 
 
 def test_others_commits_behind_a_known_snapshot_are_seen(table: Aged) -> None:

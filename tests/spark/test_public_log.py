@@ -77,7 +77,12 @@ def test_names_that_others_decode_or_take_for_patterns(spark, log, tmp_path):
     run(spark, log.folder, target, writer="")
     log.transaction(update(table, ((1, "x"), (1, "z"))), delete(table, (2, "y")))
     run(spark, log.folder, target, writer="")
-    PublicLog(spark).vacuum(Layout(str(target)).table(Layout.path_of("t", table.name)))
+    public, folder = PublicLog(spark), Layout(str(target)).table(Layout.path_of("t", table.name))
+    before = public.snapshot(folder)
+    asked = {"delta.logRetentionDuration": "interval 9 weeks"}
+    after = public.altered(before, public.set_properties(before, asked, "app"))
+    assert after.configuration == {**before.configuration, **asked}
+    public.vacuum(folder)
     now = cut(spark, str(target))
     assert now.table(f"t.{table.name}").collect() == [(1, "z")]
     now.create_views("a`b_")

@@ -116,6 +116,10 @@ class LocalDelta(DeltaLog):
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
         return put(planned.folder, planned.version + 1, actions)
 
+    def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
+        changed = [metadata_action(planned.with_properties(properties), planned.metadata_id)]
+        return put(planned.folder, planned.version + 1, changed, operation="SET TBLPROPERTIES")
+
 
 def _protocol(new: NewTable) -> dict[str, Any]:
     features = ["deletionVectors"]

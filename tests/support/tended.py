@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,14 @@ from typing import Any
 import pytest
 
 from spark_repl import Config
+from spark_repl.apply.replica_parts import Parts
 from spark_repl.control import control as control_module
 from spark_repl.control.control import Control
 from spark_repl.control.retention import Retention
+from spark_repl.delta.deletion_vector import path_of
+from spark_repl.delta.storage import data_file
 from spark_repl.write import tending
+from spark_repl.write.file_retention import RETENTION, hours_of
 from spark_repl.write.promised import files_of
 from spark_repl.write.upkeep import Upkeep
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream
@@ -25,11 +30,27 @@ _LONG_AGO_S = 50 * 3600
 
 
 def _vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
-    """Delta's, without Spark: what the newest version does not name, if it is old."""
-    named = files_of(folder, [self.version(folder)]) | set(spared)
+    """Delta's, without Spark: what the newest version does not name goes, if it was written and
+    removed longer ago than the table's retention is. A commit's file is as old as the commit."""
+    newest = self.snapshot(folder)
+    assert newest is not None
+    before = time.time() - 3600 * hours_of(newest.configuration[RETENTION[0]])
+    kept = files_of(folder, [newest.version]) | set(spared)
+    for commit in Path(folder, "_delta_log").glob("*.json"):
+        if commit.stat().st_mtime >= before:
+            lines = map(json.loads, commit.read_text("utf-8").splitlines())
+            kept |= set().union(
+                *(_removed(folder, one["remove"]) for one in lines if "remove" in one)
+            )
     for path in Path(folder).glob("*.*"):
-        if path.name not in named and path.stat().st_mtime < time.time() - _LONG_AGO_S / 2:
+        if path.name not in kept and path.stat().st_mtime < before:
             path.unlink()
+
+
+def _removed(folder: str, remove: dict[str, Any]) -> set[str]:
+    vector = remove.get("deletionVector")
+    name = path_of(folder, vector) if vector else None
+    return {data_file("", remove["path"])} | ({os.path.relpath(name, folder)} if name else set())
 
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,9 +76,12 @@ def age(*folders: Path) -> None:
         os.utime(path, (0, time.time() - _LONG_AGO_S))
 
 
-def tended(relay: Path, target: Path, channel: str = Config.channel) -> None:
-    """A run with all of the upkeep that is due behind it."""
-    with applier(relay, target, keys=KEYS, parts=PARTS, channel=channel) as found:
+def tended(
+    relay: Path, target: Path, channel: str = Config.channel, *,
+    keys: Mapping[str, int] = KEYS, parts: Parts = PARTS,
+) -> None:  # fmt: skip
+    """A run with all of the upkeep that is due behind it. ``keys``: of [target]."""
+    with applier(relay, target, keys=keys, parts=parts, channel=channel) as found:
         apply_without_stream(found)
         workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
         target_of = found.config.target

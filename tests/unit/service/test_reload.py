@@ -54,7 +54,7 @@ class Parts:
         self.receiver: Any = Supervisor(config, str(file))
         self.receiver.restart = self._restart
         self.recopier = Recopier(MagicMock(), config, self.applier)
-        self.verify = ScheduledVerify(config, str(file), lambda error: None)
+        self.verify = ScheduledVerify(config, str(file), lambda error: None, lambda note: None)
         self.reload = Reload(
             config, str(file), self.receiver, self.applier, self.recopier, self.verify
         )

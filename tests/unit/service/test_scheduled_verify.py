@@ -8,12 +8,14 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_repl import Config
+from spark_repl.observe.note import Note
 from spark_repl.observe.verify_status import record
 from spark_repl.service import command_process
 from spark_repl.service.scheduled_verify import ScheduledVerify
@@ -22,13 +24,16 @@ _FOUND = {"differing": 2, "undecided": 0, "rows": 9, "tables": 1, "not_compared"
 
 
 class Started:
-    """What was started in the place of a verify: a process that does nothing, with code 0 or 1."""
+    """What was started in the place of a verify: a process that does nothing, with code 0 or 1;
+    with -1 there is none."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commands, self.code = list[list[str]](), 0
         original = subprocess.Popen
 
         def begin(command: list[str], **more: Any) -> Any:
+            if self.code < 0:
+                raise OSError("no more processes")
             self.commands.append(command)
             return original([sys.executable, "-c", f"raise SystemExit({self.code})"], **more)
 
@@ -40,9 +45,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     return Started(monkeypatch)
 
 
+NOTES = list[Note | None]()
+
+
 def made(target: Path, hours: int = 2) -> ScheduledVerify:
+    """Whose last note is in NOTES."""
     config = Config().override({"target.path": str(target), "observe.verify_hours": hours})
-    return ScheduledVerify(config, "my.toml", lambda error: None)
+    NOTES.clear()
+    return ScheduledVerify(config, "my.toml", lambda error: None, NOTES.append)
 
 
 def turned(one: ScheduledVerify) -> None:
@@ -88,10 +98,39 @@ def test_one_that_says_nothing_comes_again_in_an_hour(
     age(tmp_path, 2.1)
     turned(one)
     assert "ended with 1: again in 3600 s" in caplog.text
+    assert NOTES[-1] and "ended with 1, and found nothing out" in NOTES[-1].what
+    assert "spark-repl verify --config my.toml" in NOTES[-1].hint
     for hours, count in ((1.9, 1), (2.1, 2)):
         age(tmp_path, hours)
         turned(one)
         assert len(started.commands) == count
+
+
+def test_the_note_goes_with_the_next_result(started: Started, tmp_path: Path) -> None:
+    """Or when none is asked for any more."""
+    one, started.code = made(tmp_path), 1
+    turned(one)
+    for hours in (2, 0):
+        age(tmp_path, 9)
+        turned(one)
+        assert NOTES[-1] is not None
+        if hours:
+            age(tmp_path, 9)
+            one.turn()
+            record(str(tmp_path / "_repl" / "verify" / "last.json"), {**_FOUND, "at": "later"})
+            turned(one)
+        else:
+            one.reload(replace(Config().observe, verify_hours=0))
+        assert NOTES[-1] is None
+
+
+def test_one_that_cannot_begin_is_noted(started: Started, tmp_path: Path) -> None:
+    one = made(tmp_path)
+    turned(one)
+    age(tmp_path, 9)
+    started.code = -1
+    one.turn()
+    assert NOTES[-1] and "no more processes" in NOTES[-1].what
 
 
 def test_none_without_hours(started: Started, tmp_path: Path) -> None:

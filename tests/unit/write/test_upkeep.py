@@ -24,6 +24,7 @@ from spark_repl.control.replaced import touch
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.write.compaction import Compacted
+from spark_repl.write.file_retention import RETENTION, hours_of, properties
 from spark_repl.write.table import LiveFiles
 from spark_repl.write.tending import Tending
 from spark_repl.write.upkeep import Upkeep
@@ -44,6 +45,7 @@ def made(tmp_path: Path) -> Any:
     tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}") for name in "ab"}
     for table in tracking.tables.values():
         table.snapshot = MagicMock(version=1, folder=str(tmp_path / table.path))
+        table.snapshot.configuration = properties(24)
     tracking.commits.live.return_value = LiveFiles(1, {}, object())
     tracking.delta.vacuum.side_effect = lambda folder, spared: seen.append(folder)
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
@@ -67,6 +69,45 @@ def test_vacuum_comes_behind_a_sync(made: Any) -> None:
     with pytest.raises(OSError):
         made.tending._vacuum(made.tracking.tables["t.a"])
     assert not made.seen
+
+
+@pytest.mark.parametrize(
+    ("there", "raised"),
+    [("23 hours", True), ("24 hours", False), ("interval 1 day", False), ("x", True), ("", True)],
+)
+def test_vacuum_comes_behind_the_promise(made: Any, there: str, raised: bool) -> None:
+    """Files stay as long as the longest tier of cuts: 24 hours."""
+    table = made.tracking.tables["t.a"]
+    table.snapshot.configuration = properties(24) | {RETENTION[0]: there}
+    made.tending._vacuum(table)
+    names = [str(call).partition("(")[0] for call in made.tracking.mock_calls]
+    assert ("call.commits.set_properties" in names[: names.index("call.delta.vacuum")]) == raised
+    if raised:
+        made.tracking.commits.set_properties.assert_called_once_with(
+            table, {RETENTION[0]: "interval 24 hours"}
+        )
+
+
+def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
+    """But what is promised is kept up and pruned; and the promise comes when it can be kept."""
+    made.tracking.tables["t.b"].snapshot.configuration = properties(23)
+    made.tracking.commits.set_properties.side_effect = [ConcurrentChangeError("somebody"), None]
+    made.upkeep._changed = {"t.a"}
+    control = made.tracking.control
+    for promises in (0, 1):
+        made.upkeep._changed = {"t.a"}
+        made.upkeep._work()
+        assert control.write.call_count == promises
+        assert control.prune.called
+
+
+@pytest.mark.parametrize(
+    ("interval", "hours"),
+    [("interval 168 hours", 168), ("INTERVAL 1 week", 168), ("interval 1 day 2 hours", 26),
+     ("2 weeks", 336), ("interval 90 minutes", 1.5), ("interval 1 month", 0), ("", 0)],
+)  # fmt: skip
+def test_hours_of_an_interval(interval: str, hours: float) -> None:
+    assert hours_of(interval) == hours
 
 
 def vacuumed(made: Any, hours_ago: float) -> bool:

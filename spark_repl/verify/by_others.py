@@ -1,0 +1,99 @@
+"""What somebody else has committed to a table above the version that a cut shows.
+
+The applier sees it when it next comes to the table, which on a source at rest is never; until then
+readers of the table's newest version have rows that are not the source's, and readers of cuts have
+not.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..delta import foreign
+from ..delta.columns import Columns
+from ..delta.log_replay import read_commit
+from ..errors import TargetError
+from ..write.table_commits import position_of, repairs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..config import Config
+    from ..delta.log_replay import Action
+    from .target_files import FileSet
+
+
+def changed_above(folder: str, version: int, columns: Columns, app: str) -> int | None:
+    """The first version above ``version`` in which somebody else than the channel ``app`` has
+    changed rows or columns; None where nobody has, or they were put back. Reads the commits above
+    it."""
+    sound, changed, now = [version], None, columns
+    for number in itertools.count(version + 1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            break
+        now = _columns(actions) or now
+        if _is_ours(actions, app):
+            if changed is not None:
+                return changed
+            sound = [number]
+        elif _is_change(number, actions, columns):
+            changed = changed or number
+        else:
+            sound.append(number)
+    if changed is None or (now == columns and foreign.same_rows(folder, number - 1, sound)):
+        return None
+    return changed
+
+
+@dataclass(frozen=True)
+class ByOthers:
+    """A table that somebody else has changed: the ``version`` of it, above that which the cut
+    shows; what to do: ``hint``."""
+
+    version: int
+    cut_version: int
+    hint: str
+
+    @property
+    def said(self) -> str:
+        return (
+            f"somebody else changed it in version {self.version}; what was compared is version"
+            f" {self.cut_version}, which the cut shows"
+        )
+
+
+def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
+    """What others have done to a table above the version of ``files``."""
+    changed = changed_above(
+        files.folder, files.version, files.columns, f"spark_repl:{config.channel}"
+    )
+    if changed is None:
+        return None
+    if config.target.on_foreign_change == "accept":
+        hint = (
+            "on_foreign_change = accept: the next change of the table takes it over as it is; to"
+            f" have the source's rows again: spark-repl snapshot --table {name}"
+        )
+    else:
+        hint = foreign.way_out(files.folder, name, changed - 1)
+    return ByOthers(changed, files.version, hint)
+
+
+def _is_ours(actions: Sequence[Action], app: str) -> bool:
+    apps = (app, f"{app}:copy", repairs_of(app))
+    return any(position_of(actions, one) is not None for one in apps)
+
+
+def _is_change(version: int, actions: Sequence[Action], columns: Columns) -> bool:
+    try:
+        return foreign.check(version, actions, columns, accept=False)
+    except TargetError:
+        return True
+
+
+def _columns(actions: Sequence[Action]) -> Columns | None:
+    new = next((a["metaData"] for a in actions if "metaData" in a), None)
+    return Columns.of(new["schemaString"], new["partitionColumns"]) if new else None

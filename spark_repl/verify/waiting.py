@@ -1,0 +1,101 @@
+"""Waits of a verify: for a cut that holds what was read, or a source that has what a cut holds.
+
+Whoever waits is told what for; and does not wait where no applier is left to bring it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from ..errors import TargetError
+from ..observe.applier_status import read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..config import Config
+    from ..control.control import Control
+    from ..control.layout import Layout
+    from ..gtid import GtidSet
+
+log = logging.getLogger(__name__)
+
+_POLL_S, _TOLD_S = 0.2, 30.0
+_GONE_S = 10.0
+"""one that is started again comes meanwhile, if no error has stopped it"""
+_SHOWN = 200
+"""characters of a GTID set"""
+
+
+class Waiting:
+    """Waits for at most ``wait_s``. ``missing`` is what is waited for still."""
+
+    def __init__(self, config: Config, layout: Layout, control: Control, wait_s: float) -> None:
+        self._path, self._layout, self._control = config.target.path, layout, control
+        self._wait_s = wait_s
+
+    def for_source(self, missing: Callable[[], GtidSet]) -> None:
+        """Until the source has all of it. Raises TargetError when the time is over."""
+        self._wait(missing, "the source shows", lambda left: None)
+
+    def for_cut(self, missing: Callable[[], GtidSet]) -> None:
+        """Until a cut holds all of it. Raises TargetError when the time is over, or no applier
+        is there any more."""
+        gone: tuple[int, float] | None = None
+
+        def look(left: GtidSet) -> None:
+            nonlocal gone
+            owner = self._control.owner()
+            if owner is not None and not owner[1].is_dead:
+                gone = None
+                return
+            epoch, now = owner[0] if owner else 0, time.monotonic()
+            self._check_error(epoch)
+            if gone is None or gone[0] != epoch:
+                gone = epoch, now
+            elif now - gone[1] > _GONE_S:
+                raise TargetError(
+                    f"no applier runs, and no cut holds all that was read: {_short(left)}",
+                    file=self._path,
+                    hint="start it (spark-repl run, or apply), and compare again; spark-repl status"
+                    " says how the last one ended",
+                )
+
+        self._wait(missing, "a cut holds", look)
+
+    def _check_error(self, epoch: int) -> None:
+        """Raises TargetError where an error has stopped the last applier."""
+        said = read(self._layout.status) or {}
+        applier = said.get("coordinator", {})
+        if said.get("epoch") == epoch and (error := applier.get("LAST_ERROR_MESSAGE")):
+            raise TargetError(
+                f"no cut holds all that was read, and the applier was stopped by an error: {error}",
+                file=self._path,
+                hint=applier.get("LAST_ERROR_HINT") or "see spark-repl status",
+            )
+
+    def _wait(
+        self, missing: Callable[[], GtidSet], what: str, look: Callable[[GtidSet], None]
+    ) -> None:
+        began = told = time.monotonic()
+        while left := missing():
+            look(left)
+            now = time.monotonic()
+            if now - began > self._wait_s:
+                raise TargetError(
+                    f"nothing was to be compared: {self._wait_s:.0f} s went by before"
+                    f" {what} all that was read: {_short(left)}", file=self._path,
+                    hint="is the applier running, and near its source (spark-repl status)?"
+                    " --wait SECONDS is for longer ones",
+                )  # fmt: skip
+            if now - told >= _TOLD_S:
+                told = now
+                log.warning("waiting until %s %s, for %.0f s", what, _short(left), now - began)
+            time.sleep(_POLL_S)
+
+
+def _short(gtids: GtidSet) -> str:
+    text = str(gtids)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

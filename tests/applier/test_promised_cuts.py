@@ -1,0 +1,112 @@
+"""What ``cut list`` promises is read behind VACUUM, whichever tier of the promise is the longest,
+and also when it is made longer later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from spark_repl.control import control as control_module
+from spark_repl.control.channels import channel_at
+from spark_repl.control.cut import Cut
+from spark_repl.write.file_retention import RETENTION
+from tests.support.binlog_writer import LogWriter, Table, insert, update
+from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, run
+from tests.support.tended import hurry, tended
+
+A, B = Table("a"), Table("b")
+SHORT = {"every_cut_hours": 1, "minute_cut_hours": 1, "cut_retention_hours": 6, "vacuum_hours": 1}
+
+
+def hours_pass(hours: int, target: Path) -> None:
+    """All that lies there, and each cut, is so much older."""
+    path = channel_at(str(target)).control.path
+    held = DeltaTable(path).to_pyarrow_table()
+    at = pc.subtract(held.column("at"), pa.scalar(timedelta(hours=hours)))
+    aged = held.set_column(
+        held.column_names.index("at"), "at", at.cast(held.schema.field("at").type)
+    )
+    write_deltalake(path, aged, mode="overwrite")
+    for found in [path for path in target.rglob("*") if path.is_file()]:
+        os.utime(found, (0, found.stat().st_mtime - 3600 * hours))
+
+
+def changed(log: LogWriter, target: Path, keys: Mapping[str, int], *values: str) -> None:
+    """Row 1 of t.a has each of the values in a group of its own; t.b has no change."""
+    for value in values:
+        log.transaction(update(A, ((1, "x"), (1, value))))
+        assert run(log.folder, target, keys=keys, parts=HERE)
+        hours_pass(2, target)
+
+
+def begun(log: LogWriter, target: Path, keys: Mapping[str, int]) -> None:
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    assert run(log.folder, target, keys=keys)
+    hours_pass(2, target)
+
+
+def shown(target: Path) -> list[tuple[int, dict[str, list[tuple[object, ...]]]]]:
+    """What each cut shows that is there: its position and rows."""
+    return [(cut.position, at_cut(target, cut)) for cut in cuts(target)]
+
+
+def retentions(target: Path, table: str) -> list[str]:
+    snapshot = LocalDelta().snapshot(str(target / "t" / table))
+    assert snapshot is not None
+    return [snapshot.configuration[name] for name in RETENTION]
+
+
+@pytest.fixture(autouse=True)
+def vacuums(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
+    monkeypatch.setattr(control_module, "_PRUNE_EVERY", 10**6)  # else each cut is looked at
+
+
+@pytest.mark.parametrize("longest", ["every_cut_hours", "minute_cut_hours", "cut_retention_hours"])
+def test_the_longest_tier_counts(log: LogWriter, target: Path, longest: str) -> None:
+    keys = {**SHORT, longest: 24}
+    begun(log, target, keys)
+    changed(log, target, keys, "p", "q", "r")
+    before = shown(target)
+    hours_pass(10, target)
+    tended(log.folder, target, keys=keys, parts=HERE)
+    assert retentions(target, "a") == ["interval 24 hours"] * 2
+    assert shown(target) == before and len(before) > 4
+
+
+def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Path) -> None:
+    """Also by a table that does not change; and it is never made shorter again."""
+    begun(log, target, SHORT)
+    assert retentions(target, "b") == ["interval 6 hours"] * 2
+    longer = {**SHORT, "cut_retention_hours": 48}
+    changed(log, target, longer, "p", "q")
+    before = shown(target)
+    hours_pass(10, target)
+    tended(log.folder, target, keys=longer, parts=HERE)
+    assert shown(target)[-len(before) :] == before
+    for table in "ab":
+        assert retentions(target, table) == ["interval 48 hours"] * 2
+    version = LocalDelta().version(str(target / "t" / "b"))
+    tended(log.folder, target, keys=SHORT, parts=HERE)
+    assert retentions(target, "b") == ["interval 48 hours"] * 2
+    assert LocalDelta().version(str(target / "t" / "b")) == version
+
+
+def test_what_was_promised_no_more_is_not_promised_again(log: LogWriter, target: Path) -> None:
+    """Its files may be gone: a cut of the shorter promise goes before the longer one is given."""
+    begun(log, target, SHORT)
+    changed(log, target, SHORT, "p", "q", "r", "s")
+    tended(log.folder, target, keys=SHORT, parts=HERE)
+    with pytest.raises(Exception, match="not found"):
+        shown(target)
+    longer = {**SHORT, "cut_retention_hours": 48}
+    tended(log.folder, target, keys=longer, parts=HERE)
+    kept: list[Cut] = cuts(target)
+    assert [rows["t.a"] for _, rows in shown(target)][-1] == [(1, "s")] and len(kept) > 1

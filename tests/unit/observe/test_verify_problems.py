@@ -1,0 +1,86 @@
+"""What a verify has found, as something wrong: not rows that differ alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.observe.metrics import metrics
+from spark_repl.observe.problems import problems
+from spark_repl.observe.status import status
+from spark_repl.observe.verify_status import OF_MODE, record
+
+_FOUND = {
+    "at": "2026-11-24T14:00:00+00:00", "differing": 0, "undecided": 0, "rows": 9, "tables": 1,
+    "not_compared": {}, "by_table": {}, "repaired": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> str:
+    control = Control(Layout(str(tmp_path)).control)
+    control.claim()
+    control.release()
+    return str(tmp_path)
+
+
+def found(target: str, **found: Any) -> dict[str, Any]:
+    record(Layout(target).verified, _FOUND | found)
+    return status(target)
+
+
+def counts(**more: int) -> dict[str, int]:
+    return {"rows": 9, "ranges": 1, "differing": 0, "undecided": 0} | more
+
+
+def test_nothing_is_wrong_with_equal_rows(target: str) -> None:
+    assert found(target, by_table={"t.a": counts()})["problems"] == []
+
+
+def test_a_lost_file_is_wrong(target: str) -> None:
+    """As is a table that the target does not have; its hint is the copy."""
+    shown = found(target, not_compared={"t.a": "a data file is gone: x.parquet"})
+    (problem,) = shown["problems"]
+    assert "t.a was not compared at 2026" in problem["what"]
+    assert "a data file is gone: x.parquet" in problem["what"]
+    assert "snapshot --table t.a" in problem["hint"]
+    assert 'spark_repl_verify_tables_not_compared{channel="default"} 1' in metrics(shown)
+    assert 'spark_repl_problems{channel="default"} 1' in metrics(shown)
+
+
+def test_a_table_of_another_mode_and_one_that_was_repaired_are_not(target: str) -> None:
+    reasons = {"t.a": f"{OF_MODE} append", "t.b": "a data file is gone: x.parquet"}
+    shown = found(target, not_compared=reasons, repaired=["t.b"])
+    assert shown["problems"] == []
+    assert 'spark_repl_verify_tables_not_compared{channel="default"} 0' in metrics(shown)
+
+
+def test_undecided_rows_are_named_with_their_table(target: str) -> None:
+    by_table = {"t.a": counts(undecided=3), "t.b": counts()}
+    (problem,) = found(target, undecided=3, by_table=by_table)["problems"]
+    assert "3 rows changed at every look" in problem["what"] and "t.a" in problem["what"]
+    assert "t.b" not in problem["what"] and "verify --table" in problem["hint"]
+
+
+def test_five_of_many_are_named(target: str) -> None:
+    reasons = {f"t.{number}": "the target has no such table" for number in range(9)}
+    named = found(target, not_compared=reasons)["problems"]
+    assert len(named) == 6 and named[-1]["what"] == "... and 4 more"
+
+
+def test_what_waits_is_said_once(target: str) -> None:
+    shown = found(target, not_compared={"t.a": "it waits for a copy since 1: x"})
+    shown["waiting"] = {"t.a": {"since": "1", "reason": "x", "copy": "none"}}
+    assert len(problems(shown)) == 1
+
+
+def test_a_table_that_somebody_else_changed(target: str) -> None:
+    others = {"t.a": {"version": 7, "cut_version": 6, "hint": "RESTORE"}}
+    (problem,) = found(target, by_others=others)["problems"]
+    assert "t.a was changed by somebody else in version 7" in problem["what"]
+    assert problem["hint"] == "RESTORE"
+    assert found(target, by_others=others, repaired=["t.a"])["problems"] == []
