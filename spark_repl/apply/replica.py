@@ -98,7 +98,8 @@ class Replica:
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
         self._opened: Opened | None = None
-        self.endpoint: Endpoint | None = None
+        self._endpoint: Endpoint | None = None
+        self.page = ""  # its address, once it is served
         self._beside: SparkReplError | None = None
         self._fault: SparkReplError | None = None  # whose table goes into quarantine
         self._stop, self._copied = threading.Event(), threading.Event()
@@ -121,7 +122,7 @@ class Replica:
         Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
         be served as they are to be.
         """
-        self.endpoint, missing = open_endpoint(
+        self._endpoint, missing = open_endpoint(
             self.config.observe, serves=self._serves, automatic=self._parts.listen
         )
         self.note("page", missing)
@@ -138,8 +139,9 @@ class Replica:
             remove_dead_parts(*self.layout.written_to(control.epoch))
             self._open(control)
         registered.result()
-        if self.endpoint is not None:
-            self.endpoint.serve(looks(self.config, self._relay_path, self._at))
+        if self._endpoint is not None:
+            self._endpoint.serve(looks(self.config, self._relay_path, self._at))
+            self.page = self._endpoint.address
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""
@@ -255,7 +257,7 @@ class Replica:
             self.spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
             lambda: self._stop.is_set() or self._copied.is_set(),
             group_bytes=self.config.apply.group_max_bytes,
-            listener=StreamListener(opened.status) if self.endpoint else None,
+            listener=StreamListener(opened.status) if self._endpoint else None,
         )  # fmt: skip
         opened.coordinator.end_by_hand()
         opened.coordinator.catch_up(resume_offset(opened.checkpoint))
@@ -337,9 +339,9 @@ class Replica:
     def close(self, error: BaseException | None = None) -> None:
         """Gives the target back: another applier, also in this process, may start on it. ``error``
         is what ended the run, for the status."""
-        if self.endpoint is not None:
-            self.endpoint.close()
-            self.endpoint = None
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
         if self._opened is not None:
             self._opened.coordinator.close(error)
             self._opened.applied.close()

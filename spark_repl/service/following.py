@@ -254,8 +254,8 @@ def _follow(
             reload = Reload(config, config_file, receiver, applier, recopier, verify)
             with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)
-                if applier.endpoint is not None:
-                    announce(config, f"the page: {applier.endpoint.address}")
+                if applier.page:
+                    announce(config, f"the page: {applier.page}")
                 result = applier.apply(follow=True)
                 if receiver.error is not None:
                     result = applier.apply()
