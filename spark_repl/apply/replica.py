@@ -99,6 +99,7 @@ class Replica:
         self._control: Control | None = None
         self._opened: Opened | None = None
         self._endpoint: Endpoint | None = None
+        self.page = ""  # its address, once it is served
         self._beside: SparkReplError | None = None
         self._fault: SparkReplError | None = None  # whose table goes into quarantine
         self._stop, self._copied = threading.Event(), threading.Event()
@@ -140,6 +141,7 @@ class Replica:
         registered.result()
         if self._endpoint is not None:
             self._endpoint.serve(looks(self.config, self._relay_path, self._at))
+            self.page = self._endpoint.address
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""

@@ -69,9 +69,8 @@ def init(options: argparse.Namespace) -> int:
     config = Config().override(answers.values)
     looked = None
     if not options.offline:
-        looked = survey(_with_password(config, answers))
-        if "source.server_id" not in answers.values:
-            answers.values["source.server_id"] = free_server_id(looked)
+        looked, server_id = look(_with_password(config, answers), answers.values)
+        answers.values["source.server_id"] = server_id
     write(options.config, text_of(answers.values, looked), force=options.force)
     findings = list(looked.findings) if looked else []
     tell(findings)
@@ -129,12 +128,16 @@ def _with_password(config: Config, answers: Answers) -> Config:
     return config.override({"source.password_env": "", "source.password": answers.password})
 
 
-def free_server_id(looked: Survey) -> int:
-    """A number that neither the source nor a replica of it has now."""
+def look(config: Config, values: dict[str, Any]) -> tuple[Survey, int]:
+    """What the source is like, and the server_id to follow it by: where ``values`` has none, a
+    number that neither the source nor a replica of it has now."""
+    if (given := values.get("source.server_id")) is not None:
+        return survey(config), given
     while True:
         number = random.SystemRandom().choice(_SERVER_IDS)
+        looked = survey(config.override({"source.server_id": number}))
         if number not in looked.server_ids:
-            return number
+            return looked, number
 
 
 def text_of(values: dict[str, Any], looked: Survey | None) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # No server's UUID, and no pinned name, begins like a date.
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?![0-9A-Fa-f])")
+_HOUR = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?")
 _ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 
 
@@ -172,6 +173,11 @@ def find_cut(control: Control, at: str) -> Cut:
         return next(Cut.of(row) for row in rows if (row["position"], row["at"]) == pin.cut)
     if _TIME.match(at):
         return _published_by(rows, at, control)
+    if _HOUR.fullmatch(at):
+        raise ConfigError(
+            f"{at!r} has no date",
+            hint=f"such as {datetime.now(UTC).date()}T{'0' * (at[1] == ':')}{at}",
+        )
     wanted = GtidSet.parse(at)
 
     def holds(row: Mapping[str, Any]) -> bool:

@@ -21,9 +21,10 @@ from ..ddl.row_filters import check_row_filter
 from ..ddl.table_rules import TableRules
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
+from ..receiver.identity import read_identity
 from ..source.account import addresses
 from ..source.connection import DumpConnection
-from ..source.source_check import check_source
+from ..source.source_check import check_identity, check_source
 from .privileges import check_privileges
 from .source_tables import Query, case_of_names, needs_view, table_definition
 from .unmet import unmet_on
@@ -110,8 +111,9 @@ def survey(config: Config) -> Survey:
         ids = {server.server_id}
         findings = [*_checked(lambda: check_source(server, source)), *_settings(server)]
         try:
-            ids |= {int(row.get("Server_Id", row.get("Server_id", 0))) for row in
-                    connection.replicas()}  # fmt: skip
+            replicas, own = connection.replicas(), read_identity(config.relay.path)
+            ids |= {int(row.get("Server_Id", row.get("Server_id", 0))) for row in replicas}
+            findings += _checked(lambda: check_identity(replicas, source.server_id, own))
         except SourceError as error:
             findings.append(_of(error))
         findings += _account(connection.query)

@@ -47,7 +47,8 @@ _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 class Endpoint:
     """Listens from the beginning, answers between ``serve`` and ``close``. Raises ConfigError where
-    it can't listen, or the token can't be read. ``port``: the one that it has."""
+    it can't listen, or the token can't be read. ``port``: the one that it has; ``address``: what
+    a browser on this machine is given."""
 
     def __init__(self, observe: Observe) -> None:
         self._token = _token(observe.token_file)
@@ -66,6 +67,7 @@ class Endpoint:
                 hint='give another port, or stop who has this one; observe.listen = "" is none',
             ) from error
         self.port = self._server.server_address[1]
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics",
                                         kwargs={"poll_interval": 0.5}, daemon=True)  # fmt: skip
         self._thread.start()

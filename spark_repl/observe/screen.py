@@ -111,6 +111,8 @@ def _receiver(status: Status) -> Iterator[str]:
         if receiver["LAST_ERROR_MESSAGE"]:
             yield (f"  LAST_ERROR                {receiver['LAST_ERROR_TIMESTAMP']}:"
                    f" {receiver['LAST_ERROR_MESSAGE']}")  # fmt: skip
+        if receiver["SERVICE_STATE"] == "CONNECTING" and receiver.get("NEXT_ATTEMPT"):
+            yield f"  NEXT_ATTEMPT              {receiver['NEXT_ATTEMPT']}"
 
 
 def _relay_log(status: Status) -> Iterator[str]:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import LogError, SourceError, SourceLostError
 from ..gtid import GtidSet
-from ..relay.file_list import replace_file
 from ..source.account import addresses
 from ..source.connection import DumpConnection, Server
 from ..source.dump import acknowledgement
 from ..source.source_check import check_gtids, check_identity, check_source
+from .identity import identity
 from .intake import Intake
 from .limits import Limits
 from .report import Report
@@ -33,10 +32,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_IDENTITY = "receiver.uuid"
 # While more is waiting already, ends are published in steps of at most this.
 _BURST_BYTES, _BURST_S = 16 << 20, 0.02
 _TICK_S = 0.5
+_FIRST_WAIT_S = 0.05
 _FULL_CHECK_BYTES = 1 << 20
 _LOOKS_IN_SPACE = 16
 
@@ -79,7 +78,7 @@ class Receiver:
     def run(self) -> None:
         """Raises SourceError when the source refuses or stays away, LogError for the relay log."""
         with self.writer:
-            self.uuid = _identity(self.folder)
+            self.uuid = identity(self.folder)
             self._prepare()
             try:
                 self._follow()
@@ -127,21 +126,26 @@ class Receiver:
                     f"gave up after {failures - 1} attempts: {last.message}", number=last.number,
                     hint=last.hint,
                 )  # fmt: skip
-            log.warning("source %s:%d: %s", sources[address].host, sources[address].port, last)
+            wait_s = self._wait_s(failures, len(sources))
+            log.warning(
+                "source %s:%d: %s; next attempt in %g s",
+                sources[address].host, sources[address].port, last, wait_s,
+            )  # fmt: skip
             self.report.failed(last)
             if failures > 1 or address in refused:
                 address = (address + 1) % len(sources)
-            self._pause(failures, len(sources))
+            self._pause(wait_s)
 
-    def _pause(self, failures: int, places: int) -> None:
-        """Waits before the next attempt: hardly in the first round of addresses, then twice as long
-        after each round in vain."""
+    def _wait_s(self, failures: int, places: int) -> float:
+        """Seconds before the next attempt: hardly any in the first round of addresses, then twice
+        as many after each round in vain."""
         rounds = (failures - 1) // places
-        wait_s = min(
-            self.source.connect_retry_s * 2.0 ** min(rounds - 1, 30),
-            self.source.connect_retry_max_s,
-        )
-        until = time.monotonic() + (wait_s if rounds else 0.05)
+        wait_s = self.source.connect_retry_s * 2.0 ** min(rounds - 1, 30)
+        return min(wait_s, self.source.connect_retry_max_s) if rounds else _FIRST_WAIT_S
+
+    def _pause(self, wait_s: float) -> None:
+        until = time.monotonic() + wait_s
+        self.report.next_attempt = time.time() + wait_s
         self.report.write("CONNECTING", self.writer)
         while not self.stopping and (left_s := until - time.monotonic()) > 0:
             self._stop.wait(min(left_s, _TICK_S))
@@ -270,14 +274,3 @@ class Receiver:
         if self._full and self._pending():
             self.writer.sync()
         return self._full
-
-
-def _identity(folder: Path) -> str:
-    """The UUID under which the source knows this receiver: a new connection ends an older one."""
-    path = folder / _IDENTITY
-    try:
-        return str(uuid.UUID(path.read_text("ascii").strip()))
-    except (OSError, ValueError):
-        identity = str(uuid.uuid4())
-        replace_file(path, identity.encode())
-        return identity

@@ -35,6 +35,7 @@ class Report:
     server: Server | None = None
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
+    next_attempt: float = 0.0  # to connect, while it waits for that
     error: dict[str, Any] = field(default_factory=lambda: _no_error())
     _counted: int = 0
 
@@ -63,6 +64,7 @@ class Report:
             "LAST_HEARTBEAT_TIMESTAMP": _text(self.last_heartbeat),
             "RECEIVED_TRANSACTION_SET": str(writer.received),
             **self.error,
+            "NEXT_ATTEMPT": _text(self.next_attempt if state == "CONNECTING" else 0.0),
             "SOURCE_LOG_FILE": writer.source_file,
             "READ_SOURCE_LOG_POS": writer.source_position,
             "RELAY_LOG_ID": writer.log_id,

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..control.channels import check_unowned, control_of
 from ..control.copies import last_copy, standing
 from ..errors import PurgedError, SourceError, Stopped
+from ..observe.announcement import announce
 from ..observe.endpoint import check_free
 from ..receiver.purge import clear
 from ..receiver.receiver import Receiver
@@ -192,6 +193,7 @@ def run(
 
     first = _is_new(config) and config.source.auto_position
     if first:
+        announce(config, f"asking {config.source.host}:{config.source.port} what is to be copied")
         plan_copy(config)  # before the receiver starts: its log begins where the copy does
     while True:
         try:
@@ -230,12 +232,14 @@ def _follow(
         from ..observe.progress import Progress
         from ..runtime.session import build_session
 
+        announce(config, "starting Spark")
         spark = build_session(
             master=master or f"local[{config.apply.workers}]", target=config.target.path
         )
         copies = config.source.auto_position  # by GTID it is known what a copy holds
         if first:
             lenient = copies and config.ddl.unknown == "copy"
+            announce(config, "copying the tables")
             try:
                 _copy(spark, config, take_over=take_over, stop=stop, lenient=lenient)
             except Stopped:
@@ -252,6 +256,8 @@ def _follow(
             reload = Reload(config, config_file, receiver, applier, recopier, verify)
             with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)
+                if applier.page:
+                    announce(config, f"the page: {applier.page}")
                 result = applier.apply(follow=True)
                 if receiver.error is not None:
                     result = applier.apply()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import LogError, PurgedError, SourceError, SparkReplError
+from ..observe.announcement import announce
 from ..receiver.report import read_report
 from ..relay.log import open_log
 from ..runtime.companion import Companion
@@ -112,6 +113,7 @@ class Supervisor:
 
 def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
     """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
+    is_waiting = False
     while not stop.is_set():
         try:
             open_log(config.relay.path)
@@ -119,5 +121,8 @@ def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) ->
         except LogError:
             if receiver.error is not None:
                 raise receiver.error from None
+            if not is_waiting:
+                announce(config, f"waiting for {config.source.host}:{config.source.port}")
+            is_waiting = True
             stop.wait(_POLL_S)
     return False

@@ -4,6 +4,7 @@ else by the account alone."""
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from tests.applier.test_xa import ONE, A
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import receive
 from tests.support.local_delta import run
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +54,24 @@ def test_others_read_tables_and_cuts_alone(log: LogWriter, target: Path) -> None
     assert any(name.startswith("_repl/control/") for name in seen)
     state = {name for name in seen if name.startswith("_repl/")}
     assert {name for name in state if not name.startswith("_repl/control/")} == set()
+
+
+def test_the_services_group_reads_tables_and_cuts_alone(log: LogWriter, target: Path) -> None:
+    """Under the UMask of the systemd unit; nobody else reads anything."""
+    unit = (ROOT / "conf" / "systemd" / "spark-repl.service").read_text("utf-8")
+    (mask,) = re.findall(r"^UMask=(\d+)$", unit, re.MULTILINE)
+    os.umask(int(mask, 8))
+    log.transaction(insert(A, (1, "x")))
+    target.mkdir()
+    assert run(log.folder, target)
+    seen = seen_by_others(target)
+    assert any(name.startswith("t/a/") for name in seen)
+    assert any(name.startswith("_repl/control/") for name in seen)
+    assert {name for name in seen if name.startswith("_repl/")} == {
+        name for name in seen if name.startswith("_repl/control/")
+    }
+    modes = [path.stat().st_mode for path in (target, *target.rglob("*"))]
+    assert not any(mode & 0o027 for mode in modes), "others nothing, and the group writes nothing"
 
 
 def test_an_owners_folders_are_the_accounts_own(tmp_path: Path) -> None:

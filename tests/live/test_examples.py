@@ -72,3 +72,12 @@ def test_a_live_server_is_followed(
     server.query("INSERT INTO t.a VALUES (1), (2)")
     run.wait_for(server.executed)
     assert run.stop()["transactions"] == 1
+    begun = [
+        f"asking 127.0.0.1:{server.port} what is to be copied",
+        f"waiting for 127.0.0.1:{server.port}",
+        "starting Spark",
+        "copying the tables",
+    ]
+    assert [line for line in run.said if line in begun] == begun
+    page = [line for line in run.said if "page: " in line]  # another's tests may have the port
+    assert len(page) == 1 and "127.0.0.1:8470" in page[0]

@@ -79,6 +79,7 @@ class Run:
 
     def _ended(self) -> dict[str, Any]:
         out, err = self.process.communicate(timeout=60)
+        self.said = err.decode().splitlines()
         assert self.process.returncode == 0, err.decode()[-3000:]
         said = err.split(b"Traceback (most recent call last)")[1:]
         # The process that Spark asks for a stream's offsets may find its pipe closed at the end.

@@ -140,6 +140,27 @@ def test_init_writes_what_run_takes(
     assert load(file) == config
 
 
+def test_a_server_id_that_another_replica_has(
+    account: Server, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has it is told by its UUID: a look beside a receiver that is this channel's own finds
+    nothing, and one without a relay log makes none. A number that was not given is none's fault."""
+    monkeypatch.setenv("PLANTED", PASSWORD)
+    words = ["init", "--host", "127.0.0.1", "--port", str(account.port), "--user", "least"]
+    words += ["--password-env", "PLANTED", "--config"]
+    other = tmp_path / "other"
+    with Running(config_for(account, tmp_path)) as running:
+        running.wait_for(account.executed)
+        assert said(look(account, tmp_path), ERROR) == ""
+        assert "another replica of this source has our server_id 4711" in said(
+            look(account, other), ERROR
+        )
+        assert not other.exists()
+        assert main([*words, str(tmp_path / "a.toml"), "--server-id", "4711"]) == 1
+        assert "another replica of this source has our server_id" in capsys.readouterr().err
+        assert main([*words, str(tmp_path / "b.toml")]) == 0
+
+
 def test_the_least_account_follows(account: Server, tmp_path: Path) -> None:
     """That of docs/security.md."""
     text = ALL["docs/security.md sql 1"].text.replace("'...'", f"'{PASSWORD}'")

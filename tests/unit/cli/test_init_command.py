@@ -12,7 +12,7 @@ import pytest
 
 from spark_repl.cli import init_command
 from spark_repl.cli.arguments import parser
-from spark_repl.cli.init_command import ask, free_server_id, text_of, write
+from spark_repl.cli.init_command import ask, look, text_of, write
 from spark_repl.cli.main import _RUN, main
 from spark_repl.config import Config, load
 from spark_repl.copy.survey import ERROR, WARNING, Finding, Survey
@@ -103,7 +103,9 @@ def test_values_keep_the_rules_of_the_file(words: tuple[str, ...]) -> None:
 
 def test_a_server_id_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init_command, "_SERVER_IDS", range(7, 9))
-    assert {free_server_id(LOOKED) for _ in range(20)} == {8}
+    monkeypatch.setattr(init_command, "survey", lambda config: LOOKED)
+    assert {look(Config(), {})[1] for _ in range(20)} == {8}
+    assert look(Config(), {"source.server_id": 7})[1] == 7
 
 
 def test_no_source_no_file(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

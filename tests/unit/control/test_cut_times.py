@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from datetime import UTC, datetime, timedelta, timezone
@@ -137,3 +138,14 @@ def test_what_can_not_be_waited_for(
 ) -> None:
     with pytest.raises(ConfigError):
         wait_for(target, gtids, seconds)
+
+
+@pytest.mark.parametrize("time", ["14:00", "9:05", "14:00:30", "14:00:30.25", "14:00Z", "14:00+01:00"])
+def test_a_time_without_a_date_is_no_gtid_set(control: Control, time: str) -> None:
+    with pytest.raises(ConfigError, match=f"'{re.escape(time)}' has no date") as caught:
+        find_cut(control, time)
+    assert caught.value.hint is not None
+    example = caught.value.hint.removeprefix("such as ")
+    assert example.endswith(time.zfill(len(time) + (time[1] == ":")))
+    with pytest.raises(TargetError, match="no cut"):
+        find_cut(control, "2000-01-01T" + example.partition("T")[2])

@@ -49,6 +49,7 @@ def test_it_answers_and_ends():
         assert get(endpoint, "/metrics?x=1")[0] == 200
         assert get(endpoint, "/etc/passwd")[0] == get(endpoint, "/")[0] == 404
         port = endpoint.port
+        assert endpoint.address == f"http://127.0.0.1:{port}/"
     with pytest.raises(ConnectionRefusedError):
         get(endpoint)
     with socket.create_server(("127.0.0.1", port)):

@@ -9,15 +9,19 @@ import struct
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.errors import SourceLostError
+from spark_repl.errors import SourceError, SourceLostError
+from spark_repl.observe.screen import _receiver
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.receiver import Receiver
+from spark_repl.receiver.report import read_report
 from spark_repl.relay.published import read_end
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, heartbeat, packets
@@ -166,3 +170,32 @@ def test_silence_is_a_lost_connection(log: LogWriter, tmp_path: Path) -> None:
     with pytest.raises(SourceLostError, match="no event and no heartbeat for") as caught:
         follow(wire, net_timeout_s=0.1)
     assert caught.value.number == 2013
+
+
+def test_the_next_attempt_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the warning, and with its time in the report while it is waited for."""
+    config = Config.from_mapping({"relay": {"path": str(tmp_path / "relay")}})
+    source = replace(config.source, port=1, connect_retry_count=2, connect_retry_s=1)
+    reports: list[dict[str, Any]] = []
+
+    def keep_on() -> bool:
+        found = read_report(tmp_path / "relay")
+        if found and found["SERVICE_STATE"] == "CONNECTING" and found not in reports:
+            reports.append(found)
+        return True
+
+    receiver = Receiver(replace(config, source=source), keep_on=keep_on)
+    with pytest.raises(SourceError, match="gave up after 2 attempts"):
+        receiver.run()
+    said = [one for one in caplog.messages if one.startswith("source 127.0.0.1:1: ")]
+    assert [one.rpartition("; ")[2] for one in said] == [
+        "next attempt in 0.05 s", "next attempt in 1 s",
+    ]  # fmt: skip
+    failed, again = (
+        datetime.fromisoformat(reports[1][key]) for key in ("LAST_ERROR_TIMESTAMP", "NEXT_ATTEMPT")
+    )
+    assert again - failed >= timedelta(seconds=1)
+    shown = list(_receiver({"replication_connection_status": [reports[1]]}))
+    assert f"  NEXT_ATTEMPT              {reports[1]['NEXT_ATTEMPT']}" in shown
+    ended = read_report(tmp_path / "relay")
+    assert ended is not None and ended["NEXT_ATTEMPT"] == ""

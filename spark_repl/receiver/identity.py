@@ -1,0 +1,28 @@
+"""Identity: the UUID under which a source knows the receiver of a relay log. A new connection with
+it ends an older one."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from ..relay.file_list import replace_file
+
+_NAME = "receiver.uuid"
+
+
+def read_identity(folder: str | Path) -> str:
+    """That of the receiver in ``folder``; "" where none ever ran, or it is damaged."""
+    try:
+        return str(uuid.UUID((Path(folder) / _NAME).read_text("ascii").strip()))
+    except (OSError, ValueError):
+        return ""
+
+
+def identity(folder: Path) -> str:
+    """The same, made where there is none."""
+    if known := read_identity(folder):
+        return known
+    made = str(uuid.uuid4())
+    replace_file(folder / _NAME, made.encode())
+    return made

@@ -1,0 +1,67 @@
+"""``run`` says on standard error what it begins and whom it waits for, before that answers."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+
+import pytest
+
+from spark_repl import Config
+from spark_repl.control.channels import control_of
+from spark_repl.control.cut import Cut
+from spark_repl.errors import SetupError, SourceError
+from spark_repl.service import following
+from spark_repl.service.supervisor import wait_for_log
+from tests.support.binlog_writer import LogWriter
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
+    return Config.from_mapping({
+        "source": {"port": 1, "connect_retry_count": 1},
+        "relay": {"path": str(tmp_path / "relay")},
+        "target": {"path": str(tmp_path / "lake")},
+        "observe": {"listen": ""},
+    })  # fmt: skip
+
+
+def test_a_first_copy_is_planned(config, capsys):
+    with pytest.raises(SourceError):
+        following.run(config, "none.toml")
+    assert capsys.readouterr().err == "asking 127.0.0.1:1 what is to be copied\n"
+
+
+def test_the_relay_log_is_waited_for(config, capsys):
+    class Refused:
+        """A receiver that refuses once it was looked at."""
+
+        looks = 0
+
+        @property
+        def error(self) -> SourceError | None:
+            self.looks += 1
+            return SourceError("no") if self.looks > 2 else None
+
+    with pytest.raises(SourceError, match="no"):
+        wait_for_log(config, Refused(), threading.Event())  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "waiting for 127.0.0.1:1\n"
+
+
+def test_spark_starts(config, tmp_path, capsys, caplog):
+    LogWriter(tmp_path / "relay").ddl("CREATE DATABASE t")
+    control = control_of(config)
+    control.claim()
+    control.publish(Cut(9, "11111111-2222-3333-4444-555555555555:1-9", "log", {}, {}))
+    control.release()
+    with pytest.raises(SetupError, match="Java is not installed"):
+        following.run(config, "none.toml")
+    assert "starting Spark" in capsys.readouterr().err.splitlines()
+    caplog.set_level(logging.INFO)
+    with pytest.raises(SetupError):
+        following.run(config.override({"observe.log_format": "json"}), "none.toml")
+    assert "starting Spark" not in capsys.readouterr().err
+    assert "starting Spark" in caplog.messages
