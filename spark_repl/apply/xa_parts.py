@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
+    from .xa_keeping import OnKeep
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ class XaParts:
         self._seen.end(branch.xid)
         commits = begun or self._decided[branch.position] == COMMIT
         kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
-        group = self._follow(self.prepared, [(0, kind, branch)])
+        group = self._follow(self.prepared, [(0, kind, branch)], lambda one: None)
         self._now = Branches(group.prepared)
         return group
 
@@ -179,8 +180,9 @@ class XaParts:
         self._seen.prepare(branch)
         return branch
 
-    def enter(self, records: Records, branches: Mapping[int, Branch]) -> XaGroup:
-        """Follows a group's parts. Raises OSError when a branch can't be made durable."""
+    def enter(self, records: Records, branches: Mapping[int, Branch], on_keep: OnKeep) -> XaGroup:
+        """Follows a group's parts; ``on_keep`` is told of each branch before it is kept. Raises
+        OSError when a branch can't be made durable."""
         if not branches:
             now = tuple(self.prepared)
             return XaGroup(now, (), now)
@@ -189,15 +191,16 @@ class XaParts:
             (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
             for i in places
         ]
-        group = self._follow(self.prepared, steps)
+        group = self._follow(self.prepared, steps, on_keep)
         self._now = Branches(group.prepared)
         return group
 
-    def prefix(self, group: XaGroup, count: int) -> XaGroup:
+    def prefix(self, group: XaGroup, count: int, on_keep: OnKeep) -> XaGroup:
         """The same of a group's first ``count`` records alone."""
-        return self._follow(group.before, [step for step in group.steps if step[0] < count])
+        steps = [step for step in group.steps if step[0] < count]
+        return self._follow(group.before, steps, on_keep)
 
-    def _follow(self, before: Iterable[Branch], steps: Iterable[Step]) -> XaGroup:
+    def _follow(self, before: Iterable[Branch], steps: Iterable[Step], on_keep: OnKeep) -> XaGroup:
         """A branch that stays prepared behind the group is made durable before the group can
         commit; one that also ends in it is read from where it lies."""
         before, steps = tuple(before), tuple(steps)
@@ -213,7 +216,11 @@ class XaParts:
             ended.append(known)
             if kind == Kind.XA_COMMIT:
                 commits[index] = known
-        prepared = (self.store.keep(one) if one.xid in fresh else one for one in now)
+        prepared = list[Branch]()
+        for one in now:
+            if one.xid in fresh:
+                on_keep(one)
+            prepared.append(self.store.keep(one) if one.xid in fresh else one)
         return XaGroup(before, steps, tuple(prepared), commits, tuple(ended))
 
 
