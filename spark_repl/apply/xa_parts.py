@@ -123,7 +123,8 @@ class XaParts:
         """(records, branch by position of its part, what is wrong behind these records); an XA
         COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
         by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
-        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed.
+        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed. Raises
+        OSError: then it may be called again.
         """
         # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
@@ -132,6 +133,7 @@ class XaParts:
             return records, {}, None
         records = records.copy()
         branches: dict[int, Branch] = {}
+        before = Branches(self._seen)
         hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
@@ -139,6 +141,9 @@ class XaParts:
                 if unended[i]:
                     raise wrong_state()
                 branch = self._part(applied, record, lenient=bool(hits[i]))
+            except OSError:
+                self._seen = before
+                raise
             except SparkReplError as error:
                 return records[:i], branches, applied.placed(error, record)
             if branch is None:
