@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup demo test package soak mutants bench clean distclean
+.PHONY: help check setup demo test package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -19,6 +19,7 @@ help:
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make soak   the tests that run for long"
 	@echo "make mutants  takes guards out one at a time: does a test fail? (an hour)"
+	@echo "make scenarios  takes out the line that each of MySQL's scenarios guards: does its test fail?"
 	@echo "make bench  what this machine does (BENCH_LOG=folder of binlog files)"
 	@echo "make clean  removes what runs leave behind; make distclean the environment too"
 
@@ -69,6 +70,9 @@ soak: setup
 
 mutants: setup
 	$(BIN)/python -m tests.mutants
+
+scenarios: setup
+	$(BIN)/python -m tests.mutants.scenarios
 
 bench: setup
 	$(BIN)/spark-repl bench decode $(BENCH_LOG)/*.0*

@@ -58,13 +58,17 @@ class Failures:
         return error
 
     def _given_up(self, error: GivenUpError, group: Group) -> list[int]:
-        """Says what was tried in vain as MySQL does, of the last transaction that the failed worker
-        has of the group; returns whose transactions failed."""
+        """Says what was tried in vain as MySQL does: of the transaction at the error's position,
+        else of the last one that the failed worker has of the group; returns whose transactions
+        failed."""
         workers = [worker for worker in error.workers if worker in group.shares]
         if not self._mark.ahead():  # nothing of the group is in a table
             self._status.turned_away(group.shares.keys() - set(workers), turned_away())
         first = min(workers, default=0)
-        record = group.records[np.flatnonzero(group.worker == first)[-1]]
+        at = np.flatnonzero(group.worker == first)[-1]
+        if error.position is not None:
+            at = holding(group.records, error.position)
+        record = group.records[at]
         self._applied.placed(error, record)
         file, _, offset = self._applied.name_of(int(record["end"])).partition(":")
         error.message = (

@@ -19,6 +19,7 @@ from ..errors import LogError, RowError, SparkReplError
 from ..observe.statement_status import StatementRow
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
+from .xa_keeping import keeping
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -155,7 +156,7 @@ class Landing:
         count = group.count_before(fault.position)
         if not count:
             return
-        xa = self._retries.run(lambda: self._xa.prefix(group.xa, count), slot=group.slot)
+        xa = keeping(lambda told: self._xa.prefix(group.xa, count, told), group, self._retries)
         part = group.first(count, xa)
         try:
             written = self._bringing.write(part)

@@ -36,7 +36,8 @@ _HELD_BACK_S, _HELD_BACK_MOST = 0.25, 50
 class LowWaterMark:
     """Moves over whole groups, in log order. ``executed``: all that is in the tables, ``position``:
     packed end of the last transaction that every table has; ``cut_before``: the last cut,
-    ``behind_cut``: the groups behind it, None while a copy catches up and nobody keeps them."""
+    ``behind_cut``: the groups behind it, None while a copy catches up and nobody keeps them;
+    ``held_back``: the last group whose cut is held back: its way has not ended."""
 
     def __init__(
         self,
@@ -54,10 +55,12 @@ class LowWaterMark:
         self._shown = point.shown
         # Another log may have brought them, also where a cut was published in this one since.
         self._before = point.executed
-        self._held_back, self._published = 0, 0.0
+        self._held_count, self._published = 0, 0.0
+        self.held_back: Group | None = None
         self._replayed_to, self._by_hand = point.replayed_to, point.by_hand
         self._ended: list[Branch] = []  # since the last cut
         self.cut_before = point.cut
+        self._shown_to = point.cut.position if point.cut else 0
         self.behind_cut: list[Group] | None = [] if point.copy is None else None
 
     @property
@@ -142,7 +145,8 @@ class LowWaterMark:
         cut = replace(cut, tables=versions, counts=counts, waiting=waiting, quarantined=marks)
         if more and self._may_hold_back():
             self._control.publish(cut, later=True)
-            self._held_back += 1
+            self._held_count += 1
+            self._hold(group)
             self.cut_before, self.behind_cut = cut, []
             return True
         # A cut whose answer was lost is found, not written twice (``Control.write``); without it
@@ -158,16 +162,28 @@ class LowWaterMark:
         """Whether the cut behind a statement may come with that of the next one."""
         fresh = time.monotonic() - self._published < _HELD_BACK_S
         needed = self._ended or self._replayed_to or self._catch_up.active(self.executed)
-        return fresh and self._held_back < _HELD_BACK_MOST and not needed
+        return fresh and self._held_count < _HELD_BACK_MOST and not needed
 
     def publish_held_back(self) -> None:
         """Publishes the cuts that were held back. Raises what publishing a cut does."""
-        if self._held_back:
+        if self.held_back is not None:
             reach("before_cut")
             self._log.hold(self.position)
-            self._retries.run(self._control.write_held_back)
-            self._held_back, self._published = 0, time.monotonic()
+            self._retries.run(self._control.write_held_back, slot=self.held_back.slot)
+            self._show(self.position)
             reach("after_cut")
+
+    def _hold(self, group: Group | None) -> None:
+        """The last group whose cut is held back is another one, or none: the one before needs no
+        retries any more."""
+        if self.held_back is not None:
+            self._retries.end(self.held_back.slot)
+        self.held_back = group
+
+    def _show(self, position: int) -> None:
+        """Nothing is held back any more; the last cut that is published is at a position."""
+        self._hold(None)
+        self._held_count, self._published, self._shown_to = 0, time.monotonic(), position
 
     def lacking(self, tables: Iterable[str], position: int) -> list[str]:
         """Those of the tables that have not what lies before the packed position."""
@@ -175,10 +191,9 @@ class LowWaterMark:
         return [name for name in tables if name not in known or known[name].position < position]
 
     def ahead(self) -> dict[str, int]:
-        """The tables that hold more than the last cut shows -> their packed positions."""
-        shown = self.cut_before.position if self.cut_before else 0
+        """The tables that hold more than the last published cut shows -> their packed positions."""
         tables = sorted(dict(self._tracking.tables).items())
-        return {name: one.position for name, one in tables if one.position > shown}
+        return {name: one.position for name, one in tables if one.position > self._shown_to}
 
     def _forget(self) -> None:
         """Bytes that can't be removed now are removed behind the next cut, or at the next start."""
@@ -194,5 +209,5 @@ class LowWaterMark:
             self._replayed_to = 0
         self._log.hold(cut.position)
         self._retries.run(lambda: self._control.publish(cut), slot=slot)
-        self._held_back, self._published = 0, time.monotonic()
+        self._show(cut.position)
         self._catch_up.cut_published(self._control)

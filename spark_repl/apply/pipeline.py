@@ -34,6 +34,7 @@ from .landing import Dispatched, Landing
 from .lanes import Lanes
 from .low_water_mark import LowWaterMark
 from .staging import Staging
+from .xa_keeping import keeping
 from .xa_parts import XaParts
 
 if TYPE_CHECKING:
@@ -127,17 +128,23 @@ class Pipeline:
         return self.mark.not_there(records)
 
     def publish_held_back(self) -> None:
-        """Publishes the cuts that were held back. Raises what publishing a cut does."""
-        self.mark.publish_held_back()
+        """Publishes the cuts that were held back. Raises what publishing a cut does, with the
+        place of the last statement."""
+        group = self.mark.held_back
+        try:
+            self.mark.publish_held_back()
+        except SparkReplError as error:
+            raise (self._failures.named(error, group) if group else error) from error
 
     def ahead(self) -> dict[str, int]:
         """The tables that hold more than the last cut shows -> their packed positions."""
         return self.mark.ahead()
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
-        """A batch: the records that can be applied, and what is wrong behind them."""
-        records, self._branches, wrong = self._xa.resolve(
-            self._applied, records, self._catch_up.copied
+        """A batch: the records that can be applied, and what is wrong behind them. Raises
+        GivenUpError when what the log says of XA branches could not be read."""
+        records, self._branches, wrong = self._retries.run(
+            lambda: self._xa.resolve(self._applied, records, self._catch_up.copied)
         )
         self._dispatched = self.mark.executed
         return records, wrong
@@ -175,8 +182,10 @@ class Pipeline:
         if self._branches:
             self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
         try:
-            return self._retries.run(
-                lambda: self._xa.enter(group.records, self._branches), slot=group.slot
+            return keeping(
+                lambda told: self._xa.enter(group.records, self._branches, told),
+                group,
+                self._retries,
             )
         except BaseException as error:
             self._order.fail(group.slot)
@@ -209,7 +218,8 @@ class Pipeline:
             raise
         finally:
             dispatched.writing.set()
-            self._retries.end(group.slot)
+            if self.mark.held_back is not group:  # else its way ends when its cut is published
+                self._retries.end(group.slot)
         self._order.done(group.slot)
 
     def may_quarantine(self, error: SparkReplError) -> bool:

@@ -62,7 +62,9 @@ class Staging:
 
     def _begin(self, group: Group) -> Completion:
         self._says(group)
-        reading = self._head_start.take(group) or self._stager.read(group)
+        reading = self._head_start.take(group) or self._retries.run(
+            lambda: self._stager.read(group), slot=group.slot
+        )
         return Completion.of(reading, self._stager.read_again, self._retries)
 
     def _complete(self, begun: Future[Completion]) -> StagedGroup:

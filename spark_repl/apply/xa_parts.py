@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
+    from .xa_keeping import OnKeep
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +113,7 @@ class XaParts:
         self._seen.end(branch.xid)
         commits = begun or self._decided[branch.position] == COMMIT
         kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
-        group = self._follow(self.prepared, [(0, kind, branch)])
+        group = self._follow(self.prepared, [(0, kind, branch)], lambda one: None)
         self._now = Branches(group.prepared)
         return group
 
@@ -122,7 +123,8 @@ class XaParts:
         """(records, branch by position of its part, what is wrong behind these records); an XA
         COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
         by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
-        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed.
+        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed. Raises
+        OSError: then it may be called again.
         """
         # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
@@ -131,6 +133,7 @@ class XaParts:
             return records, {}, None
         records = records.copy()
         branches: dict[int, Branch] = {}
+        before = Branches(self._seen)
         hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
@@ -138,6 +141,9 @@ class XaParts:
                 if unended[i]:
                     raise wrong_state()
                 branch = self._part(applied, record, lenient=bool(hits[i]))
+            except OSError:
+                self._seen = before
+                raise
             except SparkReplError as error:
                 return records[:i], branches, applied.placed(error, record)
             if branch is None:
@@ -179,8 +185,9 @@ class XaParts:
         self._seen.prepare(branch)
         return branch
 
-    def enter(self, records: Records, branches: Mapping[int, Branch]) -> XaGroup:
-        """Follows a group's parts. Raises OSError when a branch can't be made durable."""
+    def enter(self, records: Records, branches: Mapping[int, Branch], on_keep: OnKeep) -> XaGroup:
+        """Follows a group's parts; ``on_keep`` is told of each branch before it is kept. Raises
+        OSError when a branch can't be made durable."""
         if not branches:
             now = tuple(self.prepared)
             return XaGroup(now, (), now)
@@ -189,15 +196,16 @@ class XaParts:
             (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
             for i in places
         ]
-        group = self._follow(self.prepared, steps)
+        group = self._follow(self.prepared, steps, on_keep)
         self._now = Branches(group.prepared)
         return group
 
-    def prefix(self, group: XaGroup, count: int) -> XaGroup:
+    def prefix(self, group: XaGroup, count: int, on_keep: OnKeep) -> XaGroup:
         """The same of a group's first ``count`` records alone."""
-        return self._follow(group.before, [step for step in group.steps if step[0] < count])
+        steps = [step for step in group.steps if step[0] < count]
+        return self._follow(group.before, steps, on_keep)
 
-    def _follow(self, before: Iterable[Branch], steps: Iterable[Step]) -> XaGroup:
+    def _follow(self, before: Iterable[Branch], steps: Iterable[Step], on_keep: OnKeep) -> XaGroup:
         """A branch that stays prepared behind the group is made durable before the group can
         commit; one that also ends in it is read from where it lies."""
         before, steps = tuple(before), tuple(steps)
@@ -213,7 +221,11 @@ class XaParts:
             ended.append(known)
             if kind == Kind.XA_COMMIT:
                 commits[index] = known
-        prepared = (self.store.keep(one) if one.xid in fresh else one for one in now)
+        prepared = list[Branch]()
+        for one in now:
+            if one.xid in fresh:
+                on_keep(one)
+            prepared.append(self.store.keep(one) if one.xid in fresh else one)
         return XaGroup(before, steps, tuple(prepared), commits, tuple(ended))
 
 

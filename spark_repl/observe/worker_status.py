@@ -8,7 +8,7 @@ Behind MySQL's columns stand what a worker has met since the applier's start.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -81,9 +81,11 @@ class Transaction:
 
 @dataclass
 class Worker:
-    """``failed_in``: the group that its ``error`` is of, None where it was only turned away."""
+    """``applied_in``: the group that its ``last`` transaction is of; ``failed_in``: the one that
+    its ``error`` is of, None where it was only turned away."""
 
     last: Transaction = Transaction()
+    applied_in: int | None = None
     error: Failure = Failure()
     failed_in: int | None = None
     retries: int = 0
@@ -109,21 +111,29 @@ class WorkerStatus:
     def transient(
         self, slot: int, workers: Iterable[int], error: BaseException, number: int
     ) -> None:
-        """A temporary error of a group, by its MySQL ``number``: these workers try again."""
+        """A temporary error of a group, by its MySQL ``number``: these workers try again. One that
+        was applied last counts too: a statement whose cut was held back."""
         text = str(error).partition("\n")[0] or type(error).__name__
         failure = Failure(number, text, now())
-        if (work := self._work.get(slot)) is None:
-            return
+        work = self._work.get(slot)
         for one in workers:
-            work.retries[one] = work.retries.get(one, 0) + 1
-            work.transient[one] = failure
-            self._workers[one].retries += 1
-            self._workers[one].transient = failure
+            worker = self._workers[one]
+            if work is not None:
+                work.retries[one] = work.retries.get(one, 0) + 1
+                work.transient[one] = failure
+            elif worker.applied_in == slot:
+                again = worker.last.retries + 1
+                worker.last = replace(worker.last, retries=again, transient=failure)
+            else:
+                continue
+            worker.retries += 1
+            worker.transient = failure
 
     def applied(self, slot: int, shares: Shares) -> None:
         work = self._work.pop(slot, None) or Work(shares)
         for number in shares:
             self._workers[number].last = work.of(number, ended=now())
+            self._workers[number].applied_in = slot
 
     def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
         """What these workers can't apply. Of a worker's own errors the first group's stands."""

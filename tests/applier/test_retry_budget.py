@@ -9,18 +9,31 @@ from typing import Any
 
 import pytest
 
+from spark_repl.apply import low_water_mark
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import GivenUpError
 from spark_repl.observe.status import status
+from spark_repl.position import RelayPosition
 from tests.applier.test_retries import BY_WORKER, by_worker, waiting
 from tests.support import local_delta
 from tests.support.binlog_writer import Table, insert
-from tests.support.local_delta import CRASHES, LocalDelta, broken, rows, run, stopped
+from tests.support.local_delta import (
+    CRASHES,
+    LocalDelta,
+    applier,
+    apply_without_stream,
+    broken,
+    cuts,
+    rows,
+    run,
+    stopped,
+)
 
 A, B = Table("a"), Table("b")
+C = Table("a", (*A.columns, ("x", "int"), ("y", "int")))
 
 
 class Faults:
@@ -41,6 +54,10 @@ class Faults:
                 if not later:
                     meet("cut")
                 super().publish(cut, later=later)
+
+            def write_held_back(self) -> None:
+                meet("held back")
+                super().write_held_back()
 
         parts = replace(local_delta.HERE, stage=self._stage, delta_log=Delta, control=Cuts)
         monkeypatch.setattr(local_delta, "HERE", parts)
@@ -96,6 +113,88 @@ def test_one_budget_for_all_of_the_way(log, target, monkeypatch, steps, order, m
     assert applier["COUNT_TRANSACTIONS_RETRIES"] == most
     run(log.folder, target)
     assert rows(target, A) == [(1, "x")]
+
+
+STATEMENTS = [
+    ("commit", "commit", "held back"),
+    ("commit", "held back", "held back"),
+    ("held back", "held back", "held back"),
+]
+
+
+@pytest.mark.parametrize("most", [2, 3])
+@pytest.mark.parametrize("steps", STATEMENTS, ids="-".join)
+def test_a_statements_cut_that_is_held_back_has_no_budget_of_its_own(
+    log, target, monkeypatch, steps, most
+):
+    """It is published where the next transaction is not due yet: behind the statement's end."""
+    run(log.folder, target)
+    monkeypatch.setattr(low_water_mark, "_HELD_BACK_S", 60.0)
+    log.ddl("CREATE TABLE t.z (id INT PRIMARY KEY)")  # whose cut comes at once
+    log.ddl("ALTER TABLE t.a ADD x INT")
+    log.gno += 200_000_000  # seconds, too
+    log.ddl("ALTER TABLE t.a ADD y INT")
+    faults = Faults(monkeypatch, steps)
+    with applier(log.folder, target, delay_s=1, transaction_retries=most) as found:
+        told, shown = CRASHES.told, Counter[str]()
+
+        def tell(point: str) -> None:
+            shown[point] += 1
+            if shown["after_cut"] == 2:
+                found.stop()
+            told(point)
+
+        monkeypatch.setattr(CRASHES, "told", tell)
+        if most == 3:
+            apply_without_stream(found)
+        else:
+            with pytest.raises(GivenUpError, match=r"transaction 2 time\(s\) in vain") as raised:
+                apply_without_stream(found)
+    assert not faults.left.total()
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == most
+    if most == 3:
+        name = "LAST_APPLIED_TRANSACTION"
+        assert by_worker(target, name)[0] == log.gtid(4)
+        assert by_worker(target, f"{name}_RETRIES_COUNT")[0] == most
+        assert by_worker(target, f"{name}_LAST_TRANSIENT_ERROR_NUMBER")[0] == 5
+        assert [cut.position for cut in cuts(target)[-2:]] == [
+            RelayPosition(1, end).packed for _, _, end in log.spans[3:5]
+        ]
+    else:
+        error = raised.value
+        said = f"Worker 1 failed executing transaction '{log.gtid(4)}' at relay log"
+        assert error.message.startswith(f"{said} bin.000001, end_log_pos {log.spans[4][2]}; ")
+        assert (error.gtid, error.position) == (log.gtid(4), f"000001:{log.spans[4][1]}")
+        assert by_worker(target, "LAST_ERROR_NUMBER")[0] == 5
+        assert "ahead of the last cut: t.a:" in error.message
+    run(log.folder, target)
+    assert status(str(target))["ahead"] == {}
+    log.transaction(insert(C, (1, "x", 2, 3)))
+    run(log.folder, target)
+    assert rows(target, C) == [(1, "x", 2, 3)]
+
+
+@pytest.mark.parametrize("commit_order", [True, False])
+def test_a_branch_that_can_not_be_kept_fails_its_own_worker(log, target, monkeypatch, commit_order):
+    """Worker, GTID and position are the XA PREPARE's, whoever has transactions behind it."""
+    log.transaction(insert(A, (1, "x" * 30)))
+    log.xa_prepare((b"x", b"", 1), insert(A, (2, "x" * 30)))
+    for key in range(3, 6):
+        log.transaction(insert(A, (key, "x" * 30)))
+    faults = Faults(monkeypatch, ["xa"] * 3)
+    how = {"workers": 3, "preserve_commit_order": commit_order}
+    error = stopped(log.folder, target, transaction_retries=2, **how)
+    assert isinstance(error, GivenUpError) and not faults.left.total()
+    (worker,) = error.workers
+    said = f"Worker {worker + 1} failed executing transaction '{log.gtid(4)}' at relay log"
+    assert error.message.startswith(f"{said} bin.000001, end_log_pos {log.spans[4][2]}; ")
+    assert (error.gtid, error.position) == (log.gtid(4), f"000001:{log.spans[4][1]}")
+    own = [2 * (number == worker) for number in range(3)]
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES") == own
+    numbers = by_worker(target, "LAST_ERROR_NUMBER")
+    assert numbers[worker] == 5 and numbers.count(3030) == 2
+    run(log.folder, target, **how)
+    assert len(rows(target, A)) == 4 and len(cuts(target)[-1].prepared) == 1
 
 
 def test_the_next_group_has_a_budget_of_its_own(log, target, monkeypatch):

@@ -31,6 +31,7 @@ from tests.support.local_delta import (
 
 A = Table("a")
 _XID = (b"x", b"", 1)
+_FILTERS = {"wild_ignore_table": ["t.out%"]}
 # What stands between two transactions of t.a, and changes none of its rows.
 _BETWEEN: dict[str, Callable[[LogWriter], object]] = {
     "empty": lambda log: log.transaction(),
@@ -38,6 +39,10 @@ _BETWEEN: dict[str, Callable[[LogWriter], object]] = {
     "rolled back": lambda log: log.transaction(insert(A, (76, "never was")), rollback=True),
     "rolled back, empty": lambda log: log.events(["BEGIN", "ROLLBACK"], _XID),
     "of the server": lambda log: log.transaction(insert(Table("u", database="mysql"), (1, "x"))),
+    "filtered": lambda log: log.transaction(insert(Table("out"), (1, "x"))),
+    "filtered statement": lambda log: log.ddl(Table("out").create),
+    "added column": lambda log: log.ddl("ALTER TABLE t.b ADD c INT"),
+    "partitions": lambda log: log.ddl("ALTER TABLE t.b PARTITION BY HASH (id) PARTITIONS 2"),
     "statement": lambda log: log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY)"),
     "no effect": lambda log: log.ddl("ANALYZE TABLE t.a"),
     "account": lambda log: log.ddl("GRANT SELECT ON t.* TO 'x'@'%'"),
@@ -87,7 +92,7 @@ def test_waits_for_the_one_before_and_is_waited_for(log, target, between, held_u
     recorded in their order, one after the other."""
     go, seen = threading.Event(), dict[str, Any]()
     held_up(go)
-    with applier(log.folder, target, group_max_transactions=1) as found:
+    with applier(log.folder, target, group_max_transactions=1, filters=_FILTERS) as found:
         order = found.coordinator._pipeline._order
         dispatch = order.dispatch
 
@@ -122,12 +127,13 @@ def test_is_turned_away_behind_one_that_failed(log, target, tmp_path, between):
         failing.ddl(statement)
     failing.transaction(delete(A, (55, "no such")))
     _BETWEEN[between](failing)
-    error = stopped(failing.folder, target, group_max_transactions=1)
+    error = stopped(failing.folder, target, group_max_transactions=1, filters=_FILTERS)
     assert isinstance(error, RowError)
     assert error.gtid == failing.gtid(3)
     assert gnos(target) == [1, 2, 3]
     assert not cuts(target)[-1].prepared
-    run(failing.folder, target, group_max_transactions=1, exec_mode="idempotent")
+    bounds = {"group_max_transactions": 1, "filters": _FILTERS}
+    run(failing.folder, target, exec_mode="idempotent", **bounds)
     assert gnos(target) == [1, 2, 3, 4, 5]
 
 
@@ -140,7 +146,9 @@ def test_first_last_and_among_others(log, target, bound, order):
         make(log)
         log.transaction(insert(A, (log.gno, "x")))
     decide(Control(Layout(str(target)).control), "skip", {}, gtid_executed=log.gtid(5))
-    run(log.folder, target, group_max_transactions=bound, preserve_commit_order=order)
+    bounds = {"group_max_transactions": bound, "preserve_commit_order": order}
+    run(log.folder, target, filters=_FILTERS, **bounds)
+    assert "t.out" not in cuts(target)[-1].tables
     assert gnos(target) == sorted(gnos(target))
     assert gnos(target)[-1] == log.gno - 1
     keys = [row[0] for row in rows(target, A)]

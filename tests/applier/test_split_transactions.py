@@ -5,7 +5,9 @@ Scenario 58: r/rpl_gtid_transaction_split_across_relay_logs.
 
 from __future__ import annotations
 
+import builtins
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,14 @@ from spark_repl.errors import HistoryError
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
 from tests.support.cut_off import STRIDE, shown
-from tests.support.local_delta import cuts, rows, run, stopped
+from tests.support.local_delta import (
+    applier,
+    broken,
+    cuts,
+    rows,
+    run,
+    stopped,
+)
 from tests.support.relay_split import description, relayed, source_events, write_file
 
 A, B = Table("a"), Table("b")
@@ -72,6 +81,47 @@ def test_cut_off_at_each_step(source: Path, tmp_path: Path) -> None:
         assert shown(target).items() <= want.items()
         assert rows(target, A) == WANT_A and rows(target, B) == WANT_B
     assert step > 30
+
+
+class Moment:
+    """``open`` of two files: the ``at``-th time the second one can't be read."""
+
+    def __init__(self, names: list[str], at: int) -> None:
+        self._names, self._at, self._true = names, at, builtins.open
+        self.opened, self.failed = list[str](), 0
+
+    def open(self, path: Any, *args: Any, **options: Any) -> Any:
+        if str(path) in self._names:
+            self.opened.append(str(path))
+            if not self.failed and self.opened.count(self._names[1]) == self._at:
+                self.failed = len(self.opened)
+                raise broken()
+        return self._true(path, *args, **options)
+
+
+@pytest.mark.parametrize("number", [3, 4, 5, 6, 8])
+def test_a_file_in_mid_transaction_that_can_not_be_read_for_a_moment(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Plain and compressed, of rows, of a branch that is kept, and of its end: each time that it is
+    opened it is read again, from its first file on, and that is counted."""
+    events = source_events(source)
+    log = relayed(source, tmp_path / "relay", range(1, len(events)))
+    first = [at for at, event in enumerate(events, 1) if event[4] == EventType.GTID][number]
+    names = [str(log / f"relay.{first + n:06d}") for n in range(2)]
+    for at in range(1, 99):
+        moment, target = Moment(names, at), tmp_path / f"lake{at}"
+        with applier(log, target, group_max_transactions=1, workers=1) as found:
+            begin, end = found.coordinator.position, found.index.end
+            with monkeypatch.context() as patched:
+                patched.setattr(builtins, "open", moment.open)
+                found.coordinator.apply(found.index.slice(begin, end))
+            assert found.counters.retries == bool(moment.failed)
+        assert rows(target, A) == WANT_A and rows(target, B) == WANT_B
+        if not moment.failed:
+            break
+        assert names[0] in moment.opened[moment.failed :]
+    assert at > 1
 
 
 def test_a_log_that_grows_inside_of_transactions(source: Path, tmp_path: Path) -> None:

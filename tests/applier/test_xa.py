@@ -242,7 +242,7 @@ def test_disconnect_leaves_the_branch_prepared(log, target):
 
 
 def test_prepared_branches_are_named_at_each_start(log, target, caplog):
-    """Scenario 64: "Found 1 prepared XA transaction(s)", and nothing where there are none."""
+    """As MySQL says: "Found 1 prepared XA transaction(s)"; nothing where there are none."""
 
     def said() -> list[str]:
         caplog.clear()

@@ -1,6 +1,7 @@
-"""``python -m tests.mutants.scenarios [NUMBER ...]``: takes out the line that each of MySQL's
-scenarios guards (tests/support/scenario_guards.py), runs the tests that answer it, and says which
-mutants live. Tests that need Spark or a server are passed over where others are there."""
+"""``make scenarios``, or ``python -m tests.mutants.scenarios [NUMBER ...]``: takes out the line
+that each of MySQL's scenarios guards (tests/support/scenario_guards.py), runs the tests that answer
+it, and says which mutants live. Tests that need Spark or a server are passed over where others are
+there."""
 
 from __future__ import annotations
 

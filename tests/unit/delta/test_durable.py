@@ -12,6 +12,8 @@ import pytest
 
 from spark_repl.delta import deletion_vector
 from spark_repl.delta.durable import Durable
+from spark_repl.delta.new_file import new_file
+from tests.support.disk_steps import disk_steps
 from tests.support.local_delta import put
 
 
@@ -234,3 +236,13 @@ def test_an_object_store_is_not_asked(tmp_path: Path) -> None:
     durable.sync("s3a://bucket/lake/t/a")
     durable.sync_checkpoint("s3a://bucket/lake/t/a")
     assert durable.newest("s3a://bucket/lake/t/a") == -1
+
+
+def test_a_new_file_is_on_the_disk_before_a_commit_can_name_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that was written, with what Python still held back; its folder is the commit's part."""
+    steps = disk_steps(monkeypatch)
+    with new_file(str(tmp_path / "new.parquet")) as file:
+        file.write(b"rows")
+    assert steps == [("sync", "new.parquet", 4)]

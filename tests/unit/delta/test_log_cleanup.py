@@ -18,6 +18,7 @@ from spark_repl.delta.checkpoint import last
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
 from spark_repl.delta.log_replay import live_files
+from tests.support.disk_steps import disk_steps
 
 NEWEST = 29
 
@@ -96,6 +97,23 @@ def test_what_a_start_looks_at_stays(folder: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(log_cleanup, "_APART", 1)
     assert clean(folder, begin=5) == 0
     assert clean(folder, begin=13) == 12
+
+
+def test_what_stays_is_on_the_disk_before_anything_goes(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint that stands for what goes, a promised version's own, and the folder that names
+    both."""
+    steps = disk_steps(monkeypatch)
+    clean(folder, 3)
+    first = next(number for number, step in enumerate(steps) if step.what == "remove")
+    before = [step.name for step in steps[:first] if step.what == "sync"]
+    for version in (3, 12, 24):
+        assert f"{version:020d}.checkpoint.parquet" in before
+    assert before[-2:] == ["_last_checkpoint", "_delta_log"]
+    named = before[: before.index("_last_checkpoint")]
+    assert named[-1] == "_delta_log", "the hint names a checkpoint that is there"
+    assert all(step.what == "remove" for step in steps[first:])
 
 
 def test_nothing_goes_without_a_checkpoint(tmp_path: Path) -> None:

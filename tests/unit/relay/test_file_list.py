@@ -1,0 +1,22 @@
+"""The list of a relay log's files: the one before, or the new one, also when power fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spark_repl.relay.file_list import FileList, read_list, write_list
+from tests.support.disk_steps import Step, disk_steps
+
+
+def test_its_bytes_are_on_the_disk_before_its_name_and_that_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, files = disk_steps(monkeypatch), FileList("ab" * 16, (5, 6))
+    write_list(tmp_path, files)
+    written, name, folder = steps
+    assert written.what == "sync" and written.name.startswith("relay.index.")
+    assert written.size == (tmp_path / "relay.index").stat().st_size > 0
+    assert (name, folder) == (Step("rename", "relay.index"), Step("sync", tmp_path.name))
+    assert read_list(tmp_path) == files and len([*tmp_path.iterdir()]) == 1
