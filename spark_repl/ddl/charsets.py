@@ -20,6 +20,8 @@ _CHARSETS = {
 
 NAMES = frozenset(_CHARSETS)
 """of all character sets"""
+WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
+"""of those whose letters have two bytes at least"""
 # Collations by which a letter's other case is another one: their numbers have to be known.
 TURKISH = {
     "utf16_turkish_ci": 110, "ucs2_turkish_ci": 137, "utf32_turkish_ci": 169,
