@@ -54,7 +54,7 @@ def alter(
 
 
 def _alter(definition: TableDefinition, alteration: Alteration, session: Session) -> Altered:
-    entries = arranged(definition, alteration.actions)
+    entries = arranged(definition, alteration.actions, session)
     charset, converts = _charset(alteration, definition, session)
     converted = (definition.charset, charset) if converts else ("", "")
     columns = _columns(entries, converted, charset, session)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import charset_of
 from ..errors import StatementError
 from .actions import (
     AddColumn,
@@ -16,12 +15,14 @@ from .actions import (
     SetDefault,
     SetVisible,
 )  # fmt: skip
-from .string_literals import default_in
+from .settled_default import settled
+from .string_literals import in_own_charset
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
     from .actions import Action
     from .column_clause import ColumnClause
+    from .session import Session
 
 
 @dataclass(slots=True, eq=False)
@@ -43,7 +44,9 @@ def unknown(name: str, table: str) -> StatementError:
     )
 
 
-def arranged(definition: TableDefinition, actions: Sequence[Action]) -> list[Entry]:
+def arranged(
+    definition: TableDefinition, actions: Sequence[Action], session: Session
+) -> list[Entry]:
     """The columns afterwards. As MySQL does: names of columns are those of the table before, AFTER
     means the new list. Raises StatementError with MySQL's number for a column that the table does
     not have (1054, 1091) or has twice (1060)."""
@@ -72,7 +75,7 @@ def arranged(definition: TableDefinition, actions: Sequence[Action]) -> list[Ent
             entry = moved[new.name.lower()]  # which is where it was up to now
             entries.remove(entry)
             entries.insert(_place(entries, new.after, definition), entry)
-    _with_settings(entries, actions, definition.name)
+    _with_settings(entries, actions, definition.name, session)
     return _once(entries, definition.name)
 
 
@@ -109,7 +112,9 @@ def _place(entries: Sequence[Entry], after: str | None, definition: TableDefinit
     return names.index(after.lower()) + 1
 
 
-def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: str) -> None:
+def _with_settings(
+    entries: Sequence[Entry], actions: Sequence[Action], table: str, session: Session
+) -> None:
     """ALTER COLUMN ... SET DEFAULT, DROP DEFAULT, SET VISIBLE, SET INVISIBLE."""
     for action in actions:
         if not isinstance(action, SetDefault | SetVisible):
@@ -122,9 +127,9 @@ def _with_settings(entries: Sequence[Entry], actions: Sequence[Action], table: s
         if isinstance(action, SetVisible):
             entry.before = replace(column, visible=action.visible)
         else:
-            charset = charset_of(column.collation) if column.collation else ""
-            default = action.default and default_in(action.default, charset)
+            default = action.default and in_own_charset(action.default, column)
             said = default.set_by_alter if default else None
+            said = said and settled(said, column, session)
             entry.before, entry.new_default = replace(column, default=said), True
 
 

@@ -22,6 +22,8 @@ ASSUMED = "utf8mb4_"
 """instead of a character set that is not known: utf8mb4 is taken for it"""
 NAMES = frozenset(_CHARSETS)
 """of all character sets"""
+WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
+"""of those whose letters have two bytes at least"""
 # Collations by which a letter's other case is another one: their numbers have to be known.
 TURKISH = {
     "utf16_turkish_ci": 110, "ucs2_turkish_ci": 137, "utf32_turkish_ci": 169,

@@ -11,6 +11,7 @@ from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnTy
 from ..errors import StatementError
 from . import charsets, column_type
 from .charsets import ASSUMED
+from .settled_default import settled
 
 if TYPE_CHECKING:
     from .column_clause import ColumnClause
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _T = ColumnType
 _VARCHAR_BYTES_MAX = 65_535
-_UTF8, _WIDE = {"utf8", "utf8mb3", "utf8mb4"}, {"ucs2", "utf16", "utf16le", "utf32"}
+_UTF8 = {"utf8", "utf8mb3", "utf8mb4"}
 _MOMENTS = (_T.DATETIME, _T.TIMESTAMP, _T.DATETIME_OLD, _T.TIMESTAMP_OLD)
 _ZEROS = {
     _T.DATE: "'0000-00-00", _T.TIME: "'00:00:00", _T.TIME_OLD: "'00:00:00", _T.JSON: "'null",
@@ -53,9 +54,13 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
         detail=kind.detail,
         compares=compares,
         assumed=assumed,
-        default=clause.default.literal if clause.default else None,
     )
-    return column if clause.default else replace(column, default=_implicit(column))
+    if clause.default is None:
+        return replace(column, default=_implicit(column))
+    said = clause.default.literal
+    if said and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
+        return replace(column, default=_implicit(column))
+    return replace(column, default=said and settled(said, column, session))
 
 
 def _implicit(column: Column) -> str | None:
@@ -113,7 +118,7 @@ def in_charset(column: Column, charset: str, session: Session, table: str) -> Co
 def _check_members(column: Column, sets: set[str]) -> None:
     """Raises StatementError where the server takes the bytes of a column's members for letters of
     another character set than they were written in, as CONVERT TO does (seen on 9.7.4)."""
-    plain = all(one.isascii() for one in column.literals) and not sets & _WIDE
+    plain = all(one.isascii() for one in column.literals) and not sets & charsets.WIDE
     if "binary" in sets or not (plain or len(sets) == 1 or sets <= _UTF8):
         raise StatementError(f"the members of column {column.name} behind CONVERT TO are not known")
 

@@ -67,9 +67,9 @@ def read_literal(cursor: Cursor) -> str:
         return {"TRUE": "1", "FALSE": "0"}.get(word, word)
     if token and token.raw[:2].lower() in ("0x", "0b"):
         return cursor.next().raw.lower()
-    word = cursor.word("X", "B", "DATE", "TIME", "TIMESTAMP")
+    word = cursor.word("X", "B")
     text = cursor.string()
-    return f"0{word.lower()}{text.lower()}" if word in ("X", "B") else f"'{text}"
+    return f"0{word.lower()}{text.lower()}" if word else f"'{text}"
 
 
 def words(inner: Cursor) -> str:

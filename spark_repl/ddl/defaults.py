@@ -2,19 +2,22 @@
 
 The server logs the values of functions and expressions, but not those of literals: they are in
 CREATE TABLE only. ``Column.default`` keeps them: ``NULL``, a number, ``'text`` (no closing quote),
-``0x...`` or ``0b...``.
+``0x...`` or ``0b...``; where it was known, as the column stores them (``settled_default``).
 """
 
 from __future__ import annotations
 
 import datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..binlog.definition import Column, ColumnType, Form
+from ..binlog.definition import TIME_TYPES, Column, ColumnType, Form
 from ..errors import DecodeError, StatementError
+from .moment_literals import time_of
+from .session import Session
+from .settled_default import settle
 
 if TYPE_CHECKING:
     from ..position import RelayPosition
@@ -46,86 +49,48 @@ def literal(column: Column) -> pa.Array:
     where it is not understood."""
     assert column.default is not None
     try:
-        return pa.array([_value(column, column.default)], column.arrow_type)
-    except (ValueError, InvalidOperation, pa.ArrowInvalid) as error:
+        said = settle(column.default, column, Session())
+        return pa.array([_value(column, said)], column.arrow_type)
+    except (ValueError, OverflowError, pa.ArrowException) as error:
         raise StatementError(
             f"the default {column.default} of column {column.name} is not understood"
         ) from error
 
 
-def _value(column: Column, default: str) -> Any:
-    if default == "NULL":
+def _value(column: Column, said: str) -> Any:
+    if said == "NULL":
         return None
-    arrow, kind = column.arrow_type, column.type
-    raw = _bytes(default)
+    arrow, text = column.arrow_type, said.removeprefix("'")
     if pa.types.is_boolean(arrow):
-        return int.from_bytes(raw, "big") == 1 if raw is not None else int(_text(default)) == 1
+        return text == "1"
+    if column.type == ColumnType.BIT:
+        return int(text).to_bytes((column.meta + 7) // 8, "big")
     if pa.types.is_binary(arrow):
-        return _binary(column, default if raw is None else raw)
-    text = _text(default) if raw is None else raw.decode("utf-8")
-    if kind == ColumnType.TIME:
-        raise ValueError(text)
+        return bytes.fromhex(text[2:])
+    if column.type in TIME_TYPES and column.form == Form.MICROSECONDS:
+        return time_of(text, truncates=False)
     if pa.types.is_integer(arrow):
-        if kind == ColumnType.YEAR:
-            return _year(int(text))
-        # The server rounds half away from zero, as it does when it stores a value.
-        return int(Decimal(text).quantize(Decimal(1), "ROUND_HALF_UP"))
+        return int(text)
     if pa.types.is_decimal(arrow):
-        return Decimal(text).quantize(Decimal(1).scaleb(-column.scale), "ROUND_HALF_UP")
+        return Decimal(text)
     if pa.types.is_floating(arrow):
         return float(text)
     if pa.types.is_date(arrow):
         return datetime.date.fromisoformat(text)
+    if column.type in (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD):
+        return _timestamp(column, text)
     if pa.types.is_timestamp(arrow):
-        moment = datetime.datetime.fromisoformat(text)
-        # A TIMESTAMP's literal is in the time zone of the session that made the table.
-        if arrow.tz is not None:
+        return datetime.datetime.fromisoformat(text)
+    is_zero = column.form == Form.TEXT and column.meta and text == "0000-00-00 00:00:00"
+    return f"{text}.{'0' * column.meta}" if is_zero else text
+
+
+def _timestamp(column: Column, text: str) -> Any:
+    if not text.startswith("0000"):
+        if not text.endswith("+00:00"):
             raise ValueError(text)
-        return moment
-    if column.form == Form.TEXT:
-        return _date_text(column, text)
-    if kind == ColumnType.DECIMAL:
+        plain = text.removesuffix("+00:00")
+        return plain if column.form == Form.TEXT else datetime.datetime.fromisoformat(text)
+    if column.form != Form.TEXT:
         raise ValueError(text)
-    return text
-
-
-def _date_text(column: Column, text: str) -> str:
-    """The text of a date as the server prints the column; ValueError."""
-    if text.startswith("0000-00-00"):
-        printed = "0000-00-00 00:00:00.000000"
-    elif column.type == ColumnType.TIMESTAMP:  # in the time zone of the session, too
-        raise ValueError(text)
-    else:
-        printed = datetime.datetime.fromisoformat(text).isoformat(" ", "microseconds")
-    if column.type == ColumnType.DATE:
-        return printed[:10]
-    return printed[: 20 + column.meta] if column.meta else printed[:19]
-
-
-def _text(default: str) -> str:
-    return default.removeprefix("'")
-
-
-def _bytes(default: str) -> bytes | None:
-    """The bytes of a hexadecimal or bit literal."""
-    if default.startswith("0x"):
-        digits = default[2:]
-        return bytes.fromhex("0" * (len(digits) % 2) + digits)
-    if default.startswith("0b"):
-        value = int(default[2:] or "0", 2)
-        return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
-    return None
-
-
-def _binary(column: Column, value: str | bytes) -> bytes:
-    if column.type == ColumnType.BIT:
-        number = int(_text(value)) if isinstance(value, str) else int.from_bytes(value, "big")
-        return number.to_bytes((column.meta + 7) // 8, "big")
-    raw = _text(value).encode("utf-8") if isinstance(value, str) else value
-    return raw.ljust(column.meta, b"\0") if column.type == ColumnType.STRING else raw
-
-
-def _year(value: int) -> int:
-    if 0 < value < 100:
-        return value + (2000 if value < 70 else 1900)
-    return value
+    return f"{text}.{'0' * column.meta}" if column.meta else text

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..binlog.definition import ColumnType
 from .decimal_text import INTEGRAL
-from .members import numbers_of
-from .type_change import TypeChange, TypeFamily, family_of
+from .type_change import TypeChange, TypeFamily, by_distinct, family_of
 
 
 def exact(values: pa.Array, change: TypeChange) -> pa.Array:
@@ -16,13 +16,32 @@ def exact(values: pa.Array, change: TypeChange) -> pa.Array:
     Unconvertible."""
     kind = family_of(change.before)
     if kind in (TypeFamily.ENUM, TypeFamily.SET):
-        return numbers_of(values, change)
+        return _numbers_of(values, change)
     if kind == TypeFamily.DECIMAL:
         return values.cast(pa.decimal256(76, change.before.scale))
     if kind == TypeFamily.BIT and not pa.types.is_boolean(values.type):
         return _of_bytes(values, (change.before.meta + 7) // 8)
     whole = values if pa.types.is_decimal(values.type) else values.cast(pa.int64())
     return whole.cast(INTEGRAL)
+
+
+def _numbers_of(values: pa.Array, change: TypeChange) -> pa.Array:
+    """What ENUM and SET are where a number is wanted: an ENUM's place in the list, from 1 on; a
+    SET's bits. Raises Unconvertible for an empty string that may be a member or none."""
+    column = change.before
+    if "" in column.literals and pc.any(pc.equal(values, "")).as_py():
+        raise change.refused("'' may be one of the members or the value of an error")
+    if column.type == ColumnType.ENUM:
+        place = pc.index_in(values, pa.array(column.literals, pa.string()))
+        number = pc.add(pc.fill_null(place, -1), 1)
+        number = pc.if_else(values.is_null(), pa.scalar(None, pa.int32()), number)
+        return number.cast(pa.decimal256(76, 0))
+    bits = {literal: 1 << i for i, literal in enumerate(column.literals)}
+
+    def number_of(value: str | None) -> tuple[int | None, bool]:
+        return (None if value is None else sum(bits[one] for one in value.split(",") if one)), True
+
+    return by_distinct(values, number_of, pa.decimal128(20, 0)).values.cast(pa.decimal256(76, 0))
 
 
 def _of_bytes(values: pa.Array, width: int) -> pa.Array:

@@ -11,35 +11,15 @@ import re
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import Column, ColumnType
+from .charsets import WIDE
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)", re.ASCII)
-_WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
 _PRINTABLE = re.compile(r"[ -~]*")
 _ENUM_NUMBER_BYTES, _SET_NUMBER_BYTES, _SET_MEMBERS_MAX = 6, 22, 64
-
-
-def numbers_of(values: pa.Array, change: TypeChange) -> pa.Array:
-    """What ENUM and SET are where a number is wanted: an ENUM's place in the list, from 1 on; a
-    SET's bits. Raises Unconvertible for an empty string that may be a member or none."""
-    column = change.before
-    if "" in column.literals and pc.any(pc.equal(values, "")).as_py():
-        raise change.refused("'' may be one of the members or the value of an error")
-    if column.type == ColumnType.ENUM:
-        place = pc.index_in(values, pa.array(column.literals, pa.string()))
-        number = pc.add(pc.fill_null(place, -1), 1)
-        number = pc.if_else(values.is_null(), pa.scalar(None, pa.int32()), number)
-        return number.cast(pa.decimal256(76, 0))
-    bits = {literal: 1 << i for i, literal in enumerate(column.literals)}
-
-    def number_of(value: str | None) -> tuple[int | None, bool]:
-        return (None if value is None else sum(bits[one] for one in value.split(",") if one)), True
-
-    return by_distinct(values, number_of, pa.decimal128(20, 0)).values.cast(pa.decimal256(76, 0))
 
 
 def store_member(texts: pa.Array, change: TypeChange) -> Converted:
@@ -89,7 +69,7 @@ def _finder(change: TypeChange) -> Callable[[str], int]:
 def _number(text: str, most: int, change: TypeChange) -> int:
     """The number that a text is; -1 for none or one that is too large."""
     if any(
-        charset_of(column.collation) in _WIDE
+        charset_of(column.collation) in WIDE
         for column in (change.before, change.after)
         if family_of(column) == TypeFamily.TEXT
     ):

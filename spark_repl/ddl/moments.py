@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.definition import Column, Form
+from .moment_literals import DAY, SECOND
 from .type_change import Converted, TypeChange, TypeFamily, family_of
 
 Micros = npt.NDArray[np.int64]
-SECOND, DAY = 1_000_000, 86_400_000_000
 _END = 253_402_300_800_000_000
 """the year 10000"""
 _TIMESTAMP_MIN, _TIMESTAMP_MAX = SECOND, ((1 << 31) - 1) * SECOND + 999_999

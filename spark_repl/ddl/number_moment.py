@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from ..binlog.definition import Form
 from .exact import exact
-from .moments import SECOND, put_moment, time_array, zero_date
+from .moment_literals import SECOND
+from .moments import put_moment, time_array, zero_date
 from .type_change import Converted, TypeFamily, by_distinct, family_of
 
 if TYPE_CHECKING:

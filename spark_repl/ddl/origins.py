@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import NotComputed
+from ..errors import NotComputed, Unconvertible
 from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
 from .columns import same_type, zero_of
-from .default_clause import NOT_KNOWN, constant
+from .default_clause import NOT_KNOWN, Default, constant
 from .expressions.resolution import inputs_of, resolved
+from .session import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
+from .stored_literal import as_stored
+from .string_literals import in_own_charset
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
@@ -67,7 +71,13 @@ class _Origins:
                 return Unknown(f"{said}: {_TWICE}")
             if default.constant is None:
                 return self._computed(i, default.expression, said)
-        return _of_default(entry, column)
+        return _of_default(entry, column, self._session)
+
+    @property
+    def _reading(self) -> Session:
+        """A session that reads a virtual column: not strict, its time zone not known."""
+        bits = self._session.sql_mode & ~(STRICT | TIME_TRUNCATE_FRACTIONAL)
+        return replace(self._session, sql_mode=bits, time_zone="")
 
     def _generated(self, i: int) -> Origin:
         entry, column = self._entries[i], self._columns[i]
@@ -82,9 +92,17 @@ class _Origins:
         said = f"the values of the generated column {column.name}"
         if self._is_escaped_twice(expression, i):
             return Unknown(f"{said}: {_TWICE}")
-        if (value := constant(cursor)) is not None:
-            return Filled(value)
+        if (value := constant(cursor.again())) is not None:
+            virtual = column.generated.endswith("VIRTUAL")
+            made = in_own_charset(Default(constant=value, charset=self._charset(i, cursor)), column)
+            assert made.constant is not None
+            return _filled(made.constant, column, self._reading if virtual else self._session)
         return self._computed(i, expression, said)
+
+    def _charset(self, i: int, cursor: Cursor) -> str:
+        """The character set of the string that an expression is, as ``Default`` has it."""
+        of_session = self._session.connection if self._entries[i].clause is not None else ""
+        return cursor.charset() or of_session
 
     def _mode(self, i: int) -> int:
         """The sql_mode that the column's expression was written in: the server writes as 0 does."""
@@ -134,7 +152,14 @@ class _Origins:
         return kept and same_type(before, after) and after.nullable >= before.nullable
 
 
-def _of_default(entry: Entry, column: Column) -> Origin:
+def _filled(said: str, column: Column, session: Session) -> Filled | Unknown:
+    try:
+        return Filled(as_stored(said, column, session))
+    except Unconvertible as error:
+        return Unknown(error.message)
+
+
+def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
     default = entry.clause.default if entry.clause else None
     if default is None:
         filled = "NULL" if column.nullable else zero_of(column)
@@ -142,10 +167,11 @@ def _of_default(entry: Entry, column: Column) -> Origin:
         return Unknown(f"{kind}: {column.name}") if filled is None else Filled(filled)
     if default.now:
         return Now()
-    value = default.constant if default.literal is None else default.literal
-    if value is None:
+    if default.literal is not None and column.default is not None:
+        return _filled(column.default, column, session)
+    if default.constant is None:
         return Unknown(f"the default of column {column.name} is an expression")
-    return Filled(value)
+    return _filled(default.constant, column, session)
 
 
 def _expression(generated: str, sql_mode: int) -> Cursor:

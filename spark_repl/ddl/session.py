@@ -11,6 +11,10 @@ from .lower_names import fold
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
 
+STRICT = 1 << 21 | 1 << 22
+"""in ``sql_mode``: STRICT_TRANS_TABLES and STRICT_ALL_TABLES"""
+TIME_TRUNCATE_FRACTIONAL = 1 << 32
+
 
 @dataclass(frozen=True, slots=True)
 class Session:
@@ -63,4 +67,4 @@ class Session:
     @property
     def is_strict(self) -> bool:
         """Whether values that don't fit are errors (STRICT_TRANS_TABLES, STRICT_ALL_TABLES)."""
-        return bool(self.sql_mode & (1 << 21 | 1 << 22))
+        return bool(self.sql_mode & STRICT)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..binlog.charsets.charset import LETTER_BACKSLASH
 from ..binlog.table_name import table_name
 from ..errors import StatementError
+from .charsets import NAMES
 
 # Bits of sql_mode.
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
@@ -143,8 +144,13 @@ class Cursor:
         return token
 
     def charset(self) -> str:
-        """That of the next string."""
-        return next((t.charset for t in self._items[self._at :] if t.kind == STRING), "")
+        """That of the next string, '' for UTF-8, as far as nothing says it."""
+        left = self._items[self._at :]
+        at = next((i for i, token in enumerate(left) if token.kind == STRING), -1)
+        said = left[at - 1].text.lower() if at > 0 and left[at - 1].kind == WORD else ""
+        if said[:1] == "_" and said[1:] in NAMES and not said.startswith("_utf8"):
+            return said[1:]
+        return left[at].charset if at >= 0 else ""
 
     def done(self) -> bool:
         return self._at >= len(self._items)

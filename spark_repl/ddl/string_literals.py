@@ -6,14 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import UTF8, to_text
+from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.written import bytes_of, with_question_marks
 from ..binlog.definition import CHARACTER_TYPES
 from ..errors import DecodeError, StatementError
-from .charsets import NAMES
+from .charsets import NAMES, WIDE
 from .sql_tokens import NO_BACKSLASH_ESCAPES, STRING, WORD, Token
 
 if TYPE_CHECKING:
+    from ..binlog.definition import Column
     from .column_clause import ColumnClause
     from .default_clause import Default
     from .session import Session
@@ -109,11 +110,20 @@ def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
     return replace(clause, default=default_in(clause.default, name))
 
 
+def in_own_charset(default: Default, column: Column) -> Default:
+    """The default as a column has it that is there. Raises StatementError."""
+    return default_in(default, charset_of(column.collation) if column.collation else "")
+
+
 def default_in(default: Default, charset: str) -> Default:
     """The default of a column of this character set, '' for what has none. Raises
     StatementError."""
     text = default.constant if default.literal is None else default.literal
-    if not (charset and default.charset) or text is None or text.isascii():
+    if not (charset and default.charset) or text is None:
+        return default
+    if default.charset == _BINARY and charset in WIDE:
+        raise StatementError(f"what a column of {charset} stores of bytes is not known")
+    if text.isascii():
         return default
     if charset == _BINARY:
         text = f"0x{_bytes(text.removeprefix(chr(39)), default.charset).hex()}"

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .moments import DAY, SECOND, TIME_MAX, put_moment, rounded, time_array
+from .moment_literals import DAY, SECOND
+from .moments import TIME_MAX, put_moment, rounded, time_array
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 

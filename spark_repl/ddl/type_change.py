@@ -15,13 +15,13 @@ from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
 from ..errors import Unconvertible
 from .charsets import collation
+from .session import TIME_TRUNCATE_FRACTIONAL
 
 if TYPE_CHECKING:
     from .session import Session
 
 _T = ColumnType
 _HINT = "copy the table anew"
-_TIME_TRUNCATE_FRACTIONAL = 1 << 32
 
 
 class TypeFamily(Enum):
@@ -64,7 +64,7 @@ class TypeChange:
     @property
     def truncates(self) -> bool:
         """Whether digits of seconds are cut off rather than rounded."""
-        return bool(self.session.sql_mode & _TIME_TRUNCATE_FRACTIONAL)
+        return bool(self.session.sql_mode & TIME_TRUNCATE_FRACTIONAL)
 
     def refused(self, reason: str) -> Unconvertible:
         return Unconvertible(

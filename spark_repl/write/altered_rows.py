@@ -35,7 +35,6 @@ UNKNOWN_ROWS = (
     " (spark-repl snapshot --table), or mend it by hand and leave the statement out (spark-repl"
     " skip)"
 )
-_UTF8MB4 = 255
 _ZERO_DATE = "'0000-00-00"
 
 
@@ -137,12 +136,12 @@ class _Made:
         if isinstance(origin, Now):
             value = _now(column, self._session)
         else:
-            value = _default(column, origin.default, self._session)
+            value = _default(column, origin.default)
         count = self._rows.count
         return pa.repeat(value[0], count) if count else pa.nulls(0, column.arrow_type)
 
 
-def _default(column: Column, default: str, session: Session) -> pa.Array:
+def _default(column: Column, default: str) -> pa.Array:
     """Array[1]: what rows that are there get in a new column. Raises StatementError."""
     if default.startswith(_ZERO_DATE) and column.form != Form.TEXT:
         raise SettingError(
@@ -150,14 +149,7 @@ def _default(column: Column, default: str, session: Session) -> pa.Array:
             " date",
             hint='target.zero_dates = "null" or "string" says how to keep such dates',
         )
-    try:
-        return literal(replace(column, default=default))
-    except StatementError:
-        if not default.startswith("'"):
-            raise
-        # A time's text, or a moment in the session's time zone: as text that is converted.
-        text = Column("", ColumnType.VARCHAR, len(default) * 4, nullable=True, collation=_UTF8MB4)
-        return convert(pa.array([default[1:]]), TypeChange(text, column, session))
+    return literal(replace(column, default=default))
 
 
 def _now(column: Column, session: Session) -> pa.Array:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import NotComputed
-from ..moments import DAY, SECOND
+from ..moment_literals import DAY, SECOND
 from .coercions import clock, exact, moment
 from .literals import constant
 from .uncertainty import uncertain

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...errors import NotComputed
+from ..charsets import WIDE
 from .literals import moment_of, time_of
 from .value_type import (
     BIGINT,
@@ -71,7 +72,7 @@ def real(node: Node) -> Node:
 
 def _is_ascii_like(kind: ValueType) -> bool:
     """Whether digits have one byte each."""
-    return kind.charset not in ("ucs2", "utf16", "utf16le", "utf32")
+    return kind.charset not in WIDE
 
 
 def text(node: Node) -> Node:

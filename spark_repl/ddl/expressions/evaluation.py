@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...errors import Unconvertible
+from ..session import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .assignment import assigned
 from .columns import read
 from .functions import COMPUTED, LAZY
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from .value_type import Node
 
 _ARROW = "Arrow has no room for them"
+_OF_WRITER = STRICT | TIME_TRUNCATE_FRACTIONAL
 _COMPUTED = {**COMPUTED, **COERCIONS}
-_STRICT = 1 << 21 | 1 << 22
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> p
     a server shows it that isn't strict. Raises Unconvertible with the column."""
     session, convert = rows.session, rows.convert
     if virtual:
-        session = replace(session, sql_mode=session.sql_mode & ~_STRICT)
+        session = replace(session, sql_mode=session.sql_mode & ~_OF_WRITER)
     try:
         if node.operator == "column":
             number = node.detail

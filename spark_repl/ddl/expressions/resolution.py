@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ...binlog.definition import ColumnType
 from ...errors import NotComputed
 from ..columns import same_type
+from ..session import TIME_TRUNCATE_FRACTIONAL
 from ..type_change import TypeFamily, family_of
 from .assignment import check
 from .columns import type_of
@@ -27,7 +29,7 @@ _NUMBERS = {
     ResultType.REAL: re.compile("-?[0-9]+(\\.[0-9]+)?"),
 }
 _LITERALS = ("number", "string", "hex", "null", "moment")
-_NO_UNSIGNED_SUBTRACTION, _TIME_TRUNCATE_FRACTIONAL = 1 << 6, 1 << 32
+_NO_UNSIGNED_SUBTRACTION = 1 << 6
 
 
 def resolved(
@@ -115,8 +117,11 @@ class _Resolver:
         said, kind = column.default, type_of(column, self._session, virtual=self._virtual)
         if said == "NULL":
             return Node("literal", kind)
-        if said is None or kind.result not in _NUMBERS or not _NUMBERS[kind.result].fullmatch(said):
+        plain = kind.source == "" and column.type != ColumnType.FLOAT and column.detail == ""
+        if not plain or said is None or kind.result not in _NUMBERS:
             raise NotComputed("DEFAULT() of what is no integer or double is not computed here")
+        if not _NUMBERS[kind.result].fullmatch(said):
+            raise NotComputed(f"DEFAULT() of what is {said} is not computed here")
         return Node("literal", kind, detail=(float if kind == REAL_TYPE else int)(said))
 
 
@@ -125,7 +130,7 @@ def _check_modes(node: Node, session: Session) -> None:
     mode = session.sql_mode
     if node.operator == "-" and node.type.unsigned and mode & _NO_UNSIGNED_SUBTRACTION:
         raise NotComputed("- with NO_UNSIGNED_SUBTRACTION is not computed here")
-    if node.operator == "CAST DATETIME" and mode & _TIME_TRUNCATE_FRACTIONAL:
+    if node.operator == "CAST DATETIME" and mode & TIME_TRUNCATE_FRACTIONAL:
         raise NotComputed("CAST with TIME_TRUNCATE_FRACTIONAL is not computed here")
     if node.operator == "/" and node.type.result == ResultType.DECIMAL and not session.quotients:
         raise NotComputed("how the source's version rounds a quotient is not known")

@@ -158,7 +158,8 @@ def test_the_first_copy_gives_the_same() -> None:
         (ColumnType.TIMESTAMP, 2, "'0000-00-00 00:00:00", "0000-00-00 00:00:00.00"),
         (ColumnType.DATETIME, 1, "NULL", None),
         (ColumnType.TIMESTAMP, 0, "'2024-01-02 00:00:00", DecodeError),
-        (ColumnType.TIME, 0, "'01:00:00", DecodeError),
+        (ColumnType.TIMESTAMP, 0, "'2024-01-02 00:00:00+00:00", "2024-01-02 00:00:00"),
+        (ColumnType.DATE, 0, "'2024-02-30", DecodeError),
     ],
 )
 def test_defaults(kind: ColumnType, digits: int, default: str, value: Any) -> None:

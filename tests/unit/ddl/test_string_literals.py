@@ -76,7 +76,7 @@ def test_text(client: str, connection: str, said: str, default: str) -> None:
         ("latin1", "latin1", "'ÿÿ'", "0xffff"),
         ("latin1", "latin1", "_binary'ÿÿ'", "0xffff"),
         ("utf8mb4", "latin1", "'ä'", "0xe4"),
-        ("utf8mb4", "utf8mb4", "'ä'", "'ä"),
+        ("utf8mb4", "utf8mb4", "'ä'", "0xc3a4"),
         ("utf8mb4", "utf8mb4", "'\udcff\udcff'", "0xffff"),
         ("utf8mb4", "utf8mb4", "_binary'ä\udcff'", "0xc3a4ff"),
         ("binary", "binary", "'ä\udcff'", "0xc3a4ff"),

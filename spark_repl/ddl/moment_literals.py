@@ -1,0 +1,108 @@
+"""Literals of dates and times, in the forms that the server takes besides the one it prints."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from decimal import Decimal
+
+SECOND, DAY = 1_000_000, 86_400_000_000
+_START = datetime.datetime(1970, 1, 1)
+_FRACTION = r"(?:\.([0-9]{0,9}))?"
+_APART = re.compile(
+    r"([0-9]{2}|[0-9]{4})[-/.:]([0-9]{1,2})[-/.:]([0-9]{1,2})"
+    rf"(?:(?:T| +)([0-9]{{1,2}})(?::([0-9]{{1,2}})(?::([0-9]{{1,2}}){_FRACTION})?)?)?"
+)
+_TOGETHER = re.compile(rf"([0-9]{{6}}|[0-9]{{8}})|([0-9]{{12}}|[0-9]{{14}}){_FRACTION}")
+_OFFSET = re.compile(r"(.+[0-9])([+-])([0-9]{2}):([0-9]{2})")
+_CLOCK = re.compile(
+    rf"(-?)(?:([0-9]{{1,2}}) +)?([0-9]{{1,3}}):([0-9]{{1,2}})(?::([0-9]{{1,2}}){_FRACTION})?"
+)
+_CLOCK_TOGETHER = re.compile(rf"(-?)([0-9]{{1,7}}){_FRACTION}")
+_NUMBER = re.compile(r"(-?)([0-9]+)(\.[0-9]*)?")
+
+
+def moment_of(text: str, *, truncates: bool) -> tuple[int | None, int | None]:
+    """(microseconds since 1970 on the clock that the text is of, None for 0000-00-00; microseconds
+    that this is ahead of UTC, None for the session's). Raises ValueError for what is no date, or
+    not known to be one."""
+    text, ahead = text.strip(), None
+    if match := _OFFSET.fullmatch(text):
+        text, size = match[1], (int(match[3]) * 60 + int(match[4])) * 60 * SECOND
+        ahead = -size if match[2] == "-" else size
+    if match := _APART.fullmatch(text):
+        year, rest, fraction = match[1], [int(one or 0) for one in match.groups()[1:6]], match[7]
+    elif match := _TOGETHER.fullmatch(text):
+        digits, fraction = match[1] or match[2], match[3]
+        edge = 4 if len(digits) in (8, 14) else 2
+        year, digits = digits[:edge], digits[edge:].ljust(10, "0")
+        rest = [int(digits[at : at + 2]) for at in range(0, 10, 2)]
+    elif text == "0":
+        return None, ahead
+    else:
+        raise ValueError(text)
+    if not int(year) and not any(rest) and not int(fraction or 0):
+        return None, ahead
+    full = int(year) if len(year) == 4 else int(year) + (2000 if year < "70" else 1900)
+    month, day, hour, minute, second = rest
+    moment = datetime.datetime(full, month, day, hour, minute, second) - _START
+    return moment // datetime.timedelta(microseconds=1) + _micros(fraction, truncates), ahead
+
+
+def time_of(text: str, *, truncates: bool) -> int:
+    """Signed microseconds. Raises ValueError for what is no TIME, or not known to be one."""
+    text = text.strip()
+    if match := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (int(one or 0) for one in match.groups()[1:5])
+        hours, fraction = hours + 24 * days, match[6]
+    elif match := _CLOCK_TOGETHER.fullmatch(text):
+        size, fraction = int(match[2]), match[3]
+        hours, minutes, seconds = size // 10_000, size // 100 % 100, size % 100
+    else:
+        micros, ahead = moment_of(text, truncates=truncates)
+        if micros is None or ahead is not None:
+            raise ValueError(text)
+        return micros % DAY
+    if minutes > 59 or seconds > 59:
+        raise ValueError(text)
+    whole = ((hours * 60 + minutes) * 60 + seconds) * SECOND
+    return (whole + _micros(fraction, truncates)) * (-1 if match[1] else 1)
+
+
+def letters_of(said: str) -> str:
+    """A literal as ``Column.default`` has it -> the text that a column reads which takes text.
+    Raises ValueError for bytes that are none, and for a double that is not whole."""
+    if said.startswith("'"):
+        return said[1:]
+    if said.startswith("0x"):
+        return bytes.fromhex("0" * (len(said) % 2) + said[2:]).decode("ascii")
+    if said.startswith("0b"):
+        raise ValueError(said)
+    if "e" not in said.lower():
+        return said
+    if not float(said).is_integer():
+        raise ValueError(said)
+    return f"{Decimal(said):.0f}"
+
+
+def moment_letters(said: str) -> str:
+    """``letters_of``, of a number those of the date that it means."""
+    letters = letters_of(said)
+    return letters if said[:1] == "'" or said[:2] == "0x" else _digits_of_moment(letters)
+
+
+def _digits_of_moment(number: str) -> str:
+    match = _NUMBER.fullmatch(number)
+    if not match or match[1]:
+        raise ValueError(number)
+    digits, fraction = match[2].lstrip("0"), (match[3] or "").rstrip(".0")
+    if not digits and not fraction:
+        return "0"
+    size = len(digits)
+    return digits.zfill(6 if size < 6 else 12 if 8 < size < 12 else size) + fraction
+
+
+def _micros(fraction: str | None, truncates: bool) -> int:
+    """Six digits; those of nanoseconds round, or are cut off."""
+    digits = (fraction or "").ljust(7, "0")
+    return int(digits[:6]) + (digits[6] >= "5" and not truncates)

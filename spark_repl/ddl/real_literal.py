@@ -1,0 +1,44 @@
+"""Doubles of literals: the digits that FLOAT(M,D) and DOUBLE(M,D) keep, and their text."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+import numpy as np
+
+REAL_DETAIL = re.compile(r"([0-9]+),([0-9]+)")
+"""in ``Column.detail``"""
+_EXPONENT_FROM, _EXPONENT_LEAST = 15, -10
+
+
+def real_digits(value: float, detail: str, *, clips: bool = False) -> float:
+    """The double that a column of (M,D) has of it: rounded in binary, half to even. Raises
+    ValueError for one that is out of range, unless the server ``clips``."""
+    match = REAL_DETAIL.search(detail)
+    assert match
+    whole, digits = int(match[1]), int(match[2])
+    scale = 10.0**digits
+    most = 10.0 ** (whole - digits) - 1.0 / scale
+    front = np.floor(value)
+    made = float(front + np.rint((value - front) * scale) / scale)
+    if abs(made) <= most:
+        return made
+    if not clips:
+        raise ValueError(value)
+    return most if made > 0 else -most
+
+
+def real_literal_text(value: float) -> str:
+    """What a column of text stores of it that has room for all digits. Raises ValueError where that
+    isn't known."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    shown, power = "".join(map(str, digits)), int(exponent) + len(digits)
+    if not any(digits):
+        return "0"
+    if power < _EXPONENT_LEAST:
+        raise ValueError(value)
+    if power <= _EXPONENT_FROM:
+        return f"{Decimal(repr(value)).normalize():f}"
+    point = "." if len(shown) > 1 else ""
+    return f"{'-' * sign}{shown[0]}{point}{shown[1:]}e{power - 1}"
