@@ -113,9 +113,9 @@ class LogWriter:
         """GTID of the ordinal-th transaction (from 0) that this writer wrote."""
         return f"{self.source}:{self._first + ordinal}"
 
-    def ddl(self, statement: str, database: str = "t", status: bytes = b"") -> None:
-        """``status``: the event's status variables."""
-        self._transaction([(_QUERY, _query(statement, database, status))])
+    def ddl(self, statement: str, database: str = "t", status: bytes = b"", error: int = 0) -> None:
+        """``status``: the event's status variables; ``error``: with which it failed."""
+        self._transaction([(_QUERY, _query(statement, database, status, error))])
 
     def transaction(
         self,
@@ -260,9 +260,9 @@ def _xid_text(xid: Xid) -> str:
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
-def _query(statement: str, database: str, status: bytes = b"") -> bytes:
+def _query(statement: str, database: str, status: bytes = b"", error: int = 0) -> bytes:
     name = database.encode()
-    head = struct.pack("<IIBHH", 1, 0, len(name), 0, len(status)) + status
+    head = struct.pack("<IIBHH", 1, 0, len(name), error, len(status)) + status
     return head + name + b"\0" + statement.encode()
 
 
