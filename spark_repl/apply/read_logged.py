@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..ddl.statement import Effect
+from ..errors import StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind
 from ..relay.split import is_split, pieces_of
+from .logged import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +40,23 @@ def read_query(record: Any, relay: RelayLog, base: int) -> Query:
 
 def has_failed(query: Query, statement: Statement) -> bool:
     """Whether it failed on the source and changed nothing there: DROP TABLE drops what it finds."""
-    dropped = query.error == _UNKNOWN_TABLE and statement.effect == Effect.DROP_TABLE
+    drops = statement.effect == Effect.DROP_TABLE
+    dropped = drops and (query.error == _UNKNOWN_TABLE or len(statement.tables) > 1)
     return bool(query.error) and not dropped
+
+
+def check_dropped(query: Query, statement: Statement) -> None:
+    """Raises StatementError for a DROP TABLE of several tables that has failed after some of them,
+    as on servers before 8.0 where a foreign key refers to one (1217)."""
+    failed = query.error not in (0, _UNKNOWN_TABLE)
+    if failed and statement.effect == Effect.DROP_TABLE:
+        raise StatementError(
+            f"which tables were dropped before DROP TABLE failed on the source ({query.error}) is"
+            f" not in the log: {shortened(query.text)}",
+            table=", ".join(statement.tables),
+            hint="spark-repl skip --gtid GTID, and make the source's tables those of the target:"
+            " DROP TABLE of what is left there, or snapshot --table",
+        )
 
 
 def concerned(statement: Statement, tables: Iterable[str], rewrites: Rewrites) -> list[str]:

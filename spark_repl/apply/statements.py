@@ -33,7 +33,7 @@ from .copy_check import give_up
 from .filtered import FilteredStatements
 from .logged import Done, Logged, before, shortened
 from .quarantining import check_quarantine
-from .read_logged import concerned, has_failed, read_query
+from .read_logged import check_dropped, concerned, has_failed, read_query
 from .rewritten import RewrittenStatements
 from .sessions import Sessions
 from .tool_tables import ToolTables
@@ -108,6 +108,7 @@ class Statements:
         logged = Logged(statement, query, cut, source, session, *moment)
         way, left = self._filtered.take(logged)
         if way is None:
+            check_dropped(query, left.statement)
             self._check_copied(left)
             way = self._way(left)
         return Done(way, logged.text, tuple(statement.tables))

@@ -8,8 +8,9 @@ from .actions import AddKey, Alteration, ChangePartitions, DropIndex, RenameTabl
 from .alter_table import read_alteration
 from .create_table import definition
 from .key_clause import index
+from .named_table import named_table
 from .session import Session
-from .sql_tokens import Cursor, tokens
+from .sql_tokens import Cursor, Token, tokens
 from .statement import ROW_CHANGES, Effect, Statement
 from .string_literals import as_read
 from .table_options import merged, option
@@ -40,9 +41,10 @@ def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
 def classify_in(statement: str, session: Session) -> Statement:
     """The same with all that is known of the session: its database's character set is the default
     of a table's, explicit_defaults_for_timestamp says what TIMESTAMP means. Never raises."""
-    verb = ""
+    verb, items = "", list[Token]()
     try:
-        cursor = Cursor(as_read(tokens(statement, session.sql_mode), session))
+        items = as_read(tokens(statement, session.sql_mode), session)
+        cursor = Cursor(items)
         first = cursor.peek()
         verb = first.text if first else ""
         result = _classify(cursor, session)
@@ -50,7 +52,8 @@ def classify_in(statement: str, session: Session) -> Statement:
             _finish(cursor, result)
         return result
     except SparkReplError as error:
-        return Statement(verb, Effect.UNSUPPORTED, reason=error.message)
+        tables = named_table(Cursor(items), session.database)
+        return Statement(verb, Effect.UNSUPPORTED, tables, reason=error.message)
 
 
 def _finish(cursor: Cursor, statement: Statement) -> None:

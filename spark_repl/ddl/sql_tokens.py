@@ -15,7 +15,7 @@ from ..errors import StatementError
 from .charsets import NAMES
 
 # Bits of sql_mode.
-ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
+REAL_AS_FLOAT, ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 0, 1 << 2, 1 << 20
 
 WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
 
@@ -67,10 +67,17 @@ def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
             at, inside = at + 2, False
         else:
             token, at = _token(statement, at, sql_mode)
+            if token.text == "REAL" and sql_mode & REAL_AS_FLOAT and _is_type(token, out):
+                token = Token(WORD, "FLOAT", "FLOAT")
             out.append(_lettered(token, sql_mode) if LETTER_BACKSLASH in token.raw else token)
     if inside:
         raise StatementError("a comment in the statement has no end")
     return out
+
+
+def _is_type(token: Token, before: list[Token]) -> bool:
+    """Whether a reserved word is none behind a point, where it is a name."""
+    return token.kind == WORD and not (before and before[-1].text == ".")
 
 
 def _comment_end(statement: str, at: int) -> int:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..binlog.definition import NUMERIC_TYPES, ColumnType
 from ..ddl.column_rules import hides_columns, shown_columns
 from ..ddl.extra_columns import check_extra, extra_of
 from ..ddl.table_modes import check_mode
 from ..errors import SchemaError, SettingError
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..binlog.definition import Column, TableDefinition
     from ..ddl.column_rules import ColumnRules
     from .table import Table
+
+_TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
 
 def names_key(table: Table, logged: TableDefinition) -> bool:
@@ -31,13 +34,15 @@ def names_key(table: Table, logged: TableDefinition) -> bool:
 
 
 def check_definition(table: Table, logged: TableDefinition) -> None:
-    """Raises SchemaError unless the logged rows fit the Delta table: the same names, types, key."""
+    """Raises SchemaError unless the logged rows fit the Delta table: the same names, types and key,
+    and of each column NULL or NOT NULL, sign and members, as far as the log says them."""
     wanted = table.definition.in_log
     if wanted is not table.definition:  # the target keeps more: rows come with what it adds
         fits = _fit(wanted, logged)
     else:
         fits = table.columns.fits(logged.arrow_schema())
     if fits and logged.primary_key == wanted.primary_key:
+        _check_attributes(table, logged)
         return
     hint = "a statement that this log does not hold changed the table: use an empty target"
     if [c.form for c in logged.columns] != [c.form for c in wanted.columns]:
@@ -81,6 +86,40 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
             table=table.name,
             hint="take the change back, or use an empty target",
         )
+
+
+def _check_attributes(table: Table, logged: TableDefinition) -> None:
+    """What a statement was taken for counts for later rows, and for what ALTER TABLE makes of those
+    that are there: where a TABLE_MAP says otherwise, it was taken wrongly."""
+    mine = table.definition_in_log
+    if len(mine.columns) != len(logged.columns) or not any(
+        map(_is_unlike, mine.columns, logged.columns)
+    ):
+        return
+    ours, theirs = (", ".join(map(_written, one.columns)) for one in (mine, logged))
+    raise SchemaError(
+        f"the logged rows have the columns ({theirs}), by the statements seen so far they are"
+        f" ({ours})",
+        table=table.name,
+        hint="a statement was not seen, or is not understood: copy the table anew"
+        " (spark-repl snapshot --table), and tell us of the statement",
+    )
+
+
+def _is_unlike(mine: Column, theirs: Column) -> bool:
+    signed = mine.type in NUMERIC_TYPES and mine.unsigned != theirs.unsigned
+    if signed or mine.literals != theirs.literals:
+        return True
+    # What TIMESTAMP means is not known of servers before 8.0.
+    unknown = mine.type in _TIMESTAMPS and mine.nullable and mine.default is None
+    return mine.nullable != theirs.nullable and not unknown
+
+
+def _written(column: Column) -> str:
+    sign = " UNSIGNED" if column.unsigned and column.type in NUMERIC_TYPES else ""
+    listed = f"({', '.join(map(repr, column.literals))})" if column.literals else ""
+    null = "" if column.nullable else " NOT NULL"
+    return f"{column.name} {column.type_name}{listed}{sign}{null}"
 
 
 def _fit(wanted: TableDefinition, logged: TableDefinition) -> bool:

@@ -20,7 +20,7 @@ from tests.support.local_delta import last_shown, run, stopped
 
 A, B = Table("a"), Table("b")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
-FILLED = Table("a", (("n", "double"), ("id", "int"), ("f", "int")), (1,))
+FILLED = Table("a", (("n", "double"), ("id", "int"), ("f", "int")), (1,), not_null=(2,))
 KEYED = Table("c", (("n", "double"), ("id", "int"), ("f", "int")), (2, 1))
 
 
@@ -132,7 +132,7 @@ def test_a_null_in_a_marked_row_is_gone_where_none_may_be(tmp_path: Path) -> Non
 def test_the_key_that_the_log_names_is_taken(tmp_path: Path) -> None:
     """A table that rows have made: which of its indexes are unique is not known."""
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
-    bag, keyed = Table("bag", key=()), Table("bag", key=(0,))
+    bag, keyed = Table("bag", key=(), not_null=(0,)), Table("bag", key=(0,))
     log.transaction(insert(bag, (1, "x"), (2, "y")))
     log.ddl("CREATE UNIQUE INDEX u ON t.bag (id)")
     log.transaction(update(keyed, ((1, "other"), (1, "z"))))

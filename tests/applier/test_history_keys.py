@@ -68,7 +68,8 @@ def test_images_with_a_part_of_the_key(tmp_path: Path, bound: int) -> None:
 @pytest.mark.parametrize("bound", [1, 100])
 def test_the_key_that_the_server_has_picked(tmp_path: Path, bound: int) -> None:
     """Of two UNIQUE indexes: the log says which, no statement does."""
-    log, picked = LogWriter(tmp_path / "log"), Table("u", (("id", "int"), ("v", "int")), (1,))
+    log = LogWriter(tmp_path / "log")
+    picked = Table("u", (("id", "int"), ("v", "int")), (1,), not_null=(0,))
     log.ddl("CREATE TABLE t.u (id INT NOT NULL, v INT NOT NULL, UNIQUE (id), UNIQUE (v))")
     log.transaction(insert(picked, (1, 1), (2, 2)))
     log.transaction(update(picked, ((1, 1), (3, 1)), ((3, 1), (3, 9))))

@@ -36,7 +36,7 @@ def log(tmp_path: Path) -> LogWriter:
         )  # fmt: skip
         made.transaction(update(A, (("moved", "w"), (f"m{first}", "w"))))
     made.ddl("ALTER TABLE t.a ADD COLUMN n INT NOT NULL DEFAULT 7")
-    wider = Table("a", columns=(*TEXTS, ("n", "int")))
+    wider = Table("a", columns=(*TEXTS, ("n", "int")), not_null=(len(TEXTS),))
     made.transaction(update(wider, ((*key(3), 7), (*key(3), 8))), delete(wider, (*key(4), 7)))
     return made
 

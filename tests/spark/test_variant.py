@@ -17,7 +17,9 @@ from tests.spark.test_upkeep import operations
 from tests.support.binlog_writer import Table, delete, insert, update
 from tests.support.json_binary import item
 
-DOCS = Table("docs", (("id", "int"), ("v", "varchar(40)"), ("j", "json"), ("k", "json")))
+DOCS = Table(
+    "docs", (("id", "int"), ("v", "varchar(40)"), ("j", "json"), ("k", "json")), not_null=(3,)
+)
 BAG = Table("bag", (("id", "int"), ("j", "json")), key=())
 ONE, TWO = {"a": 1, "b": ["x", {"c": 2**40}], "": "é" * 40000}, {"b": {}, "a": -1}
 
@@ -55,7 +57,7 @@ def test_json_columns_are_variants(spark, log, target, monkeypatch, vectors):
         "target.json_as": "variant", "target.change_data_feed": True,
         "target.compact_files": 2, "target.deletion_vectors": vectors,
     }  # fmt: skip
-    log.ddl(DOCS.create.replace("`k` json", "`k` json NOT NULL"))
+    log.ddl(DOCS.create)
     log.ddl(BAG.create)
     log.transaction(
         insert(DOCS, *[(i, "x", item(ONE), item(i)) for i in range(6)], (9, "x", None, b"\4\0")),

@@ -38,7 +38,8 @@ SOURCE = "11111111-2222-3333-4444-555555555555"
 @dataclass(frozen=True)
 class Table:
     """``key``: indexes of the primary key's columns; empty for a table without one. ``map_flags``,
-    ``row_flags``: of its TABLE_MAPs, and of its row events beside STMT_END."""
+    ``row_flags``: of its TABLE_MAPs, and of its row events beside STMT_END. ``not_null``: indexes
+    of other columns that are NOT NULL."""
 
     name: str
     columns: tuple[tuple[str, str], ...] = (("id", "int"), ("v", "varchar(40)"))
@@ -46,10 +47,14 @@ class Table:
     database: str = "t"
     map_flags: int = 0
     row_flags: int = 0
+    not_null: tuple[int, ...] = ()
 
     @property
     def create(self) -> str:
-        parts = [f"`{name}` {kind}" for name, kind in self.columns]
+        parts = [
+            f"`{name}` {kind}{' NOT NULL' if i in self.not_null else ''}"
+            for i, (name, kind) in enumerate(self.columns)
+        ]
         if self.key:
             parts.append(f"PRIMARY KEY ({', '.join(self.columns[i][0] for i in self.key)})")
         return f"CREATE TABLE {self.database}.{self.name} ({', '.join(parts)})"
@@ -108,9 +113,9 @@ class LogWriter:
         """GTID of the ordinal-th transaction (from 0) that this writer wrote."""
         return f"{self.source}:{self._first + ordinal}"
 
-    def ddl(self, statement: str, database: str = "t", status: bytes = b"") -> None:
-        """``status``: the event's status variables."""
-        self._transaction([(_QUERY, _query(statement, database, status))])
+    def ddl(self, statement: str, database: str = "t", status: bytes = b"", error: int = 0) -> None:
+        """``status``: the event's status variables; ``error``: with which it failed."""
+        self._transaction([(_QUERY, _query(statement, database, status, error))])
 
     def transaction(
         self,
@@ -255,9 +260,9 @@ def _xid_text(xid: Xid) -> str:
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
 
 
-def _query(statement: str, database: str, status: bytes = b"") -> bytes:
+def _query(statement: str, database: str, status: bytes = b"", error: int = 0) -> bytes:
     name = database.encode()
-    head = struct.pack("<IIBHH", 1, 0, len(name), 0, len(status)) + status
+    head = struct.pack("<IIBHH", 1, 0, len(name), error, len(status)) + status
     return head + name + b"\0" + statement.encode()
 
 
@@ -285,7 +290,7 @@ def _table_map(table: Table) -> bytes:
     meta = b"".join(_meta(kind) for kind in kinds)
     numbers = kinds.count("int") + kinds.count("double")
     texts = [kind for kind in kinds if kind not in _METAS]
-    nullable = _bits([i not in table.key for i in range(count)])
+    nullable = _bits([i not in table.key + table.not_null for i in range(count)])
     database, name = table.database.encode(), table.name.encode()
     out = struct.pack("<IHH", _table_id(table), 0, table.map_flags | 1)
     out += bytes([len(database)]) + database + b"\0" + bytes([len(name)]) + name + b"\0"

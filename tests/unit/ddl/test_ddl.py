@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.binlog.definition import ColumnType
 from spark_repl.binlog.events.table_map import parse_table_map
 from spark_repl.ddl.effect import Effect, classify
 
@@ -274,3 +275,41 @@ def test_defaults_are_followed() -> None:
     dropped = classify("ALTER TABLE t ALTER c DROP DEFAULT, ALTER `A b` SET DEFAULT (now())", "d")
     found = found.with_defaults(dropped.defaults)
     assert [column.default for column in found.columns][1:] == [None, None]
+
+
+def test_real_is_what_sql_mode_says() -> None:
+    """REAL_AS_FLOAT, which ANSI has; behind a point it is a name."""
+    text = "CREATE TABLE t (r REAL, d REAL(9,2) UNSIGNED, `real` INT, g INT AS (t.real + 1))"
+    for mode, kind in ((0, ColumnType.DOUBLE), (1, ColumnType.FLOAT)):
+        found = classify(text, "d", mode).definition
+        assert found is not None
+        assert [c.type for c in found.columns[:3]] == [kind, kind, ColumnType.LONG]
+        assert "real" in found.columns[3].generated
+
+
+@pytest.mark.parametrize(
+    "action", ["TABLE_CHECKSUM=1", "CHECKSUM=1 TABLE_CHECKSUM 0", "UPGRADE PARTITIONING"]
+)
+def test_what_changes_nothing_that_is_kept(action: str) -> None:
+    assert classify(f"ALTER TABLE t {action}", "d").effect is Effect.NO_EFFECT
+    if "PART" not in action:
+        assert classify(f"CREATE TABLE t (id INT) {action}", "d").definition is not None
+
+
+@pytest.mark.parametrize(
+    ("statement", "tables"),
+    [
+        ("ALTER TABLE t FROBNICATE", ("d.t",)),
+        ("ALTER ONLINE TABLE e.t RENAME COLUMN a TO b, FROBNICATE", ("e.t",)),
+        ("ALTER TABLE t FROBNICATE, RENAME u", ()),
+        ("ALTER TABLE t EXCHANGE PARTITION p WITH", ()),
+        ("ALTER TABLE t FROBNICATE; DROP TABLE u", ()),
+        ("ALTER TABLE t FROBNICATE;", ("d.t",)),
+        ("CREATE UNIQUE INDEX i ON t FROBNICATE", ("d.t",)),
+        ("ALTER TABLE t COMMENT 'x", ()),
+        ("FROBNICATE TABLE t", ()),
+    ],
+)
+def test_the_table_of_what_is_not_understood(statement: str, tables: tuple[str, ...]) -> None:
+    found = classify(statement, "d")
+    assert (found.effect, found.tables) == (Effect.UNSUPPORTED, tables)

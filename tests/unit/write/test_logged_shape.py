@@ -1,0 +1,52 @@
+"""Whether logged rows are rows of a table: what TABLE_MAPs say beside names and types."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+from spark_repl.binlog.definition import TableDefinition
+from spark_repl.ddl.effect import classify_in
+from spark_repl.ddl.session import Session
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.table_log import Snapshot
+from spark_repl.errors import SchemaError
+from spark_repl.write.logged_shape import check_definition
+from spark_repl.write.table import Table
+
+
+def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
+    session = Session("d", explicit_timestamps=explicit)
+    found = classify_in(f"CREATE TABLE t (id INT PRIMARY KEY, {column})", session).definition
+    assert found is not None
+    return found
+
+
+def check(mine: TableDefinition, logged: TableDefinition) -> None:
+    columns = Columns.of(schema_json(mine.arrow_schema()))
+    table = Table("d.t", "", "", mine, True, Snapshot("", 0, "", "", {}, None), 0, columns)
+    check_definition(table, logged)
+
+
+@pytest.mark.parametrize(
+    ("mine", "logged", "said"),
+    [
+        ("x INT NOT NULL", "x INT", "x LONG), by .* x LONG NOT NULL"),
+        ("x INT", "x INT NOT NULL", "x LONG NOT NULL), by .* x LONG"),
+        ("x DECIMAL(9,2) UNSIGNED", "x DECIMAL(9,2)", "x DECIMAL), by .* x DECIMAL UNSIGNED"),
+        ("x ENUM('a')", "x ENUM('b')", r"x ENUM\('b'\)), by .* x ENUM\('a'\)"),
+        ("x SET('a')", "x SET('a', 'b')", r"x SET\('a', 'b'\)), by .* x SET\('a'\)"),
+        ("x VARCHAR(9) NOT NULL", "x VARCHAR(9) NOT NULL", ""),
+        ("x TIMESTAMP NULL", "x TIMESTAMP NOT NULL", "x TIMESTAMP NOT NULL"),
+    ],
+)
+def test_what_was_taken_wrongly_stops(mine: str, logged: str, said: str) -> None:
+    pattern = said.replace("), by", r"\), by")
+    expected = pytest.raises(SchemaError, match=pattern) if said else nullcontext()
+    with expected:
+        check(made(mine), made(logged))
+
+
+def test_what_timestamp_means_before_8_0_the_table_map_says() -> None:
+    check(made("x TIMESTAMP", explicit=None), made("x TIMESTAMP NOT NULL"))
