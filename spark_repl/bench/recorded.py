@@ -110,15 +110,19 @@ def _images(path: str) -> int:
 @dataclass(frozen=True)
 class Recording:
     """A relay log to be applied. ``settings``: keys of the section [apply]; ``prepared``: what lies
-    before it is in the tables already, and not timed."""
+    before it is in the tables already, and not timed; ``do_table``: what filters keep alone."""
 
     relay: str
     settings: Mapping[str, Any]
     prepared: Until | None = None
+    do_table: tuple[str, ...] = ()
 
     def config(self) -> Config:
         """Without a target."""
-        return Config.from_mapping({"relay": {"path": self.relay}, "apply": self.settings})
+        filters = {"do_table": list(self.do_table)}
+        return Config.from_mapping(
+            {"relay": {"path": self.relay}, "apply": self.settings, "filters": filters}
+        )
 
 
 def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -> dict[str, Any]:

@@ -323,6 +323,9 @@ def _bench_apply(apply: argparse.ArgumentParser) -> None:
     apply.add_argument(
         "--fresh-index", action="store_true", help="behind it the key index is made anew, timed"
     )
+    apply.add_argument(
+        "--do-table", action="append", metavar="DB.TABLE", help="filters keep these tables alone"
+    )
     for name, most in (
         ("rows", usual.group_max_rows),
         ("transactions", usual.group_max_transactions),

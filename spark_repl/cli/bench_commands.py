@@ -83,7 +83,7 @@ def apply(options: argparse.Namespace) -> int:
         "group_max_bytes": options.group_bytes,
     }
     prepared = Until.parse(options.prepared) if options.prepared else None
-    recording = Recording(options.relay, settings, prepared)
+    recording = Recording(options.relay, settings, prepared, tuple(options.do_table or ()))
     figures = bench_apply(recording, options.runs, fresh_index=options.fresh_index)
     inspect.emit(figures, options.json)
     return 0

@@ -1,0 +1,123 @@
+"""A secret in a masked column of each type, beside a live server: neither the values of any file,
+decoded, nor the bytes of one, nor what is logged has it."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.live.following import Following
+from tests.support.live.server import Server
+
+
+class Planted(NamedTuple):
+    """A column with a secret; ``looks``: how its bytes, or text, may look in a file."""
+
+    kind: str
+    value: str
+    mask: str
+    looks: tuple[bytes, ...]
+
+
+TEXT = (b"masked-secret",)
+SECRETS = {
+    "v": Planted("VARCHAR(60)", "'masked-secret1'", "sha256", TEXT),
+    "l": Planted("CHAR(30) CHARACTER SET latin1", "'masked-secret2'", "sha256", TEXT),
+    "t": Planted("MEDIUMTEXT", "'masked-secret3'", "sha256", TEXT),
+    "b": Planted("BINARY(24)", "'masked-secret4'", "sha256", TEXT),
+    "vb": Planted("VARBINARY(60)", "'masked-secret5'", "sha256", TEXT),
+    "blob": Planted("BLOB", "'masked-secret6'", "null", TEXT),
+    "j": Planted("JSON", "'{\"k\": \"masked-secret7\"}'", "null", TEXT),
+    "i": Planted("BIGINT UNSIGNED", "18446744073709551557", "sha256",
+                 (b"18446744073709551557", struct.pack("<Q", 18446744073709551557),
+                  struct.pack(">Q", 18446744073709551557))),
+    "n": Planted("INT", "1987654321", "sha256", (b"1987654321",)),
+    "d": Planted("DECIMAL(24, 4)", "-98765432109876.5432", "sha256",
+                 (b"98765432109876.5432", struct.pack("<q", -987654321098765432))),
+    "f": Planted("FLOAT", "3141592.75", "null", (b"3141592.75",)),
+    "g": Planted("DOUBLE", "2.718281828459045e200", "null",
+                 (b"2.718281828459045e", struct.pack("<d", 2.718281828459045e200))),
+    "day": Planted("DATE", "'1987-06-05'", "sha256", (b"1987-06-05",)),
+    "at": Planted("DATETIME(6)", "'1986-05-04 03:02:01.010203'", "sha256",
+                  (b"1986-05-04", struct.pack("<q", 515559721010203))),
+    "ts": Planted("TIMESTAMP(3) NULL", "'1988-07-06 05:04:03.020'", "sha256", (b"1988-07-06",)),
+    "tm": Planted("TIME(2)", "'-123:45:06.78'", "sha256", (b"123:45:06.78",)),
+    "bits": Planted("BIT(48)", "0x123456789ABC", "sha256", (bytes.fromhex("123456789abc"),)),
+    "p": Planted("POINT", "ST_GeomFromText('POINT(12345.678 98765.432)')", "null",
+                 (struct.pack("<d", 12345.678), b"12345.678")),
+    "vec": Planted("VECTOR(3)", "STRING_TO_VECTOR('[12345.5,6.25,7.125]')", "null",
+                   (struct.pack("<3f", 12345.5, 6.25, 7.125), b"12345.5")),
+}  # fmt: skip
+NAMED = {"e": ("ENUM('x', 'planted-enum')", "'planted-enum'"),
+         "s": ("SET('x', 'planted-set')", "'planted-set'"), "y": ("YEAR", "1907")}  # fmt: skip
+"""Their words are in the table's definition, which says no row's: looked for among its rows alone,
+as a year is, which is in many numbers"""
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Server:
+    shared_server.query("DROP DATABASE IF EXISTS t", "RESET BINARY LOGS AND GTIDS")
+    kinds = {name: one.kind for name, one in SECRETS.items()} | {
+        n: k for n, (k, _) in NAMED.items()
+    }
+    values = [one.value for one in SECRETS.values()] + [value for _, value in NAMED.values()]
+    columns = ", ".join(f"`{name}` {kind}" for name, kind in kinds.items())
+    insert = f"INSERT INTO t.a VALUES (%d, 7, {', '.join(values)})"
+    shared_server.query(
+        "CREATE DATABASE t", f"CREATE TABLE t.a (id INT PRIMARY KEY, free INT, {columns})",
+        insert % 1, "SET binlog_row_image = MINIMAL",
+        "SET binlog_row_value_options = PARTIAL_JSON", insert % 2,
+        "UPDATE t.a SET v = 'masked-secret8', j = JSON_SET(j, '$.l', 'masked-secret9')",
+        "UPDATE t.a SET free = 8 WHERE id = 2", "DELETE FROM t.a WHERE id = 1",
+    )  # fmt: skip
+    shared_server.query(insert % 3)
+    return shared_server
+
+
+def test_no_secret_is_in_a_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    monkeypatch.setenv("MASK_KEY", "planted-key-2718")
+    caplog.set_level(logging.DEBUG, logger="spark_repl")
+    masks = {name: one.mask for name, one in SECRETS.items()} | dict.fromkeys(NAMED, "sha256")
+    given = {"tables": [{"match": "t.a", "mask": masks}], "mask_key_env": "MASK_KEY"}
+    with Following(server, tmp_path, **given) as following:  # type: ignore[arg-type]
+        following.catch_up()
+        found = following.verify()
+        assert found.tables["t.a"] == {"rows": 2, "ranges": 1, "differing": 0, "undecided": 0}
+    target = Path(following.config.target.path)
+    looks = {look for one in SECRETS.values() for look in one.looks} | {b"planted-key-2718"}
+    files = [path for path in target.rglob("*") if path.is_file()]
+    raw = {p: look for p in files for look in looks if look in p.read_bytes()}
+    assert raw == {}
+    tables = [path for path in files if path.suffix == ".parquet"]
+    own = [path for path in tables if "_repl" not in path.parts]
+    assert own and len(own) < len(tables), "the control table's are among them"
+    decoded = {p: v for p in tables for v in _values(p) for look in looks if look in v}
+    assert decoded == {}
+    words = (b"planted-enum", b"planted-set", b"1907")
+    assert [v for p in own for v in _values(p) if v in words] == []
+    assert [look for look in looks if look.isascii() and look.decode() in caplog.text] == []
+
+
+def _values(path: Path) -> Iterator[bytes]:
+    """Each value of a Parquet file, as bytes: text as UTF-8, what is nested in parts."""
+    for column in pq.read_table(path).columns:
+        for value in column.to_pylist():
+            yield from _parts(value)
+
+
+def _parts(value: Any) -> Iterator[bytes]:
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _parts(part)
+    elif value is not None:
+        yield value if isinstance(value, bytes) else str(value).encode()
