@@ -23,6 +23,7 @@ from ..errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
 from ..observe.applier_status import Counters, Result
 from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
+from ..observe.note import Note, lost_file
 from ..relay.log import open_log
 from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import make_folder
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from ..control.layout import Layout
     from ..gtid import GtidSet
     from ..observe.endpoint import Endpoint
-    from ..observe.note import Note
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
     from .read_rows import RowsToRepair
@@ -93,6 +93,7 @@ class Replica:
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
         self._notes: dict[str, Note] = {}
+        self.answers = False  # whether others' requests are carried out beside it: copy/recopy
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
         self._at = opened(config, self._parts.control)
         self._relay_path = os.path.abspath(config.relay.path)
@@ -156,7 +157,7 @@ class Replica:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = self._parts.status(
             self.layout.status, config, control.epoch, self.counters, self._on_group,
-            applied.ahead, self._notes,
+            applied.ahead, self._notes, lambda: self.answers,
         )  # fmt: skip
         status.stands_at(point.position)
         stopping = threading.Event()
@@ -165,7 +166,9 @@ class Replica:
         retries = Retries(attempts, stopping, status.transient, wait=parts.wait)
         workers = parts.workers(self.spark, config.apply.workers)
         stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
-        writer = GroupWriter(tracking, workers, config)
+        writer = GroupWriter(
+            tracking, workers, config, lambda name, why: self.note(name, lost_file(name, why))
+        )
         stager.quarantining.load(self._fault)
         self._fault = None
         point = Replaying(stager, writer, config.apply).carry_out(point)

@@ -40,12 +40,15 @@ from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
 from ..runtime.retry import disk_full, first_line, temporary
 from ..runtime.workers import Workers
+from .asked import check_answers
 from .copy_plan import plan_again
 from .first_copy import CopyResult, FirstCopy
 from .repairer import Repairer
 from .wanted import Queue, Wanted
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from ..apply.replica import Replica
     from ..config import Config
     from ..control.control import Control
@@ -91,6 +94,7 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
                 "the applier has ended before a cut shows the copy", file=config.target.path,
                 hint="start it again: it goes on with the copy",
             )  # fmt: skip
+        check_answers(config, owner[0], asked)
 
 
 def copy_stopped(
@@ -151,6 +155,12 @@ class Recopier(Companion):
         self._queue = Queue(applier.requests)
         self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
+        applier.answers = True
+
+    def __enter__(self) -> Self:
+        self.applier.copying((), 0, 0)  # its status says that requests are carried out
+        super().__enter__()
+        return self
 
     def reload(self, config: Config) -> None:
         """Takes over how the source is reached, and how the relay log is written."""

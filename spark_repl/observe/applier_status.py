@@ -89,18 +89,15 @@ class ApplierStatus:
     """The applier's state, reported by any thread. Writes the file at most twice a second, at
     states that last, and at the end; never over what the owner of a later ``epoch`` has written.
     ``counters`` are added to; ``on_group`` is told of each group that has landed: the counters,
-    and its end. ``ahead``: what the log holds behind a packed position; ``notes``: of others."""
+    and its end. ``ahead``: what the log holds behind a packed position; ``notes``: of others;
+    ``answers``: whether requests of others are carried out beside it."""
 
     def __init__(
-        self,
-        path: str,
-        config: Config,
-        epoch: int,
-        counters: Counters | None = None,
+        self, path: str, config: Config, epoch: int, counters: Counters | None = None,
         on_group: Callable[[Counters, int], None] | None = None,
-        ahead: Callable[[int], Ahead] | None = None,
-        notes: Mapping[str, Note] | None = None,
-    ) -> None:
+        ahead: Callable[[int], Ahead] | None = None, notes: Mapping[str, Note] | None = None,
+        answers: Callable[[], bool] = bool,
+    ) -> None:  # fmt: skip
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path, self.epoch, self.counters = path, epoch, counters or Counters()
         self._on_group = on_group or (lambda counters, end: None)
@@ -124,7 +121,7 @@ class ApplierStatus:
         self._ahead: dict[str, str] = {}
         self._copy: dict[str, Any] = {}
         self.xa_age_limit_s = config.apply.xa_age_limit_s
-        self._notes = {} if notes is None else notes  # looked at each time
+        self._notes, self._answers = {} if notes is None else notes, answers  # looked at each time
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
         self._past = Past(before.get("past", {}).get("samples", ()))
@@ -274,6 +271,7 @@ class ApplierStatus:
                 "retries": self.counters.retries,
                 "task_retries": self.counters.task_retries,
                 "xa_age_limit_s": self.xa_age_limit_s,
+                "answers": self._answers(),
                 "notes": [asdict(note) for note in list(self._notes.values())],
                 "coordinator": self.coordinator,
                 "statements": self._statements.fields(),

@@ -11,3 +11,14 @@ class Note:
 
     what: str
     hint: str
+
+
+def lost_file(table: str, why: str) -> Note | None:
+    """The note of a table that lacks a file, as ``why`` says; None for "": it lacks none."""
+    if not why:
+        return None
+    return Note(
+        f"a file of {table} is gone: {why}",
+        "bring it back from a backup, or copy the table again: spark-repl snapshot --table"
+        f" {table}",
+    )

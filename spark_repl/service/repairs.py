@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..apply.replica import Replica
 from ..control.channels import control_of, layout_of
 from ..control.repairs import last_repair
+from ..copy.asked import check_answers
 from ..copy.repair_request import leave
 from ..copy.repair_rows import read
 from ..copy.repairer import answer_to, last_cut
@@ -82,6 +83,7 @@ def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSe
                 "the applier has ended before it has repaired the rows", file=config.target.path,
                 hint="start it again: it does so then",
             )  # fmt: skip
+        check_answers(config, owner[0], name)
 
 
 def _stopped(

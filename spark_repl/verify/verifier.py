@@ -36,7 +36,7 @@ from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
 from .target_files import FileSet, digest_files, lacking
-from .waiting import Waiting
+from .waiting import CutWait
 from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Verifier:
         self.config, self._layout, self._files = config, layout, files
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
-        self._waiting = Waiting(config, layout, self._control, limits.wait_s)
+        self._waiting = CutWait(config, layout, self._control, limits.wait_s)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
         self._shown: dict[str, FileSet] = {}  # with all columns, at the last cut

@@ -29,7 +29,7 @@ _SHOWN = 200
 """characters of a GTID set"""
 
 
-class Waiting:
+class CutWait:
     """Waits for at most ``wait_s``. ``missing`` is what is waited for still."""
 
     def __init__(self, config: Config, layout: Layout, control: Control, wait_s: float) -> None:

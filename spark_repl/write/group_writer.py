@@ -50,9 +50,12 @@ _COMMITS_AT_ONCE = 4
 class GroupWriter:
     """Plans, writes, checks and commits a group, table by table. How a table takes its changes is
     the ``Writer``'s affair, MERGE or files of our own. ``write`` may be called from several
-    threads, for different tables."""
+    threads, for different tables. ``lacks``: as upkeep's."""
 
-    def __init__(self, tracking: Tracking, workers: Workers, config: Config) -> None:
+    def __init__(
+        self, tracking: Tracking, workers: Workers, config: Config,
+        lacks: Callable[[str, str], None] = lambda name, why: None,
+    ) -> None:  # fmt: skip
         self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
         direct = config.apply.writer == "direct"
         if not direct and any(rule.mode == HISTORY for rule in config.tables):
@@ -62,7 +65,7 @@ class GroupWriter:
             )
         self._writer = _writer(tracking, workers, direct=direct)
         tending = Tending(tracking, workers, config.target, compaction=direct)
-        self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget)
+        self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget, lacks)
         self._write_seconds = self._commit_seconds = 0.0
         self._statements = 0
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit

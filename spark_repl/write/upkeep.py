@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from ..control.replaced import gone_paths, remove_replaced
 from ..control.retention import Retention, recorded
+from ..delta.storage import is_gone
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
+from ..runtime.retry import first_line
 from .file_retention import keep_files
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ log = logging.getLogger(__name__)
 
 class Upkeep:
     """``tend`` is called with each table that groups have changed, ``forget`` with the path of one
-    that was removed. Whatever fails here is tried again later: the stream goes on, and stops by
+    that was removed, ``lacks`` with a table's name and what says that a file of it is gone, or ""
+    when all are there. Whatever fails here is tried again later: the stream goes on, and stops by
     itself when its own commits fail."""
 
     def __init__(
@@ -35,9 +38,10 @@ class Upkeep:
         target: Target,
         tend: Callable[[Table], None],
         forget: Callable[[str], None],
+        lacks: Callable[[str, str], None] = lambda name, why: None,
     ) -> None:
         self.tracking, self.target = tracking, target
-        self._tend, self._forget = tend, forget
+        self._tend, self._forget, self._lacks = tend, forget, lacks
         self._retention = Retention.of(target)
         self._kept = False  # whether each table keeps its files for so long
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
@@ -64,7 +68,7 @@ class Upkeep:
             table = self.tracking.tables.get(name)
             try:
                 if table is not None:
-                    self._tend(table)
+                    self._tend_told(table)
                 self._prune()
             # That the JVM has ended is reported by whoever applies, who meets it too.
             except (SparkReplError, OSError) as error:
@@ -73,6 +77,16 @@ class Upkeep:
             except Exception as error:
                 if jvm_end(error) is None:
                     log.exception("upkeep of %s is put off", name)
+
+    def _tend_told(self, table: Table) -> None:
+        """Tends the table; says what it lacks. Raises as ``tend``."""
+        try:
+            self._tend(table)
+        except Exception as error:
+            if is_gone(error, table.folder):
+                self._lacks(table.name, first_line(error))
+            raise
+        self._lacks(table.name, "")
 
     def _prune(self) -> None:
         """Forgets cuts that are promised no more. The configuration's promise is given when each

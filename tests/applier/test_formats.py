@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -15,23 +16,30 @@ from spark_repl import formats
 from spark_repl.apply.spark_source import MySQLRelayReader
 from spark_repl.binlog.events.transaction import Kind
 from spark_repl.control import control
+from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.copies import last_copy
 from spark_repl.control.xa_store import XaStore
 from spark_repl.copy import recopy
+from spark_repl.copy.repair_request import RepairRequest
+from spark_repl.copy.repair_request import left as left_repairs
+from spark_repl.ddl.effect import classify
 from spark_repl.errors import FormatError
 from spark_repl.gtid import GtidSet
+from spark_repl.observe import verify_status
 from spark_repl.observe.applier_status import read
 from spark_repl.observe.status import status
 from spark_repl.receiver.report import Report, read_report
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.write import key_index, own_metadata
-from tests.fixtures.make_formats import HERE, TABLE
+from spark_repl.verify.work_folder import TablePlan, WorkFolder
+from spark_repl.write import key_index, key_segments, own_metadata
+from tests.fixtures.make_formats import HERE, PLAN, REPAIR, RULES, TABLE
 from tests.support.binlog_writer import LogWriter, Table, insert, update
-from tests.support.local_delta import applier, rows, run
+from tests.support.local_delta import applier, at_cut, cuts, rows, run
 
 LATER = "written by spark_repl 9.8.7 in format 2; this version, .*, knows format 1"
+MANY = HERE / "v0.1.0-many"
 ENDS = sorted([(1, "y"), (100, "prepared"), *((k, "x") for k in range(20) if k != 1)])
 
 
@@ -72,6 +80,49 @@ def test_a_relay_log_of_before_goes_on(left):
         assert str(writer.received).endswith(":1-6") and writer.log_id == report["RELAY_LOG_ID"]
     index = build_index(open_log(str(left / "relay")), str(left / "index"))
     assert [Kind(kind).name for kind in index.records["kind"]][-2:] == ["ROWS", "XA_COMMIT"]
+
+
+@pytest.fixture
+def many(tmp_path) -> Path:
+    """What a version with channels, quarantine and modes has left."""
+    return shutil.copytree(MANY, tmp_path / "many", copy_function=shutil.copy)
+
+
+def test_two_channels_of_before_go_on(many):
+    """With tables of other modes, one in quarantine, and key segments that are read."""
+    lake = many / "many"
+    assert [one.name for one in channels(str(lake))] == ["default", "us"]
+    (segment,) = (lake / "_repl" / "keys" / "t" / "a").glob("*/*.segment.arrow")
+    (read_one,) = key_segments._segments(str(segment.parent))
+    assert len(read_one.files) == 3 and (lake / "t" / "a" / read_one.files[0]).exists()
+    mark = cuts(lake, "default")[-1].quarantined["t.q"]
+    assert mark.transactions == 1 and "Can't find record in 'q'" in mark.reason
+    with patch.object(key_segments, "ENOUGH", 2):
+        assert run(many / "east", lake, keys={"compact_files": 0}, **RULES)
+    assert run(many / "us", lake, channel="us")
+    cut = cuts(lake, "default")[-1]
+    shown = at_cut(lake, cut)
+    assert shown["t.a"] == [(0, "y"), (1, "y"), (2, "x"), (3, "x")]
+    assert sorted(row[:2] for row in shown["t.c"]) == sorted(
+        [*((key, "x") for key in range(4)), (1, "x"), (1, "y")]
+    )
+    assert sorted(row[:2] for row in shown["t.h"] if row[-1]) == [(0, "x"), (1, "y"), (2, "x"),
+                                                                  (3, "x")]  # fmt: skip
+    assert sorted(row[:2] for row in shown["t.h"] if not row[-1]) == [(1, "x")]
+    assert cut.quarantined["t.q"].transactions == 2
+    assert at_cut(lake, cuts(lake, "us")[-1]) == {"u.a": [(1, "x"), (2, "x")]}
+
+
+def test_a_repair_and_a_verify_of_before_go_on(many):
+    layout = channel_at(str(many / "many"), "default").layout
+    (request,) = left_repairs(Path(layout.requests))
+    found = RepairRequest.read(request)
+    assert found.keys.equals(REPAIR.keys)
+    assert (found.table, found.wheres, found.key) == (REPAIR.table, REPAIR.wheres, REPAIR.key)
+    definition = classify(TABLE.create, "t").definition
+    with WorkFolder(layout.verify) as work:
+        assert work.of(definition, TablePlan(("1",)))[1] == PLAN, "as it was begun"
+    assert verify_status.read(layout.verified)["at"] == "2026-11-26T00:00:00+00:00"
 
 
 def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, monkeypatch):

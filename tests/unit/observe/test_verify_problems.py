@@ -10,6 +10,7 @@ import pytest
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.observe.metrics import metrics
+from spark_repl.observe.note import lost_file
 from spark_repl.observe.problems import problems
 from spark_repl.observe.status import status
 from spark_repl.observe.verify_status import OF_MODE, record
@@ -84,3 +85,10 @@ def test_a_table_that_somebody_else_changed(target: str) -> None:
     assert "t.a was changed by somebody else in version 7" in problem["what"]
     assert problem["hint"] == "RESTORE"
     assert found(target, by_others=others, repaired=["t.a"])["problems"] == []
+
+
+def test_a_lost_file_s_note() -> None:
+    note = lost_file("t.a", "x.parquet: no such file")
+    assert note is not None and "t.a" in note.what and "x.parquet" in note.what
+    assert "snapshot --table t.a" in note.hint
+    assert lost_file("t.a", "") is None

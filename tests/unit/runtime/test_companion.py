@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import sys
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from spark_repl.apply.replica import Replica
@@ -21,13 +23,16 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, last_copy, record_copy
 from spark_repl.control.layout import Layout
 from spark_repl.copy import recopy
+from spark_repl.copy.asked import check_answers
 from spark_repl.copy.recopy import Recopier, ask, ask_and_wait
+from spark_repl.copy.repair_request import RepairRequest
 from spark_repl.errors import LogError, NoTableError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.retry import temporary
 from spark_repl.service import applied_purge
 from spark_repl.service.applied_purge import watch
+from spark_repl.service.repairs import repair
 from spark_repl.service.supervisor import Supervisor, wait_for_log
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.local_delta import applier, at_once
@@ -239,6 +244,28 @@ def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
     with recopying(running, lambda *args, **_: planned.append(args)) as recopier:
         until(lambda: not recopier._queue.requests())
     assert planned == []
+
+
+def test_an_applier_that_carries_out_no_requests_says_so(running: Replica) -> None:
+    """``apply`` alone: who asks hears the way out, and the request does not lie in wait."""
+    with pytest.raises(TargetError, match="copies and repairs nothing") as caught:
+        ask_and_wait(running.config, ("t.a",))
+    assert "spark-repl run" in str(caught.value.hint)
+    request = RepairRequest("t.a", ("id = 1",), ("id int32",), pa.table({"digest": [1]}))
+    with pytest.raises(TargetError, match="copies and repairs nothing"):
+        repair(running.config, request, no_copy)
+    assert list(Path(Layout.of(running.config.target).requests).iterdir()) == []
+
+
+def test_one_of_a_version_before_is_waited_for(running: Replica) -> None:
+    """It does not say whether it carries out requests; neither does another owner's status."""
+    status = Path(Layout.of(running.config.target).status)
+    epoch, said = running.tracking.control.epoch, json.loads(status.read_text())
+    assert said["answers"] is False
+    check_answers(running.config, epoch + 1, "x")
+    del said["answers"]
+    status.write_text(json.dumps(said))
+    check_answers(running.config, epoch, "x")
 
 
 def test_who_asks_hears_of_his_own_request(running: Replica) -> None:

@@ -13,7 +13,7 @@ from spark_repl.errors import TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.verify import waiting
-from spark_repl.verify.waiting import Waiting
+from spark_repl.verify.waiting import CutWait
 
 LEFT = GtidSet.parse("11111111-1111-1111-1111-111111111111:5-7")
 
@@ -25,9 +25,9 @@ def control(tmp_path: Path) -> Control:
     return made
 
 
-def wait(tmp_path: Path, control: Control, wait_s: float = 0) -> Waiting:
+def wait(tmp_path: Path, control: Control, wait_s: float = 0) -> CutWait:
     config = Config().override({"target.path": str(tmp_path)})
-    return Waiting(config, Layout(str(tmp_path)), control, wait_s)
+    return CutWait(config, Layout(str(tmp_path)), control, wait_s)
 
 
 def says(tmp_path: Path, control: Control, error: Exception | None) -> None:

@@ -178,6 +178,29 @@ def test_what_fails_in_one_table_is_put_off(made: Any, error: Exception) -> None
     assert sorted(done) == ["t/a", "t/b"]
 
 
+def test_a_file_that_is_gone_is_told_until_it_is_there(made: Any, tmp_path: Path) -> None:
+    """Another failure is no such thing, nor ends it."""
+    table, lacks = made.tracking.tables["t.a"], dict[str, str]()
+    table.name, table.folder = "t.a", str(tmp_path / "t" / "a")
+    upkeep = Upkeep(made.tracking, made.target, lambda table: made.tend(table), print,
+                    lacks.__setitem__)  # fmt: skip
+    gone = tmp_path / "t" / "a" / "part-1.parquet"
+    for said, told in ((TargetError("storage"), False), (None, True), (OSError("x"), True)):
+
+        def tend(table: Any, said: Exception | None = said) -> None:
+            if said is not None:
+                raise said
+            gone.read_bytes()
+
+        made.tend, upkeep._changed = tend, {"t.a"}
+        upkeep._work()
+        assert bool(lacks.get("t.a")) == told
+    assert str(gone) in lacks["t.a"]
+    made.tend, upkeep._changed = made.tended.append, {"t.a"}
+    upkeep._work()
+    assert lacks == {"t.a": ""}
+
+
 def test_one_thread_looks_after_all_until_it_is_closed(made: Any) -> None:
     began, go, done = threading.Event(), threading.Event(), list[str]()
 

@@ -1,0 +1,29 @@
+"""What whoever has left a request looks at while he waits: whether anybody carries requests out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..control.channels import layout_of
+from ..errors import TargetError
+from ..observe.applier_status import read
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+
+def check_answers(config: Config, epoch: int, asked: str) -> None:
+    """Takes the request of that name back, and raises TargetError, where the applier that owns the
+    target in that ``epoch`` says that it carries out none. One of a version before says nothing."""
+    layout = layout_of(config)
+    said = read(layout.status) or {}
+    if said.get("epoch") != epoch or said.get("answers", True):
+        return
+    Path(layout.requests, asked).unlink(missing_ok=True)
+    raise TargetError(
+        "the applier that owns the target copies and repairs nothing beside its work",
+        file=config.target.path,
+        hint="stop it (apply, or a job of yours) and ask again: it is done here then; or let"
+        " spark-repl run follow the source, which does so beside its work",
+    )
