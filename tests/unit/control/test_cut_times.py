@@ -140,7 +140,9 @@ def test_what_can_not_be_waited_for(
         wait_for(target, gtids, seconds)
 
 
-@pytest.mark.parametrize("time", ["14:00", "9:05", "14:00:30", "14:00:30.25", "14:00Z", "14:00+01:00"])
+@pytest.mark.parametrize(
+    "time", ["14:00", "9:05", "14:00:30", "14:00:30.25", "14:00Z", "14:00+01:00"]
+)
 def test_a_time_without_a_date_is_no_gtid_set(control: Control, time: str) -> None:
     with pytest.raises(ConfigError, match=f"'{re.escape(time)}' has no date") as caught:
         find_cut(control, time)
