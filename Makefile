@@ -40,7 +40,7 @@ check:
 .venv/.installed: pyproject.toml constraints.txt
 	@echo "Installing into .venv (some minutes the first time)"
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,readers,browser]'
 	touch $@
 
 .venv/.jars: .venv/.installed

@@ -1,16 +1,18 @@
-"""Repairs of single rows: what became of the last one that was asked for, a row of the control
-table. Whoever asked reads it there."""
+"""Repairs of single rows: what became of each one that was asked for, a row of the control table.
+Whoever asked reads it there: several may ask at once, and the applier does not wait for them."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .control import Control
 
 KIND = "repair"
+ANSWERS = 100
+"""so many are still kept when the control table's superseded rows go"""
 
 
 @dataclass(frozen=True)
@@ -32,10 +34,11 @@ def record(control: Control, repair: Repair) -> None:
     control.write(KIND, detail=json.dumps(asdict(repair)))
 
 
-def last_repair(control: Control) -> Repair | None:
-    """The last one that was answered."""
-    rows = control.rows(KIND)
-    if not rows:
-        return None
-    detail = json.loads(rows[-1]["detail"])
-    return Repair(**{name: detail[name] for name in Repair.__dataclass_fields__})
+def answers(control: Control) -> dict[str, Repair]:
+    """Those of the last ``ANSWERS`` requests at least, by what they answer."""
+    repairs = [Repair(**_fields(json.loads(row["detail"]))) for row in control.rows(KIND)]
+    return {one.asked: one for one in repairs}
+
+
+def _fields(detail: dict[str, Any]) -> dict[str, Any]:
+    return {name: detail[name] for name in Repair.__dataclass_fields__}

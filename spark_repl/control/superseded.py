@@ -23,13 +23,14 @@ from .copies import Copy
 from .cut import Cut
 from .database_charsets import KIND as DATABASE_CHARSET
 from .name_case import KIND as NAME_CASE
+from .repairs import ANSWERS
 from .repairs import KIND as REPAIR
 from .system_time_zone import KIND as TIME_ZONE
 
 _FILES, _LOGS = 1000, 10
 """of the files that the tables have passed, and of the logs that no cut is of, so many are still
 known"""
-_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE, REPAIR)
+_LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
 
 Row = dict[str, Any]
 
@@ -68,6 +69,7 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
         by_kind.setdefault(row["kind"], []).append(row)
     for kind in _LAST_COUNTS:
         by_kind[kind] = by_kind.get(kind, [])[-1:]
+    by_kind[REPAIR] = by_kind.get(REPAIR, [])[-ANSWERS:]
     if cuts.num_rows:
         kept = _kept(cuts, by_kind.get(COPY, []), gone, number)
         for kind, choose in _CHOOSE.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..apply.replica import Replica
 from ..control.channels import control_of, layout_of
-from ..control.repairs import last_repair
+from ..control.repairs import answers
 from ..copy.asked import check_answers
 from ..copy.repair_request import leave
 from ..copy.repair_rows import read
@@ -74,8 +74,7 @@ def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSe
             path.unlink(missing_ok=True)
     while True:
         time.sleep(_POLL_S)
-        answer = last_repair(control)
-        if answer and answer.asked == name:
+        if answer := answers(control).get(name):
             return answer
         owner = control.owner()
         if owner is None or owner[1].is_dead:

@@ -91,6 +91,47 @@ def test_what_files_alone_do_not_say(
     assert found["partition_columns"] == (["v"] if "partition_by" in keys else [])
 
 
+ENGINES = {"plain": {}, "mapped": {"column_mapping": True}, "parts": {"partition_by": ["t.a(v)"]}}
+
+
+@pytest.fixture
+def with_deleted(
+    log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: Any
+) -> dict[str, Any]:
+    """The manifest's t.a behind a DELETE of one of its rows."""
+    target, keys = tmp_path / "lake", ENGINES[request.param]
+    run(log.folder, target, keys=keys)
+    log.transaction(delete(A, ROWS[0]))
+    run(log.folder, target, keys=keys)
+    found: dict[str, Any] = exported(capsys, target)["tables"]["t.a"]
+    assert not found["plain"]
+    return found
+
+
+@pytest.mark.parametrize("with_deleted", [*ENGINES], indirect=True)
+def test_duckdb_over_delta_rs(with_deleted: dict[str, Any]) -> None:
+    duckdb: Any = pytest.importorskip("duckdb", reason="duckdb: pip install -e '.[readers]'")
+    table = DeltaTable(with_deleted["path"], version=with_deleted["version"])
+    rows = QueryBuilder().register("t", table).execute("SELECT * FROM t")
+    found = duckdb.connect().from_arrow(rows).fetchall()
+    assert sorted(found) == ROWS[1:]
+
+
+@pytest.mark.parametrize("with_deleted", [*ENGINES], indirect=True)
+def test_polars_over_delta_rs_and_alone(with_deleted: dict[str, Any]) -> None:
+    polars: Any = pytest.importorskip("polars", reason="polars: pip install -e '.[readers]'")
+    frame = polars.scan_delta(with_deleted["path"], version=with_deleted["version"])
+    names = [field["name"] for field in with_deleted["schema"]["fields"]]
+    table = DeltaTable(with_deleted["path"], version=with_deleted["version"])
+    rows = QueryBuilder().register("t", table).execute("SELECT * FROM t")
+    assert sorted(polars.DataFrame(rows).rows()) == ROWS[1:]
+    if any(field["metadata"] for field in with_deleted["schema"]["fields"]):
+        with pytest.raises(Exception, match="columnMapping"):
+            frame.collect()
+        return
+    assert sorted(frame.select(names).collect().rows()) == ROWS[1:]
+
+
 def test_into_a_file_and_kept(
     log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

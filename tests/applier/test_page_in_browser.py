@@ -1,13 +1,15 @@
 """The page in a real browser: what it shows, what it keeps while it is made anew, what it says when
-nobody answers. Needs playwright and a Chromium: its own, or one that is installed."""
+nobody answers. Needs playwright and a Chromium: its own, or one that is installed; without them it
+is skipped, and with ``SPARK_REPL_REQUIRE_BROWSER`` it fails."""
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from unittest.mock import MagicMock
 
 import pytest
@@ -28,13 +30,22 @@ _BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-
 _DETAILS = '[data-name="From commit to cut, transactions of this run (figures)"]'
 
 
+def lacking(what: str) -> NoReturn:
+    if os.environ.get("SPARK_REPL_REQUIRE_BROWSER"):
+        pytest.fail(what)
+    pytest.skip(what)
+
+
 @contextmanager
 def chromium() -> Iterator[Any]:
-    sync_api: Any = pytest.importorskip("playwright.sync_api")
+    try:
+        from playwright import sync_api
+    except ImportError:
+        lacking("playwright is not installed: pip install -e '.[browser]'")
     found = next(filter(None, map(shutil.which, _BROWSERS)), None)
     with sync_api.sync_playwright() as playwright:
         if found is None and not Path(playwright.chromium.executable_path).exists():
-            pytest.skip(f"no browser: none of {', '.join(_BROWSERS)}, and no playwright install")
+            lacking(f"no browser: none of {', '.join(_BROWSERS)}, and no playwright install")
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         yield browser
         browser.close()

@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_repl.copy import source_tables
-from tests.support.live.receiving import processes
+from tests.support.live.receiving import Command, processes
 from tests.support.live.server import PLANTED, Server, copy_of
 
 MakeServer = Callable[..., Server]
@@ -57,30 +59,55 @@ def make_server(template: Server, tmp_path: Path) -> Iterator[MakeServer]:
         found.stop()
 
 
-_SEARCHED_BYTES_MAX = 1 << 20
+_SERVERS_BYTES_MAX = 1 << 20
 
 
 def showing(folder: Path) -> list[str]:
-    """Files, other than configurations and large ones, that hold the planted password."""
+    """Files that hold the planted password, other than configurations and a server's own large
+    ones."""
     found = []
     for path in folder.rglob("*"):
         with suppress(OSError):  # gone since
-            small = path.is_file() and path.stat().st_size < _SEARCHED_BYTES_MAX
-            if small and path.suffix != ".toml" and PLANTED.encode() in path.read_bytes():
+            if path.is_file() and path.suffix != ".toml" and not _servers(path) and holds(path):
                 found.append(str(path))
     return found
+
+
+def holds(path: Path) -> bool:
+    """Whether a file holds the planted password, however large it is."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return False
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            return text.find(PLANTED.encode()) >= 0
+
+
+def _servers(path: Path) -> bool:
+    large = path.stat().st_size >= _SERVERS_BYTES_MAX
+    return large and any((folder / "auto.cnf").exists() for folder in path.parents)
 
 
 @pytest.fixture(autouse=True)
 def no_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Neither in what a test leaves (status, logs, tables), nor in what is logged, nor in the
-    arguments of processes."""
+    arguments of processes, nor in what came through their pipes."""
     yield
     assert [
         r for r in caplog.get_records("call") if PLANTED in f"{r.getMessage()}{r.exc_text}"
     ] == []
     assert [one.args for one in processes if PLANTED in str(one.args)] == []
+    piped = [one for one in processes if isinstance(one, Command)]
+    assert [one.args for one in piped if PLANTED.encode() in one.output] == []
     assert showing(tmp_path) == []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Nor in what was printed, by a test or by a process that prints where it does."""
+    report = yield
+    if report.passed and PLANTED in report.capstdout + report.capstderr:
+        report.outcome, report.longrepr = "failed", f"{item.name} prints the planted password"
+    return report
 
 
 @pytest.fixture(autouse=True)

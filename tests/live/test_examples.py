@@ -15,7 +15,7 @@ import pytest
 
 from spark_repl.config import load
 from tests.support.examples import ALL, ROOT
-from tests.support.live.receiving import processes
+from tests.support.live.receiving import Command, processes
 from tests.support.live.server import Server
 
 from .test_run import Run
@@ -28,7 +28,7 @@ class RunAsThere(Run):
 
     def __init__(self, command: list[str], file: Path) -> None:
         self.config, self.file = load(file), file
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.process = Command(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         processes.append(self.process)
 
 

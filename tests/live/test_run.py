@@ -28,7 +28,7 @@ from spark_repl.observe.status import status
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.log import open_log
 from spark_repl.service.applied_purge import applied_file, purge_applied
-from tests.support.live.receiving import config_for, processes, toml
+from tests.support.live.receiving import Command, config_for, processes, toml
 from tests.support.live.server import Load, Proxy, Server
 
 _WAIT_S = 240.0
@@ -41,7 +41,7 @@ class Run:
         self.config, file = config, folder / "run.toml"
         file.write_text(toml(config))
         command = [sys.executable, "-m", "spark_repl", "run", "--config", str(file), "--json"]
-        self.process = subprocess.Popen(
+        self.process = Command(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
             env={**os.environ, "SPARK_REPL_CRASH": crash},
         )  # fmt: skip

@@ -191,4 +191,9 @@ def test_a_password_is_in_no_arguments_and_no_output(account: Server, tmp_path: 
     assert showing(tmp_path) == []
     (tmp_path / "seen").write_text(f"x{PASSWORD}")
     assert showing(tmp_path) == [str(tmp_path / "seen")]
+    with open(tmp_path / "seen", "wb") as large:
+        large.truncate(3 << 20)
+        large.seek(0, os.SEEK_END)
+        large.write(PASSWORD.encode())
+    assert showing(tmp_path) == [str(tmp_path / "seen")]
     (tmp_path / "seen").unlink()

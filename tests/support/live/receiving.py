@@ -28,6 +28,17 @@ processes: list[subprocess.Popen[bytes]] = []
 """Started by a test, and ended with it (conftest.py)."""
 
 
+class Command(subprocess.Popen[bytes]):
+    """A command of ours with pipes: what came through them is kept, to be searched."""
+
+    output = b""
+
+    def communicate(self, *given: Any, **named: Any) -> tuple[Any, Any]:
+        out, err = super().communicate(*given, **named)
+        self.output += (out or b"") + (err or b"")
+        return out, err
+
+
 def config_for(server: Server, folder: Path, **values: Any) -> Config:
     """``tls="required"`` becomes ``source.tls``; dots are written as two underscores."""
     keys = {
@@ -123,9 +134,7 @@ class Process:
     def start(self, crash: str = "") -> None:
         """``crash``: the point where it is to be killed."""
         command = [sys.executable, "-m", "spark_repl", "receive", "--config", str(self.file)]
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, env={**os.environ, "SPARK_REPL_CRASH": crash}
-        )
+        self._process = subprocess.Popen(command, env={**os.environ, "SPARK_REPL_CRASH": crash})
         processes.append(self._process)
 
     def kill(self) -> None:

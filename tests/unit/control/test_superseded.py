@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.control import control as module
-from spark_repl.control import superseded
+from spark_repl.control import repairs, superseded
 from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, consistent_paths, last_copy, record_copy
 from spark_repl.control.cut import Cut, TableVersion
@@ -161,3 +161,18 @@ def test_what_is_said_again(control: Control, layout: Layout) -> None:
     ] * 3
     assert len(control.rows("skip")) == 2
     assert [one["name"] for one in details(control, "foreign_keys")] == ["t.a", "t.b"]
+
+
+def test_answers_that_may_be_waited_for(
+    control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several may have asked at once: what came behind an answer takes it from nobody."""
+    control.publish(cut(4))
+    for number in range(4):
+        repairs.record(control, repairs.Repair(f"{number}.repair", "t.a"))
+    prune(control, layout)
+    assert [*repairs.answers(control)] == [f"{number}.repair" for number in range(4)]
+    monkeypatch.setattr(superseded, "ANSWERS", 2)
+    control.publish(cut(5))
+    prune(control, layout)
+    assert [*repairs.answers(Control(control.path))] == ["2.repair", "3.repair"]

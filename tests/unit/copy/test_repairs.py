@@ -16,7 +16,7 @@ from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
-from spark_repl.control.repairs import last_repair
+from spark_repl.control.repairs import answers
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave, left
 from spark_repl.copy.repairer import Repairer
 from spark_repl.errors import FormatError, RowsOutdated, RowsRefused, SchemaError, SourceError
@@ -96,22 +96,22 @@ def test_read_until_nothing_changed(tmp_path: Path) -> None:
     )
     assert one.waits()
     one.carry_out()
-    answer = last_repair(owner.control)
-    assert answer and (answer.asked, answer.table) == (names[0], "t.a")
+    answer = answers(owner.control)[names[0]]
+    assert (answer.asked, answer.table) == (names[0], "t.a")
     assert (answer.keys, answer.rows, answer.version, answer.refused) == (2, 2, 5, "")
     assert [path.name for path in left(folder)] == names[1:]
     one.carry_out()
-    answer = last_repair(owner.control)
-    assert answer and (answer.asked, answer.refused) == (names[1], "no")
+    said = answers(owner.control)
+    assert said[names[0]] == answer, "who asked first, and looks now, finds it"
+    assert said[names[1]].refused == "no"
     assert not one.waits() and not list(folder.iterdir())
 
 
 def test_changed_each_time(tmp_path: Path) -> None:
     owner = Owner(tmp_path, *[RowsOutdated("a row was changed")] * 8)
-    leave(owner.folder, REQUEST)
+    name = leave(owner.folder, REQUEST)
     owner.repairer().carry_out()
-    answer = last_repair(owner.control)
-    assert answer and answer.refused == "a row was changed, at each of 8 attempts"
+    assert answers(owner.control)[name].refused == "a row was changed, at each of 8 attempts"
 
 
 def test_what_nobody_can_read(tmp_path: Path) -> None:
@@ -120,9 +120,7 @@ def test_what_nobody_can_read(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "1.repair").write_bytes(b"x")
     owner.repairer().carry_out()
-    answer = last_repair(owner.control)
-    assert answer and answer.asked == "1.repair" and "asks for no rows" in answer.refused
-    leave(owner.folder, REQUEST)
+    assert "asks for no rows" in answers(owner.control)["1.repair"].refused
+    name = leave(owner.folder, REQUEST)
     owner.repairer().refuse("it failed")
-    answer = last_repair(owner.control)
-    assert answer and answer.refused == "it failed" and not left(folder)
+    assert answers(owner.control)[name].refused == "it failed" and not left(folder)

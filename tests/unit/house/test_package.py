@@ -78,7 +78,7 @@ def constraints() -> dict[str, str]:
 
 def test_the_tested_set_is_within_the_ranges() -> None:
     pins = constraints()
-    for name, needed in requirements(("spark", "dev")).items():
+    for name, needed in requirements(("spark", "dev", "readers", "browser")).items():
         if name != PROJECT["name"]:
             assert name in pins, f"{name} has no tested version"
             assert needed.specifier.contains(pins[name]), f"{needed}: tested is {pins[name]}"
