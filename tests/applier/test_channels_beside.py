@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import channels
+from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.control import Control
 from spark_repl.control.joint_cut import joint_cut
 from spark_repl.control.noted_names import noted_names
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import TargetError
+from spark_repl.observe.status import status
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import HERE, applier, cuts, rows, run
@@ -129,3 +132,34 @@ def test_a_start_reads_the_control_table_once(log: LogWriter, target: Path) -> N
         Recopier(MagicMock(), found.config, found)
         ScheduledVerify(found.config, "", found.fail, lambda note: None)
         broken.unlink()
+
+
+def test_what_one_tries_again_and_dies_of_is_its_own(
+    log: LogWriter, us: LogWriter, target: Path, faults: Any, killed: Any
+) -> None:
+    """Scenarios 39, 48: one target, two channels at work at once: retries and their errors, also of
+    workers, are one's alone; it dies between two commits, and each goes on from where it was."""
+    for key in range(1, 4):
+        log.transaction(insert(A, (key, "eu")))
+        us.transaction(insert(U, (key, "us")))
+    assert run(log.folder, target)  # whose target it is
+    log.transaction(insert(A, (4, "eu")))
+    tried = faults(("u/a",), 2)
+    with ThreadPoolExecutor(1) as beside:
+        other = beside.submit(run, log.folder, target)
+        assert run(us.folder, target, channel="us") and other.result()
+    assert tried.count("u/a") == 3
+    for name, retries in (("default", 0), ("us", 2)):
+        found = status(str(target), at=channel_at(str(target), name))
+        workers = found["replication_applier_status_by_worker"]
+        counted = [found["replication_applier_status"][0], workers[0]]
+        assert [one["COUNT_TRANSACTIONS_RETRIES"] for one in counted] == [retries, retries]
+        assert workers[0]["LAST_TRANSIENT_ERROR_NUMBER"] == (5 if retries else 0)
+    for made, table in ((log, A), (us, U)):
+        made.transaction(insert(table, (5, "x")))
+    killed(us, target, lambda at: at == "after_put", channel="us")
+    assert run(log.folder, target) and run(us.folder, target, channel="us")
+    assert rows(target, A) == [*((key, "eu") for key in range(1, 5)), (5, "x")]
+    assert rows(target, U) == [*((key, "us") for key in range(1, 4)), (5, "x")]
+    assert cuts(target)[-1].gtid_executed == f"{log.source}:1-{log.gno - 1}"
+    assert cuts(target, "us")[-1].gtid_executed == f"{US}:1-{us.gno - 1}"

@@ -106,6 +106,7 @@ def test_images_without_all_columns(log: LogWriter, tmp_path: Path, given: Given
 
 
 def test_what_is_included(log: LogWriter, tmp_path: Path) -> None:
+    """Scenario 157: the source has columns that the target lacks, by its own rules."""
     rule = {"match": "t.a", "include": ["ID", "card"], "mask": {"Card": "truncate:2"}}
     assert run(log.folder, tmp_path / "lake", tables=[rule])
     assert last_shown(tmp_path / "lake") == {"t.a": [(1, "pl"), (2, "12")]}

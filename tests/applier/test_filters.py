@@ -43,7 +43,8 @@ def log(tmp_path: Path) -> LogWriter:
 def test_what_is_kept(
     log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], kept: set[str], counted: int
 ) -> None:
-    """A transaction of which nothing is left takes its slot: the GTIDs of all are executed."""
+    """Scenarios 15, 26: a transaction of which nothing is left takes its slot: the GTIDs of all are
+    executed."""
     assert run(log.folder, tmp_path / "lake", filters=filters)
     assert last_shown(tmp_path / "lake") == {name: [(1, "x")] for name in kept}
     assert cuts(tmp_path / "lake")[-1].gtid_executed == f"{log.source}:1-6"
@@ -237,10 +238,29 @@ def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
     assert isinstance(error, DecodeError) and "t.k" in str(error)
 
 
-def test_xa_branches(log: LogWriter, tmp_path: Path) -> None:
-    xid = (b"1", b"", 1)
-    log.xa_prepare(xid, insert(A, (5, "xa")), insert(B, (5, "xa")))
+@pytest.mark.parametrize("action", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize(
+    "filters", [ONLY_A, {"do_db": ["t"], "ignore_table": ["t.b"]}, {"ignore_db": ["u"]}]
+)
+def test_xa_branches(
+    log: LogWriter, tmp_path: Path, filters: dict[str, list[str]], action: str
+) -> None:
+    """Scenarios 70, 71: rows are left out, XA statements are not: a branch of filtered rows alone
+    is prepared and ended as others are, and its XID is free then."""
+    target, xids = tmp_path / "lake", [(b"both", b"", 1), (b"none", b"", 1)]
+    log.xa_prepare(xids[0], insert(A, (5, "xa")), insert(B, (5, "xa")))
+    log.xa_prepare(xids[1], insert(C, (5, "xa")))
     log.transaction(insert(B, (3, "x")))
-    log.xa_end("COMMIT", xid)
-    assert run(log.folder, tmp_path / "lake", filters=ONLY_A)
-    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x"), (5, "xa")]}
+    assert run(log.folder, target, filters=filters)
+    assert len(cuts(target)[-1].prepared) == 2
+    for xid in xids:
+        log.xa_end(action, xid)
+    log.xa_prepare(xids[1], insert(C, (6, "xa")))  # 1440 if the first had not ended
+    assert run(log.folder, target, filters=filters)
+    landed = [(5, "xa")] * (action == "COMMIT")
+    want = {"t.a": [(1, "x"), *landed]}
+    if filters == {"ignore_db": ["u"]}:
+        want["t.b"] = [(1, "x"), (3, "x"), *landed]
+    assert last_shown(target) == want
+    assert len(cuts(target)[-1].prepared) == 1
+    assert cuts(target)[-1].gtid_executed == f"{log.source}:1-{log.gno - 1}"

@@ -18,6 +18,7 @@ from spark_repl.control.by_hand import decide
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.observe.status import status
+from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log
 from spark_repl.runtime.part_files import is_part
@@ -92,8 +93,9 @@ def test_a_new_relay_log_begins_where_the_applier_is(log, tmp_path, target):
     config = Config.from_mapping({"relay": {"path": str(relay)}, "target": {"path": str(target)}})
     begin = executed_of(config)
     assert begin is not None and begin.count() == 4 < received.count() == 6
-    with RelayWriter(relay, 9) as writer:
-        writer.renew(begin)
+    receiver = Receiver(config, begin)
+    with receiver.writer as writer:
+        receiver._prepare()
         receive(writer, [log.path])
     assert open_log(str(relay)).previous_gtids() == begin
     run(relay, target)

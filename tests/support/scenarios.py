@@ -17,6 +17,7 @@ _XA, _XA_ERRORS = "applier/test_xa.py", "applier/test_xa_errors.py"
 _SCENARIOS = "applier/test_scenarios.py"
 _PARTS = "unit/receiver/test_partial_transactions.py"
 _ENGINES, _RELAY = "applier/engines", "unit/receiver/test_relay_writer.py"
+_FILTERS, _BESIDE = "applier/test_filters.py", "applier/test_channels_beside.py"
 _SPARK_ORDER, _SPARK_XA = "spark/test_order.py", "spark/test_xa.py"
 _HISTORY, _SCHEDULE, _LIVE = (
     "spark/test_history.py",
@@ -29,7 +30,7 @@ _NO_LOCKS = (
     " table, and write it in their turn only."
 )
 _NO_BINLOG = "The target has no binary log of its own, so no group commit of one to keep in order."
-_NO_FILTERS = "There are no replication filters; transactions are left out by GTID alone."
+_WITH_FILTERS = "MySQL's 3898 warns of filters beside XA, which it does not support; here they are."
 
 SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     # A. Scheduler
@@ -78,6 +79,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     15: ("rpl_binlog_transaction_dependency_tracking_with_filters", (
         f"{_SCHEDULE}::test_unset_stamps_gaps_and_files_are_barriers",
         "property/test_schedule.py::test_waves_are_those_of_the_serial_reading",
+        f"{_FILTERS}::test_what_is_kept",
     )),
     16: ("rpl_gtid_binary_log_as_relay_log", (
         f"{_APPLIER}::test_plain_binary_logs_are_relay_logs",
@@ -115,6 +117,8 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     26: ("rpl_mts_replica_preserve_commit_order_nobinlog_filter", (
         f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
         "unit/schedule/test_stops.py::test_left_out_keeps_the_slot",
+        f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
+        f"{_FILTERS}::test_what_is_kept",
     )),
     27: ("rpl_mts_replica_preserve_commit_order_crash_nobinlog", (
         "crash/test_kill.py::test_killed_at_a_point",
@@ -161,6 +165,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     39: ("rpl_multi_source_mts_slave_retry", (
         f"{_SCENARIOS}::test_channels_have_counters_and_positions_of_their_own",
+        f"{_BESIDE}::test_what_one_tries_again_and_dies_of_is_its_own",
     )),
     40: ("rpl_mts_xa_retry", (
         f"{_SCENARIOS}::test_an_xa_group_is_tried_again",
@@ -189,6 +194,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     48: ("rpl_multi_source_mts_recovery", (
         f"{_SCENARIOS}::test_channels_have_counters_and_positions_of_their_own",
+        f"{_BESIDE}::test_what_one_tries_again_and_dies_of_is_its_own",
     )),
     49: ("rpl_mts_relay_log_recovery_on_error", (
         f"{_RESTART}::test_another_log_behind_a_crash_with_gaps",
@@ -270,10 +276,12 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_SCENARIOS}::test_a_one_phase_commit_that_fails",
     )),
     70: ("rpl_xa_with_filters_error_msg", (
-        f"{_SCENARIOS}::test_xa_statements_are_never_filtered", _NO_FILTERS,
+        f"{_SCENARIOS}::test_xa_statements_are_never_filtered",
+        f"{_FILTERS}::test_xa_branches", _WITH_FILTERS,
     )),
     71: ("rpl_gtid_xa_prepare_do_db_filter", (
-        f"{_SCENARIOS}::test_xa_statements_are_never_filtered", _NO_FILTERS,
+        f"{_SCENARIOS}::test_xa_statements_are_never_filtered",
+        f"{_FILTERS}::test_xa_branches",
     )),
     72: ("rpl_xa_prepare", (
         f"{_XA}::test_xa_groups_are_skipped_by_gtid",

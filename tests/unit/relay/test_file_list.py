@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.errors import FormatError
 from spark_repl.relay.file_list import FileList, read_list, write_list
 from tests.support.disk_steps import Step, disk_steps
 
@@ -20,3 +21,10 @@ def test_its_bytes_are_on_the_disk_before_its_name_and_that_before_it_is_written
     assert written.size == (tmp_path / "relay.index").stat().st_size > 0
     assert (name, folder) == (Step("rename", "relay.index"), Step("sync", tmp_path.name))
     assert read_list(tmp_path) == files and len([*tmp_path.iterdir()]) == 1
+
+
+def test_a_list_of_a_later_format_says_whose_it_is(tmp_path: Path) -> None:
+    list_of = tmp_path / "relay.index"
+    list_of.write_text(f"# spark_repl relay log format 7 by 9.8.1 {'ab' * 16}\nrelay.000001\n")
+    with pytest.raises(FormatError, match=r"9\.8\.1"):
+        read_list(tmp_path)
