@@ -129,6 +129,17 @@ def test_files_that_no_commit_was_tried_with_go(tmp_path):
     assert not (tmp_path / "x.parquet").exists()
 
 
+def test_files_that_a_commit_names_stay(tmp_path):
+    """Of rows and of changes: it landed, though its answer was lost."""
+    named = {kind: f"{kind}.parquet" for kind in ("add", "cdc")}
+    put(str(tmp_path), 1, [{kind: {"path": path}} for kind, path in named.items()])
+    for path in (*named.values(), "x.parquet"):
+        (tmp_path / path).touch()
+    paths = [*named.values(), "x.parquet"]
+    assert discard(str(tmp_path), paths, tried_behind=0) == ["x.parquet"]
+    assert {path.name for path in tmp_path.glob("*.parquet")} == set(named.values())
+
+
 def test_what_can_not_be_looked_at_stays(tmp_path):
     (tmp_path / "x.parquet").touch()
     (tmp_path / "_delta_log" / f"{1:020d}.json").mkdir(parents=True)  # EISDIR

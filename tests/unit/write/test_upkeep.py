@@ -20,6 +20,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, record_copy
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
+from spark_repl.control.pins import pin
 from spark_repl.control.replaced import touch
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
@@ -86,6 +87,23 @@ def test_vacuum_comes_behind_the_promise(made: Any, there: str, raised: bool) ->
         made.tracking.commits.set_properties.assert_called_once_with(
             table, {RETENTION[0]: "interval 24 hours"}
         )
+
+
+def test_vacuum_spares_what_pinned_cuts_show(made: Any, tmp_path: Path) -> None:
+    """The files of the version that a pinned cut names, not of those that others do."""
+    table = made.tracking.tables["t.a"]
+    table.folder = str(tmp_path / "t" / "a")
+    control = made.tracking.control = Control(made.tracking.layout.control)
+    control.claim()
+    files = list[set[str]]()
+    for version in range(3):
+        write_deltalake(table.folder, pa.table({"id": [version]}), mode="overwrite")
+        files.append({Path(file).name for file in DeltaTable(table.folder).file_uris()})
+        shown = {"t.a": TableVersion("t/a", version, "m", 1)}
+        control.publish(Cut(version + 1, "", "log", {}, shown))
+    pin(control, control.cuts()[1], "month_end")
+    made.tending._vacuum(table)
+    made.tracking.delta.vacuum.assert_called_once_with(table.folder, files[1])
 
 
 def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
