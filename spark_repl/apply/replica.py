@@ -75,17 +75,10 @@ class Replica:
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        config: Config,
-        on_group: OnGroup | None = None,
-        *,
-        take_over: bool = False,
-        until: Until | None = None,
-        copies: bool = False,
-        serves: bool = False,
-        parts: Parts | None = None,
-    ) -> None:
+        self, spark: SparkSession, config: Config, on_group: OnGroup | None = None, *,
+        take_over: bool = False, until: Until | None = None, copies: bool = False,
+        serves: bool = False, parts: Parts | None = None,
+    ) -> None:  # fmt: skip
         config.check_supported()
         check_row_filters(config.tables)
         self._copies = copies and config.ddl.unknown == "copy"
@@ -93,7 +86,7 @@ class Replica:
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
         self._notes: dict[str, Note] = {}
-        self.answers = False  # whether others' requests are carried out beside it: copy/recopy
+        self._answers = False
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
         self._at = opened(config, self._parts.control)
         self._relay_path = os.path.abspath(config.relay.path)
@@ -157,7 +150,7 @@ class Replica:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = self._parts.status(
             self.layout.status, config, control.epoch, self.counters, self._on_group,
-            applied.ahead, self._notes, lambda: self.answers,
+            applied.ahead, self._notes, lambda: self._answers,
         )  # fmt: skip
         status.stands_at(point.position)
         stopping = threading.Event()
@@ -291,6 +284,10 @@ class Replica:
         it is to be taken in at. Safe from any thread."""
         self._copied.set()
         self.coordinator.stopping.set()
+
+    def answer(self) -> None:
+        """Requests of others are carried out beside it (copy/recopy): for the status."""
+        self._answers = True
 
     def note(self, name: str, note: Note | None) -> None:
         """What is not as it was asked for, for the status; None: it is now."""

@@ -155,7 +155,7 @@ class Recopier(Companion):
         self._queue = Queue(applier.requests)
         self._repairer = Repairer(spark, config, applier, self.stop)
         self._more = True  # a run before this one may have left something to do
-        applier.answers = True
+        applier.answer()
 
     def __enter__(self) -> Self:
         self.applier.copying((), 0, 0)  # its status says that requests are carried out

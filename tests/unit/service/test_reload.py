@@ -40,6 +40,9 @@ class Applier:
         if note is not None:
             self.notes[name] = note
 
+    def answer(self) -> None:
+        """Requests are carried out."""
+
     def reload(self, apply: Apply) -> None:
         self.told.append(apply)
 
