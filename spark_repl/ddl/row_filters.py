@@ -8,7 +8,7 @@ for rows of the log, of copies and of ``verify``. It goes by the columns' names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -37,6 +37,7 @@ from .expressions.reader import read
 from .expressions.resolution import inputs_of, row_wise
 from .session import Session
 from .sql_tokens import WORD, tokens
+from .told_charsets import told_by
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
@@ -147,10 +148,8 @@ def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
     the target knows."""
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names == theirs.names and ours.types == theirs.types:
-        columns = zip(target.in_log.columns, logged.columns, strict=True)
-        told = tuple(replace(a, compares=b.compares or a.compares) for a, b in columns)
         try:
-            return row_filter(target.row_filter, replace(target.in_log, columns=told))
+            return row_filter(target.row_filter, told_by(target.in_log, logged))
         except NotComputed as error:
             reason = f"row_filter {target.row_filter}: {error}"
     else:
@@ -224,7 +223,7 @@ def row_filter(text: str, logged: TableDefinition) -> RowFilter:
         raise NotComputed(reason)
     _check_names(text, [column.name for column in logged.columns])
     # What makes the types of values, and by which columns are not compared.
-    beside = tuple((column.detail, column.compares) for column in logged.columns)
+    beside = tuple((column.detail, column.compares, column.assumed) for column in logged.columns)
     return _row_filter(text, logged.columns, beside)
 
 
