@@ -14,6 +14,7 @@ from spark_repl.binlog.events.xid import Xid
 from spark_repl.control.xa_store import XaStore
 from spark_repl.delta import storage
 from spark_repl.errors import FormatError, StatementError, TargetError
+from spark_repl.relay.pieces import Piece
 from spark_repl.schedule.branches import Branch, Branches
 
 
@@ -68,6 +69,19 @@ def test_kept_in_both_places_and_fetched_again(
     alone = XaStore(store.here)
     with pytest.raises(TargetError, match="are gone"):
         alone.check([kept])
+
+
+def test_what_lay_in_several_files_is_read_from_its_own(
+    tmp_path: Path, store: XaStore, branch: Branch
+) -> None:
+    """The relay log's files may go then."""
+    pieces = [Piece(branch.path, 90, 100), Piece(str(tmp_path / "relay.000002"), 4, 14)]
+    shutil.copy(branch.path, pieces[1].path)
+    kept = store.keep(replace(branch, start=0, end=20, pieces=tuple(pieces)))
+    for piece in pieces:
+        Path(piece.path).unlink()
+    with kept.open() as file:
+        assert file.read() == bytes([*range(90, 100), *range(4, 14)])
 
 
 def test_the_bytes_are_on_disk_before_they_have_their_name(

@@ -21,6 +21,7 @@ from spark_repl.relay.source_places import SourcePlaces
 from spark_repl.source.dump import dump_file
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import events_of, feed, packets, receive_at, rotate
+from tests.support.relay_split import cut_places, description, relayed, source_events, write_file
 
 A = Table("a")
 GIB = 1 << 30
@@ -64,6 +65,39 @@ def test_each_transaction_has_its_place_and_is_found_there(log, tmp_path, segmen
     first = places.first(relay, index)
     assert first == SourcePlace("bin.000001", 4, 1_700_000_001, 1)
     assert places.find(relay, index, first) == (7 + relay.files[0].number) << 40
+
+
+def test_behind_a_transaction_that_began_in_a_file_before(tmp_path):
+    """Where it began there is no place of this file, which has two of the source's behind it."""
+    log = LogWriter(tmp_path / "log")
+    log.transaction(insert(A, *[(key, "x" * 20) for key in range(100)]))
+    for key in range(100, 103):
+        log.transaction(insert(A, (key, "x")))
+        log.rotate()
+    split = list(cut_places(log.folder))[4]
+    relay = open_log(str(relayed(log.folder, tmp_path / "relay", [split])))
+    index, places = build_index(relay, str(tmp_path / "index")), SourcePlaces()
+    begins = index.records["position"] % (1 << 40)
+    assert begins[1] > relay.size(2) - relay.head(2).length, "no place of the second file"
+    ends = [places.end_of(relay, index, int(end)) for end in index.records["end"]]
+    assert [end and (end.file, end.position) for end in ends] == [
+        (file, end) for file, _, end in log.spans
+    ]
+
+
+def test_behind_another_server_the_place_is_of_that_one(log, tmp_path):
+    """Its file has the same name, and was begun in the same second."""
+    other = LogWriter(tmp_path / "other", server_id=2, gno=50)
+    other.transaction(insert(A, (9, "x")))
+    events = [*source_events(log.folder), rotate("bin.000001"), description(other.folder)]
+    folder = tmp_path / "relay"
+    write_file(
+        folder, 1, description(log.folder), [*events, *source_events(other.folder)], rotated=False
+    )
+    relay = open_log(str(folder))
+    index, places = build_index(relay, str(tmp_path / "index")), SourcePlaces()
+    ends = [places.end_of(relay, index, int(end)) for end in index.records["end"][-2:]]
+    assert [end and end.server_id for end in ends] == [1, 2]
 
 
 def test_what_was_appended_is_seen(log, tmp_path):

@@ -1,0 +1,35 @@
+"""Which rows of a table's files have the keys of some rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
+from spark_repl.decode.key_hash import NULL_HASH
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.write.key_lookup import hits
+from spark_repl.write.written import LiveFile
+
+
+@pytest.mark.parametrize(("wanted", "row"), [(NULL_HASH, 0), (None, 1)])
+def test_null_is_not_the_number_that_is_its_hash(
+    tmp_path: Path, wanted: int | None, row: int
+) -> None:
+    """In a table of one number without a key, whose hash is the number itself."""
+    stored = pa.table({"n": pa.array([NULL_HASH, None, 5], pa.int64())})
+    pq.write_table(stored, tmp_path / "f.parquet")
+    column = Column("n", ColumnType.LONGLONG, 0, nullable=True)
+    task: Any = SimpleNamespace(
+        index_folder=str(tmp_path / "keys"), folder=str(tmp_path), key=(),
+        columns=Columns.of(schema_json(stored.schema)),
+        definition=TableDefinition("t", "a", (column,), ()),
+        files=[LiveFile("f.parquet", None)],
+    )  # fmt: skip
+    ((number, at, rows),) = hits(task, pa.table({"n": pa.array([wanted], pa.int64())}))
+    assert (number, at.tolist(), rows.tolist()) == (0, [0], [row])
