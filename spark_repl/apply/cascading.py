@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..control.quarantine import CURE
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.told_charsets import told_by
 from ..decode.cascade_plan import HINT, Plan, plan
 from ..decode.staged import same_shape
@@ -29,7 +29,8 @@ from ..write.written import LiveFile
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..decode.staged import Part, Staged
+    from ..decode.part import Part
+    from ..decode.staged import Staged
     from ..delta.log_replay import Action
     from ..schedule.group import Group, StagedGroup
     from ..write.table import Table

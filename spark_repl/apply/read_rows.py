@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
-    from ..decode.staged import Part
+    from ..decode.part import Part
     from ..gtid import GtidSet
     from ..write.staged_rows import Keys
 

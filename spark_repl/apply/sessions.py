@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..control.system_time_zone import recorded
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.session import Session
 from ..ddl.statement import Effect
 

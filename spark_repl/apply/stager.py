@@ -14,7 +14,7 @@ import numpy as np
 
 from ..binlog.definition import UNREAD
 from ..control.owner import succeed
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..decode.seen_cascades import Cascades, unknown_refusal
 from ..decode.staged import StageTask
 from ..decode.unapplied import AllBut, Alone, KnownTables, Unapplied

@@ -19,7 +19,7 @@ from ..config.tables import SHAPING_KEYS, TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import ReplicationFilters
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.policy import Policies
 from ..ddl.row_filters import check_row_filters, names_of
 from ..ddl.table_rules import TableRules

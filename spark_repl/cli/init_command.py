@@ -128,14 +128,16 @@ def _with_password(config: Config, answers: Answers) -> Config:
     return config.override({"source.password_env": "", "source.password": answers.password})
 
 
-def look(config: Config, values: dict[str, Any]) -> tuple[Survey, int]:
+def look(
+    config: Config, values: dict[str, Any], ask: Callable[[Config], Survey] = survey
+) -> tuple[Survey, int]:
     """What the source is like, and the server_id to follow it by: where ``values`` has none, a
     number that neither the source nor a replica of it has now."""
     if (given := values.get("source.server_id")) is not None:
-        return survey(config), given
+        return ask(config), given
     while True:
         number = random.SystemRandom().choice(_SERVER_IDS)
-        looked = survey(config.override({"source.server_id": number}))
+        looked = ask(config.override({"source.server_id": number}))
         if number not in looked.server_ids:
             return looked, number
 

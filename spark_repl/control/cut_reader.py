@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..delta.columns import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet

@@ -13,7 +13,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
-from ..ddl.lower_names import fold, folded
+from ..ddl.folded_name import fold
+from ..ddl.lower_names import folded
 from ..ddl.statement import Effect, Statement
 from ..errors import SchemaError, StatementError
 

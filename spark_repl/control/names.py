@@ -18,7 +18,7 @@ from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..errors import OtherChannelError
 from .control import SHARED_FORMAT, Control
 from .layout import Layout

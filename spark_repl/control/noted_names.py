@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..config import Config
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..errors import TargetError
 from .copies import KIND as COPY
 from .copies import Copy

@@ -16,7 +16,7 @@ from ..control.layout import Layout
 from ..control.names import Names
 from ..control.table_paths import used_paths
 from ..ddl.filters import ReplicationFilters
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
 from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, NoTableError, SourceError, TargetError

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config, Source
     from ..control.cut import Cut
-    from ..decode.staged import Part
+    from ..decode.part import Part
     from ..write.staged_rows import Keys
 
 T = TypeVar("T")

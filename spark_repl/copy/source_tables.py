@@ -21,7 +21,8 @@ from ..binlog.definition import (
 from ..binlog.table_name import parts_of, table_name
 from ..ddl.effect import Effect, classify
 from ..ddl.filters import ReplicationFilters
-from ..ddl.lower_names import fold, folded_definition
+from ..ddl.folded_name import fold
+from ..ddl.lower_names import folded_definition
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SchemaError, SourceError
 

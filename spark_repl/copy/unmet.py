@@ -11,7 +11,7 @@ from ..config.renaming import halves, letters
 from ..config.rules import nearest
 from ..config.wildcards import fits, is_plain
 from ..ddl.filters import ReplicationFilters
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.table_rules import TableRules
 from .source_tables import Query, case_of_names
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..binlog.table_name import database_of, plain_name
 from ..config.wildcards import first_fitting
-from .lower_names import fold
+from .folded_name import fold
 from .rewrites import Rewrites
 from .routes import Entries, Routes
 

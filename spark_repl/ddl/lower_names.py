@@ -7,15 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .actions import Alteration, RenameTable
+from .folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from .effect import Statement
-
-
-def fold(name: str) -> str:
-    """``name`` in lower case as MySQL has it: one character becomes one."""
-    return "".join(char.lower()[0] for char in name)
 
 
 def folded_definition(definition: TableDefinition) -> TableDefinition:

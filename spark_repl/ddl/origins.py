@@ -11,7 +11,7 @@ from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
 from .columns import same_type, zero_of
 from .default_clause import NOT_KNOWN, Default, constant
 from .expressions.resolution import inputs_of, resolved
-from .session import STRICT, TIME_TRUNCATE_FRACTIONAL
+from .sql_modes import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from .stored_literal import as_stored
 from .string_literals import in_own_charset

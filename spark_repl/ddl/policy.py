@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from ..binlog.table_name import plain_name
 from ..config.rules import policed
-from .lower_names import fold
+from .folded_name import fold
 
 
 class Policy(StrEnum):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .lower_names import fold
+from .folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import ForeignKey

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of, generated_prefix, parts_of, table_name
 from .actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
-from .lower_names import fold
+from .folded_name import fold
 from .routes import Entries, Routes
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ..binlog.table_name import table_name
 from ..errors import DecodeError, StatementError
 from .altered import alter
 from .effect import Effect, Statement, classify_in
-from .lower_names import fold
+from .folded_name import fold
 from .renamed import like, rename
 from .session import Session
 

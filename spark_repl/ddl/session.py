@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .lower_names import fold
+from .folded_name import fold
+from .sql_modes import STRICT
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
-
-STRICT = 1 << 21 | 1 << 22
-"""in ``sql_mode``: STRICT_TRANS_TABLES and STRICT_ALL_TABLES"""
-TIME_TRUNCATE_FRACTIONAL = 1 << 32
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from .charsets import WIDE, collation
 from .member_names import has_twin_before, member_of
 from .moment_literals import SECOND, letters_of, moment_letters, moment_of, time_of
 from .real_literal import REAL_DETAIL, real_digits, real_literal_text
-from .session import TIME_TRUNCATE_FRACTIONAL
+from .sql_modes import TIME_TRUNCATE_FRACTIONAL
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 from ..config.tables import TableRule
 from ..config.wildcards import is_plain
-from .lower_names import fold
+from .folded_name import fold
 from .routes import Routes, kept_from
 from .tool_names import may_have_rows_of
 

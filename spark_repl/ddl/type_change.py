@@ -15,7 +15,7 @@ from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
 from ..errors import Unconvertible
 from .charsets import collation
-from .session import TIME_TRUNCATE_FRACTIONAL
+from .sql_modes import TIME_TRUNCATE_FRACTIONAL
 
 if TYPE_CHECKING:
     from .session import Session

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, MOVED
 from ..binlog.rows.partial_rows import PartialImages
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .cascade_kernel import DELETED, INSERTED, UPDATED

@@ -12,7 +12,7 @@ from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import NAMES, charset_of
 from ..binlog.charsets.comparing import EXACT
 from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..errors import DecodeError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..binlog.kernels.jit import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..errors import DecodeError
 from ..position import RelayPosition
 

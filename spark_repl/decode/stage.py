@@ -30,9 +30,10 @@ from .added_columns import changed_by
 from .filtered_rows import filtered
 from .folding import CHANGE_BITS, EveryTable, certain, chains
 from .key_hash import hash_binary
+from .part import Part
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
-from .staged import Part, SplitTables, Staged, StageTask, same_shape
+from .staged import SplitTables, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_rows
 
 if TYPE_CHECKING:

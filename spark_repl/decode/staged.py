@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..binlog.definition import TableDefinition
     from .added_columns import Commits
+    from .part import Part
 
 Longs = npt.NDArray[np.int64]
 
@@ -162,34 +162,6 @@ class StageTask:
         if not self.rewrites.any:
             return self.forms
         return RenamedTables(self.rewrites, self.forms, self.left_out)
-
-
-@dataclass(frozen=True)
-class Part:
-    """Net changes of one table and shard: an Arrow IPC stream in a file, or here.
-
-    ``whole``: rows move between keys, or have none: a task has to see all shards of the table.
-    ``asks``: and what becomes of them depends on the target's rows (``write.key_changes``).
-    ``twins``: rows of different bytes may be one value (``binlog.rows.twins``).
-    """
-
-    table: str
-    shard: int
-    rows: int
-    path: str | None = None
-    offset: int = 0
-    length: int = 0
-    blob: bytes | None = None
-    whole: bool = False
-    asks: bool = False
-    twins: bool = False
-
-    def read(self) -> pa.Table:
-        if self.blob is not None:
-            return pa.ipc.open_stream(self.blob).read_all()
-        with open(self.path or "", "rb") as file:
-            file.seek(self.offset)
-            return pa.ipc.open_stream(file.read(self.length)).read_all()
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import UNREAD
 from ..ddl.filters import ReplicationFilters
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

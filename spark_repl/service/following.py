@@ -233,9 +233,8 @@ def _follow(
         from ..runtime.session import build_session
 
         announce(config, "starting Spark")
-        spark = build_session(
-            master=master or f"local[{config.apply.workers}]", target=config.target.path
-        )
+        master = master or f"local[{config.apply.workers}]"
+        spark = build_session(master=master, target=config.target.path)
         copies = config.source.auto_position  # by GTID it is known what a copy holds
         if first:
             lenient = copies and config.ddl.unknown == "copy"
@@ -251,8 +250,8 @@ def _follow(
             )
             replica.append(applier)
             recopier = Recopier(spark, config, applier)
-            noted = partial(applier.note, "verify")
-            verify = ScheduledVerify(config, config_file, applier.fail, noted)
+            note = partial(applier.note, "verify")
+            verify = ScheduledVerify(config, config_file, applier.fail, note)
             reload = Reload(config, config_file, receiver, applier, recopier, verify)
             with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)

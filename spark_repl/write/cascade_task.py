@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from ..decode.staged import Part, Staged, StageTask
-
 if TYPE_CHECKING:
     from ..decode.cascade_plan import Plan
-
-FILE, ROW = "file", "row"
-"""Columns of a row that was found, behind the table's own: where it lies."""
+    from ..decode.part import Part
+    from ..decode.staged import Staged, StageTask
 
 
 @dataclass(frozen=True)
@@ -40,13 +33,3 @@ class Cascaded:
     wanted: tuple[tuple[int, Part], ...]
     staged: Staged | None = None
     changes: int = 0
-
-
-def kept(name: str, rows: pa.Table, folder: str) -> Part:
-    """``rows`` as a Part, in a file of its own."""
-    path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
-    with pa.OSFile(path, "wb") as sink:
-        with pa.ipc.new_stream(sink, rows.schema) as stream:
-            stream.write_table(rows)
-        size = sink.tell()
-    return Part(name, 0, len(rows), path=path, length=size, whole=True)

@@ -21,18 +21,20 @@ from ..binlog.rows.change_bits import EXISTED
 from ..decode.cascade_kernel import DEEP, DEPTH_MAX, Out, Stack, simulate
 from ..decode.cascade_plan import HINT
 from ..decode.cascade_rows import Events, Graph, RowChains
-from ..decode.staged import Part, Staged
+from ..decode.staged import Staged
 from ..delta.columns import one_chunk
 from ..errors import DecodeError
 from ..position import RelayPosition
 from .cascade_codes import Codes, codes_of, graph_of
-from .cascade_task import FILE, ROW, Cascaded, CascadeTask, kept
+from .cascade_task import Cascaded, CascadeTask
+from .found_rows import FILE, ROW, kept
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..decode.cascade_events import LoggedChanges
     from ..decode.cascade_plan import Plan
+    from ..decode.part import Part
     from ..decode.staged import StageTask
 
     Reads = Callable[[Plan, Sequence[StageTask]], LoggedChanges]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..crash_points import armed, reach
 from ..ddl.table_modes import HISTORY
-from ..decode.staged import Part, Staged, same_shape
+from ..decode.staged import Staged, same_shape
 from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SettingError, SparkReplError
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
+    from ..decode.part import Part
     from ..delta.stamp import Stamp
     from ..runtime.workers import Workers
     from ..schedule.group import StagedGroup

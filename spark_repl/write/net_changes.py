@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..ddl.extra_columns import keeps_deleted
 from ..ddl.table_modes import appends
 from ..decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
-from ..decode.staged import EXTRA, Part
+from ..decode.staged import EXTRA
 from ..delta.columns import one_chunk
 from ..delta.large_columns import joined
 from .key_changes import effective
@@ -22,6 +22,7 @@ from .missing_values import ChangeLog, MissingValues, assemble
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from ..decode.part import Part
 
 Longs = npt.NDArray[np.int64]
 Look = Callable[[pa.Table], npt.NDArray[np.bool_]]

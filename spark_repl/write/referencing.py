@@ -18,12 +18,12 @@ from ..binlog.charsets.comparing import EXACT, comparable
 from ..delta import deletion_vector
 from ..delta.columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ..errors import DecodeError
-from .cascade_task import FILE, ROW, kept
+from .found_rows import FILE, ROW, kept
 from .key_index import IndexTask, KeyIndex, hash_keys
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..decode.staged import Part
+    from ..decode.part import Part
     from .compaction import CompactTask
     from .written import LiveFile
 

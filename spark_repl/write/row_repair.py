@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..control.cut import Cut
-    from ..decode.staged import Part
+    from ..decode.part import Part
     from ..runtime.workers import Workers
     from .table import Table
     from .tracking import Tracking

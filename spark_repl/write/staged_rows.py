@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ..ddl.extra_columns import keeps_deleted
-from ..decode.staged import Part
+from ..decode.part import Part
 from ..delta.columns import one_chunk
 from ..delta.digests import digests
 from ..runtime.private_files import opener

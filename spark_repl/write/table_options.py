@@ -10,7 +10,7 @@ from ..binlog.types.forms import USUAL, Forms
 from ..control.retention import Retention
 from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.policy import Policies, Policy
 from ..ddl.table_rules import TableRules
 from ..delta import checkpoint, partitions

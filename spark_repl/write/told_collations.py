@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..ddl.lower_names import fold
+from ..ddl.folded_name import fold
 from ..ddl.told_charsets import says_charset, told_by
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from ..control.names import Names
 from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
 from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
-from ..ddl.lower_names import fold, folded_definition
+from ..ddl.folded_name import fold
+from ..ddl.lower_names import folded_definition
 from ..delta.stamp import Stamp
 from .ahead import TablesAhead
 from .key_index import KeyIndex

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..decode.staged import Part
+    from ..decode.part import Part
     from ..delta.columns import Columns
 
 

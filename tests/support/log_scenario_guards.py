@@ -49,7 +49,7 @@ LOG_GUARDS: dict[int, Guard] = {
                "receiver/packet.py", "size = _OUT_BYTES if rest <= _OUT_BYTES // 2 else len(out)",
                "size = len(out)"),
     101: Guard("the receiver connects again: its older dump is ended, by its UUID",
-               _RECEIVER, "return str(uuid.UUID(path.read_text(\"ascii\").strip()))",
+               "receiver/identity.py", "return str(uuid.UUID(path.read_text(\"ascii\").strip()))",
                "return str(uuid.uuid4())"),
     102: Guard("the relay log is rotated while it is purged: nobody hangs",
                _WRITER, "with locked(self.folder):\n            listed = read_list(self.folder)",

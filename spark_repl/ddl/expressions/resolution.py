@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...binlog.definition import ColumnType
 from ...errors import NotComputed
 from ..columns import same_type
-from ..session import TIME_TRUNCATE_FRACTIONAL
+from ..sql_modes import TIME_TRUNCATE_FRACTIONAL
 from ..type_change import TypeFamily, family_of
 from .assignment import check
 from .columns import type_of

@@ -103,9 +103,8 @@ def test_values_keep_the_rules_of_the_file(words: tuple[str, ...]) -> None:
 
 def test_a_server_id_that_nobody_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(init_command, "_SERVER_IDS", range(7, 9))
-    monkeypatch.setattr(init_command, "survey", lambda config: LOOKED)
-    assert {look(Config(), {})[1] for _ in range(20)} == {8}
-    assert look(Config(), {"source.server_id": 7})[1] == 7
+    assert {look(Config(), {}, lambda _: LOOKED)[1] for _ in range(20)} == {8}
+    assert look(Config(), {"source.server_id": 7}, lambda _: LOOKED)[1] == 7
 
 
 def test_no_source_no_file(tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.binlog.events.event import Query
-from spark_repl.ddl.lower_names import fold
+from spark_repl.ddl.folded_name import fold
 from spark_repl.ddl.schema_history import SchemaHistory
 from spark_repl.errors import SchemaError, SparkReplError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, insert

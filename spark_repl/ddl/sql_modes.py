@@ -1,0 +1,7 @@
+"""Bits of ``sql_mode`` that say what a value becomes."""
+
+from __future__ import annotations
+
+STRICT = 1 << 21 | 1 << 22
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES"""
+TIME_TRUNCATE_FRACTIONAL = 1 << 32
