@@ -323,6 +323,21 @@ def test_without_gtids_the_place_at_the_source_says_what_was_received_twice(
     assert not (index_of(folder, tmp_path / "last").records["kind"] == Kind.EMPTY).any()
 
 
+def test_without_gtids_a_replica_that_fell_back_twice(tmp_path: Path) -> None:
+    """The second time further: the place that it had reached before the first counts."""
+    made, folder = LogWriter(tmp_path / "log"), tmp_path / "relay"
+    for key in range(7):
+        made.transaction(insert(A, (key, "one")))
+    events, source = [anonymous(e) for e in source_events(made.folder)], description(made.folder)
+    each = len(events) // 7
+    write_file(folder, 1, source, events[: 6 * each])
+    for number, (first, last) in ((2, (3, 4)), (3, (1, 7))):
+        sent = events[first * each : last * each]
+        write_file(folder, number, source, sent, rotated=number < 3, place=made.spans[first][1])
+    kinds = index_of(folder, tmp_path / "i").records["kind"]
+    assert (kinds == Kind.EMPTY).nonzero()[0].tolist() == [6, *range(7, 12)]
+
+
 def test_verify_and_dump(log: Path, tmp_path: Path) -> None:
     folder = relayed(log, tmp_path / "relay", [5, 6, 9])
     checks = list(verify_log(open_log(str(folder))))
