@@ -16,7 +16,7 @@ from spark_repl.schedule.branches import Branch
 from tests.applier.test_xa import ONE, TWO, A, begun, prepared
 from tests.property.test_xa_orders import branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import applier, run
+from tests.support.local_delta import applier, cuts, run
 
 
 @pytest.fixture
@@ -63,6 +63,20 @@ def test_bytes_stay_while_their_end_is_not_durable(log, target, monkeypatch, cap
         assert "1 XA branches that have ended are kept" in caplog.text and not fails
         assert len(list((target / "_repl" / "xa").iterdir())) == 1
         found.coordinator.apply(parts[-1:])
+    assert prepared(target) == []
+
+
+def test_a_commit_weighs_what_its_branch_does(log, target):
+    """Else a group of many would be larger than group_max_bytes."""
+    branches = (ONE, TWO)
+    for number, xid in enumerate(branches):
+        log.xa_prepare(xid, insert(A, *[(100 * number + key, "x" * 30) for key in range(10, 99)]))
+    run(log.folder, target)
+    shown = len(cuts(target))
+    for xid in branches:
+        log.xa_end("COMMIT", xid)
+    run(log.folder, target, group_max_bytes=4000)
+    assert len(cuts(target)) == shown + 2
     assert prepared(target) == []
 
 

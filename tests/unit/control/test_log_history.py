@@ -18,6 +18,7 @@ from spark_repl.control.history import (
     fingerprints,
     indexed,
     record,
+    recorded,
     resolve,
 )
 from spark_repl.errors import HistoryError, LogError
@@ -134,6 +135,16 @@ def test_of_two_histories_with_the_same_files_the_newer_counts(control, log):
     record(control, History("x", 5, of(log).fingerprints))
     found = resolve(control, open_log(str(log.folder)), cut(6, log_id="a"), 8 << OFFSET_BITS)
     assert found.log_id not in ("a", "x") and found.base == 8
+
+
+def test_the_history_that_was_written_last_counts(control, log):
+    """Not that which was begun last; and of a file its last row."""
+    first, second = of(log), History("z", 5, {1: "of another file", 9: "later"})
+    record(control, replace(first, fingerprints={**first.fingerprints, 1: "before"}))
+    record(control, second)
+    record(control, first)
+    assert [one.log_id for one in recorded(control)] == ["z", "x"]
+    assert recorded(control)[-1].fingerprints == first.fingerprints
 
 
 def test_a_log_before_any_cut_is_its_own(control, log):

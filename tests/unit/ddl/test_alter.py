@@ -174,6 +174,18 @@ def test_names_of_indexes_are_the_servers() -> None:
     assert [i.name for i in renamed.unique or ()] == ["z", "b"]
 
 
+def test_what_is_not_unique_has_a_name_too() -> None:
+    before = altered("ADD KEY (a)", table("a INT, KEY (a)")).definition
+    assert [i.name for i in before.indexes or ()] == ["a", "a_2"]
+    after = altered("ADD UNIQUE (a)", before).definition
+    assert [i.name for i in after.unique or ()] == ["a_3"]
+
+
+def test_an_index_of_null_is_behind_one_of_a_part() -> None:
+    found = table("a INT, v VARCHAR(9) NOT NULL, UNIQUE n (a), UNIQUE p (v(3))")
+    assert [i.name for i in found.unique or ()] == ["p", "n"]
+
+
 def test_convert_widens_text() -> None:
     after = altered("CONVERT TO CHARACTER SET utf8mb4").definition
     assert [(c.type, c.meta) for c in after.columns[1:3]] == [

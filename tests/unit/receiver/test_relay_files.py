@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.errors import LogError, SourceLostError
 from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.file_list import FileList, write_list
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.dump_stream import dump, feed, packets, receive
+from tests.support.dump_stream import dump, feed, packets, receive, receive_at
 
 T = Table("a")
 
@@ -77,3 +79,43 @@ def test_a_number_that_the_list_alone_names_is_not_used_again(
         relay.renew(GtidSet())
         receive(relay, [log.path])
     assert [file.number for file in open_log(str(folder)).files] == [8]
+
+
+def test_a_list_that_lacks_a_file_is_no_log(log: LogWriter, tmp_path: Path) -> None:
+    for key in range(40):
+        log.transaction(insert(T, (key, "x" * 40)))
+    folder = tmp_path / "relay"
+    with opened(folder, 1500) as relay:
+        receive(relay, [log.path])
+        numbers = [file.number for file in open_log(str(folder)).files]
+        write_list(folder, FileList(relay.log_id, (1, *numbers[2:])))
+    with pytest.raises(LogError, match=r"relay.000002 is missing"):
+        open_log(str(folder))
+
+
+def test_a_log_that_is_begun_anew_knows_no_file_of_the_source(
+    log: LogWriter, tmp_path: Path
+) -> None:
+    """Else the one that comes would be refused as another of the same name."""
+    with opened(tmp_path / "relay") as relay:
+        receive_at(relay, [log.path])
+        relay.renew(GtidSet())
+        receive_at(relay, [log.path])
+        assert relay.source_position == log.path.stat().st_size
+        relay.lost = RelayPosition(1, 4)
+        relay.renew(GtidSet())
+        assert relay.lost is None
+
+
+def test_a_rotate_that_was_damaged_on_its_way_is_not_written(
+    log: LogWriter, tmp_path: Path
+) -> None:
+    """The log would go on under the name of another file."""
+    first = log.path
+    log.rotate()
+    *before, rotated = list(dump([first]))
+    damaged = rotated[:-5] + bytes([rotated[-5] ^ 1]) + rotated[-4:]
+    with opened(tmp_path / "relay") as relay:
+        with pytest.raises(SourceLostError, match="ROTATE"):
+            feed(Intake(relay), packets([*before, damaged]))
+        assert relay.source_file == first.name

@@ -146,6 +146,17 @@ def test_a_file_that_goes_while_it_is_taken(relay: Path, monkeypatch: pytest.Mon
         assert not purge(relay, 100).files
 
 
+def test_the_file_before_is_held_until_the_next_one_is(relay: Path) -> None:
+    """A purge in between, or that has taken the next one, would take both."""
+    log = open_log(str(relay))
+    with Lease() as lease:
+        lease.hold(log, 1)
+        Path(log.file(3).path).unlink()
+        with pytest.raises(FileNotFoundError):
+            lease.hold(log, 3)
+        assert not purge(relay, 100).files
+
+
 def test_a_recorded_log_is_not_held(source: object, relay: Path, tmp_path: Path) -> None:
     folder = tmp_path / "recorded"
     folder.mkdir()

@@ -18,6 +18,7 @@ from spark_repl.binlog.events.transaction import Kind
 from spark_repl.decode import spans
 from spark_repl.errors import LogError
 from spark_repl.gtid import GtidSet
+from spark_repl.receiver.own_events import with_checksum
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.pieces import Piece, open_pieces
@@ -34,6 +35,7 @@ from tests.support.relay_split import (
     write_file,
     write_rotated,
 )
+from tests.unit.relay.test_source_places import moved
 
 A = Table("a")
 ONE: Xid = (b"one", b"", 1)
@@ -159,6 +161,29 @@ def test_an_event_that_is_cut_at_a_files_end(log: Path, tmp_path: Path, torn: in
         write_file(folder, 1, source, [*events[:cut], events[cut][:torn]], rotated=False)
         write_file(folder, 2, source, events[first:], rotated=False)
         assert told(index_of(folder, tmp_path / f"i{number}")) == want
+
+
+def test_a_transaction_around_4_gib_of_a_sources_file(log: Path, tmp_path: Path) -> None:
+    """What follows has an end_log_pos that has begun anew."""
+    events, source, folder = source_events(log), description(log), tmp_path / "relay"
+    want = told(index_of(relayed(log, tmp_path / "whole", []), tmp_path / "w"))
+    up = (1 << 32) - int.from_bytes(events[4][13:17], "little") + 5
+    later = [moved(event, up) for event in events]
+    write_file(folder, 1, source, later[:4])
+    write_file(folder, 2, source, later[4:], rotated=False)
+    index = index_of(folder, tmp_path / "i")
+    assert told(index) == want and is_split(index.records).any()
+
+
+def test_other_checksums_in_mid_transaction_are_refused(log: Path, tmp_path: Path) -> None:
+    """Their bytes would be taken for those of rows."""
+    events, source, folder = source_events(log), description(log), tmp_path / "relay"
+    write_file(folder, 1, source, events[:5])
+    plain = with_checksum(source[:-5] + b"\0")
+    write_file(folder, 2, plain, [event[:-4] for event in events[5:]], rotated=False)
+    with pytest.raises(LogError, match="other checksums") as found:
+        index_of(folder, tmp_path / "i")
+    assert found.value.file == "relay.000002" and found.value.hint
 
 
 def test_what_is_missing_between_two_files_is_refused(log: Path, tmp_path: Path) -> None:
@@ -296,6 +321,21 @@ def test_without_gtids_the_place_at_the_source_says_what_was_received_twice(
         (folder / f"relay.{number:06d}").unlink()
     write_file(folder, 2, source, [], rotated=False, place=end)  # connected anew, nothing twice
     assert not (index_of(folder, tmp_path / "last").records["kind"] == Kind.EMPTY).any()
+
+
+def test_without_gtids_a_replica_that_fell_back_twice(tmp_path: Path) -> None:
+    """The second time further: the place that it had reached before the first counts."""
+    made, folder = LogWriter(tmp_path / "log"), tmp_path / "relay"
+    for key in range(7):
+        made.transaction(insert(A, (key, "one")))
+    events, source = [anonymous(e) for e in source_events(made.folder)], description(made.folder)
+    each = len(events) // 7
+    write_file(folder, 1, source, events[: 6 * each])
+    for number, (first, last) in ((2, (3, 4)), (3, (1, 7))):
+        sent = events[first * each : last * each]
+        write_file(folder, number, source, sent, rotated=number < 3, place=made.spans[first][1])
+    kinds = index_of(folder, tmp_path / "i").records["kind"]
+    assert (kinds == Kind.EMPTY).nonzero()[0].tolist() == [6, *range(7, 12)]
 
 
 def test_verify_and_dump(log: Path, tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.write.compaction import choose
+from spark_repl.write.compaction import Compacted, actions_of, choose
+from spark_repl.write.written import LiveFile
 
 MIB = 1 << 20
 
@@ -66,3 +68,15 @@ def test_of_many_dead_rows_the_deadest_files_go() -> None:
     assert chosen(9, (100, 90, 100 * MIB), (100, 80, 100 * MIB)) == [0], "two are too much"
     assert chosen(9, (40, 30, 100 * MIB), (100, 90, 100 * MIB)) == [1], "90 to 10, not 30 to 10"
     assert chosen(9, (100, 90, 200 * MIB)) == [0], "one is written anew, however large"
+
+
+def test_bounds_of_a_folded_file_are_wide_where_rows_went_meanwhile(tmp_path: Path) -> None:
+    """Engines answer MIN, MAX and COUNT from those that are tight."""
+    stats = json.dumps({"numRecords": 7, "tightBounds": True})
+    new = {"path": "new", "size": 1, "stats": stats}
+    done = Compacted((LiveFile("one", None), LiveFile("two", None)), (0, 3, 7), new)
+    old = {"path": "two", "size": 1, "partitionValues": {}, "modificationTime": 0}
+    for live, tight in (({"one": old, "two": old}, True), ({"two": old}, False)):
+        found = actions_of(done, str(tmp_path), live, vectors=True)[-1]["add"]
+        assert json.loads(found["stats"]) == {"numRecords": 7, "tightBounds": tight}
+        assert ("deletionVector" in found) != tight

@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
-from spark_repl.write.table import Table
+from spark_repl.write.table import LiveFiles, Table
 
 
 @pytest.mark.parametrize("ahead", [False, True])
@@ -20,3 +20,12 @@ def test_a_table_has_its_new_name_at_its_place_too(ahead: bool) -> None:
     table.rename("t.b")
     assert [table.name, table.definition.name, table.at_place.name] == ["t.b"] * 3
     assert (table.logged is not None) == ahead
+
+
+def test_rows_lie_where_they_lay_behind_commits_of_ours() -> None:
+    """Else a compaction would be in vain whenever a group lands meanwhile. A file may go and come
+    again, with another deletion vector."""
+    origin, again = object(), {"path": "a", "deletionVector": {}}
+    live = LiveFiles(3, {"a": {"path": "a"}, "b": {"path": "b"}}, origin)
+    behind = live.behind([{"add": again}, {"remove": {"path": "a"}}, {"remove": {"path": "b"}}])
+    assert behind == LiveFiles(4, {"a": again}, origin)
