@@ -70,9 +70,10 @@ class Retention:
         return ends
 
 
-def recorded(control: Control) -> Retention:
-    """What was promised last; the defaults where nobody has said it."""
-    return _written(control) or Retention.of(Target())
+def recorded(control: Control, otherwise: Retention | None = None) -> Retention:
+    """What was promised last; where nobody has said it ``otherwise``, or by default the defaults'
+    own."""
+    return _written(control) or otherwise or Retention.of(Target())
 
 
 def _written(control: Control) -> Retention | None:

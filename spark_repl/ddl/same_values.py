@@ -42,7 +42,9 @@ def keeps_values(change: TypeChange) -> bool:
         return False
     if kind in (TypeFamily.ENUM, TypeFamily.SET) and family_of(after) == TypeFamily.TEXT:
         return not after.assumed and _literals_fit(before, after)
-    if kind != family_of(after) or kind is None or (after.assumed and not before.assumed):
+    if kind != family_of(after) or kind is None:
+        return False
+    if after.assumed and not before.assumed and not session.is_strict:  # else the server refuses
         return False
     return _RULES[kind](before, after)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -36,6 +36,8 @@ _START = datetime.datetime(1970, 1, 1)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
 _TEXT = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)\s*")
 _LONGLONG_BYTES = 8
+_DIGITS = Context(prec=100)
+"""more than any DECIMAL has"""
 _TIMESTAMPS = (_T.TIMESTAMP, _T.TIMESTAMP_OLD)
 
 
@@ -83,8 +85,8 @@ def _value(said: str, column: Column) -> str:
         return _bits(said)
     if column.type in NUMERIC_TYPES:
         return _integer(said)
-    if column.type == _T.JSON and said == "'null":
-        return said
+    if column.type == _T.JSON and said.startswith("'"):
+        return said  # a document in the server's form: no literal of DEFAULT is one
     raise ValueError(said)
 
 
@@ -181,7 +183,8 @@ def _real(said: str, column: Column) -> str:
     if column.detail is None and not value.is_integer():
         raise ValueError(said)
     has_digits = column.detail and REAL_DETAIL.search(column.detail)
-    return repr(real_digits(value, column.detail or "") if has_digits else value)
+    value = real_digits(value, column.detail or "") if has_digits else value
+    return repr(value or abs(value))
 
 
 def _bits(said: str) -> str:
@@ -254,14 +257,16 @@ def _number(said: str) -> Decimal | float:
 
 
 def _rounded(number: Decimal, scale: int) -> Decimal:
-    return number.quantize(Decimal(1).scaleb(-scale), "ROUND_HALF_UP")
+    made = number.quantize(Decimal(1).scaleb(-scale), "ROUND_HALF_UP", _DIGITS)
+    return made or abs(made)
 
 
 def _letters(said: str, wide: bool) -> str:
     if said.startswith("'"):
         return said[1:]
     if "e" not in said.lower():
-        return f"{Decimal(said):f}"
+        number = Decimal(said)
+        return f"{number or abs(number):f}"
     if wide:
         raise ValueError(said)
     return real_literal_text(float(said))

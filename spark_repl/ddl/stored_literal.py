@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import DATE_TYPES, Column, ColumnType, Form
-from ..binlog.json.variant_text import text_to_variant
-from ..binlog.types.values import Values
+from ..binlog.json.variant_text import document_to_variant
 from ..errors import NotComputed, Unconvertible
 from .charsets import WIDE
 from .conversion import convert
@@ -56,6 +55,8 @@ def stored(said: str, column: Column, session: Session) -> pa.Array:
     Unconvertible where it isn't known, and for what a strict server refuses."""
     if said == "NULL":
         return pa.nulls(1, column.arrow_type)
+    if not said.startswith(("0x", "0b")):  # a server refuses a literal whose letters the set lacks
+        column = replace(column, assumed=False)
     change = TypeChange(_TEXT, column, session, plain=True)
     way = _WAYS.get(family_of(column))  # type: ignore[arg-type]
     try:
@@ -248,9 +249,7 @@ def _json(said: str, change: TypeChange) -> pa.Array:
     made = convert(pa.array([text]), replace(change, after=usual))
     if change.after.form != Form.VARIANT:
         return made
-    raw = made[0].as_py().encode()
-    sizes = np.array([len(raw)], np.int32)
-    return text_to_variant(Values(np.frombuffer(raw, np.uint8), np.zeros(1, np.int64), sizes))
+    return document_to_variant(made[0].as_py())
 
 
 _WAYS: dict[TypeFamily, Callable[[str, TypeChange], pa.Array]] = {

@@ -46,7 +46,8 @@ def store_text(texts: pa.Array, change: TypeChange) -> Converted:
     after = change.after
     if after.collation == BINARY:
         return store_bytes(_encoded(texts, change), after)
-    if after.assumed and not change.before.assumed:
+    # A strict server refuses what its character set lacks.
+    if after.assumed and not change.before.assumed and not change.session.is_strict:
         _refuse_letters(texts, change)
     texts, foreign = in_charset(texts, change)
     if after.type == _T.STRING:

@@ -30,7 +30,7 @@ def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefini
         if told is mine:
             continue
         new = True
-        if mine.assumed and charset == ASSUMED:
+        if mine.assumed and charset in ("", ASSUMED):
             charset = name_of(theirs.compares)
         if own < 0:
             withheld[number] = told

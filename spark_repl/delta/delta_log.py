@@ -201,7 +201,7 @@ class DeltaLog(TableLog):
 
     def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
         begun = self._begin(planned, stamp.app)
-        metadata = metadata_action(new, planned.metadata_id)
+        metadata = _as(planned, new)
         try:
             begun.java.updateMetadata(self._action(metadata), False)
         except Py4JJavaError as error:
@@ -220,8 +220,12 @@ class DeltaLog(TableLog):
 
     def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
         begun = self._begin(planned, app)
-        new = planned.with_properties(properties)
-        begun.java.updateMetadata(self._action(metadata_action(new, planned.metadata_id)), False)
+        new = NewTable(
+            planned.schema_string,
+            {**planned.configuration, **properties},
+            planned.partition_columns,
+        )
+        begun.java.updateMetadata(self._action(_as(planned, new)), False)
         java = self._jvm.java.util.HashMap(properties)
         said = self._jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(java)
         operation = getattr(self._package, "DeltaOperations$SetTableProperties")(said)
@@ -289,6 +293,14 @@ def metadata_action(new: NewTable, identity: str) -> Action:
         "createdTime": _now_ms(),
     }
     return {"metaData": metadata}
+
+
+def _as(planned: Snapshot, new: NewTable) -> Action:
+    """The table's ``metaData`` with what is ``new``; its name, comment and age stay."""
+    action: Action = json.loads(planned.java.metadata().json())
+    own = metadata_action(new, planned.metadata_id)["metaData"]
+    changed = ("schemaString", "partitionColumns", "configuration")
+    return {"metaData": action["metaData"] | {name: own[name] for name in changed}}
 
 
 def _now_ms() -> int:

@@ -59,11 +59,6 @@ class Snapshot:
         """Whether a property is true."""
         return self.configuration.get(property_name, "").lower() == "true"
 
-    def with_properties(self, properties: Mapping[str, str]) -> NewTable:
-        """The table's metadata with these properties."""
-        configuration = {**self.configuration, **properties}
-        return NewTable(self.schema_string, configuration, self.partition_columns)
-
 
 @dataclass(frozen=True)
 class NewTable:

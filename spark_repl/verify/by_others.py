@@ -29,23 +29,31 @@ def changed_above(folder: str, version: int, columns: Columns, app: str) -> int 
     """The first version above ``version`` in which somebody else than the channel ``app`` has
     changed rows or columns; None where nobody has, or they were put back. Reads the commits above
     it."""
-    sound, changed, now = [version], None, columns
+    sound, now = [version], columns
+    changed: int | None = None
+
+    def stays(behind: int) -> bool:
+        """Whether what others changed is there at the version ``behind`` it."""
+        return changed is not None and not (
+            now == columns and foreign.same_rows(folder, behind, sound)
+        )
+
     for number in itertools.count(version + 1):
         actions = read_commit(folder, number)
         if actions is None:
             break
-        now = _columns(actions) or now
         if _is_ours(actions, app):
-            if changed is not None:
+            if stays(number - 1):
                 return changed
-            sound = [number]
-        elif _is_change(number, actions, columns):
+            changed, columns, sound = None, _columns(actions) or columns, [number]
+            now = columns
+            continue
+        now = _columns(actions) or now
+        if _is_change(number, actions, columns):
             changed = changed or number
         else:
             sound.append(number)
-    if changed is None or (now == columns and foreign.same_rows(folder, number - 1, sound)):
-        return None
-    return changed
+    return changed if stays(number - 1) else None
 
 
 @dataclass(frozen=True)

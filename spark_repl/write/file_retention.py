@@ -5,6 +5,7 @@ can be read for as long as it is promised: by Delta's properties, which everybod
 from __future__ import annotations
 
 import logging
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETENTION = ("delta.deletedFileRetentionDuration", "delta.logRetentionDuration")
-_HOURS = {"week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600}
-_PART = re.compile(rf"([+-]?\d+)\s+({'|'.join(_HOURS)})s?")
+_USUAL = {
+    "delta.deletedFileRetentionDuration": "interval 1 week",
+    "delta.logRetentionDuration": "interval 30 days",
+}
+"""what Delta takes where a table says nothing"""
+RETENTION = tuple(_USUAL)
+_HOURS = {
+    "week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600,
+    "millisecond": 1 / 3.6e6, "microsecond": 1 / 3.6e9,
+}  # fmt: skip
+_PART = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s+({'|'.join(_HOURS)})s?")
 
 
 def properties(hours: int) -> dict[str, str]:
@@ -27,27 +36,31 @@ def properties(hours: int) -> dict[str, str]:
 
 
 def hours_of(interval: str) -> float:
-    """How long an interval of Delta's is, to the second; one that can't be read counts as none."""
+    """How long an interval of Delta's is; one that can't be read counts as one without an end, so
+    that it stays."""
     text = interval.lower().strip().removeprefix("interval").strip()
     if not re.fullmatch(rf"({_PART.pattern}\s*)+", text):
-        return 0.0
-    return sum(int(number) * _HOURS[unit] for number, unit in _PART.findall(text))
+        return math.inf
+    return sum(float(number) * _HOURS[unit] for number, unit in _PART.findall(text))
 
 
-def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
-    """Makes the table's retention ``hours``, where it is less; nothing is made shorter, which
-    somebody may want longer. Takes the table's lock. Raises as a commit of the table's."""
+def keep_files(commits: TableCommits, table: Table, hours: int) -> bool:
+    """Makes the table's retention ``hours``, where it is less, and returns whether it was; nothing
+    is made shorter, which somebody may want longer. Takes the table's lock. Raises as a commit of
+    the table's."""
     if not _shorter(table, hours):
-        return
+        return False
     with table.lock:
         commits.refresh(table)
         if short := _shorter(table, hours):
             commits.set_properties(table, short)
             log.info("%s: files that no version names stay %d hours from now on", table.name, hours)
+    return bool(short)
 
 
 def _shorter(table: Table, hours: int) -> dict[str, str]:
     """The properties that are less than so many hours, as they should be."""
     there: Mapping[str, str] = table.snapshot.configuration
     wanted = properties(hours)
-    return {name: to for name, to in wanted.items() if hours_of(there.get(name, "")) < hours}
+    have = {name: hours_of(there.get(name, usual)) for name, usual in _USUAL.items()}
+    return {name: to for name, to in wanted.items() if have[name] < hours}

@@ -111,7 +111,8 @@ def _is_unlike(mine: Column, theirs: Column) -> bool:
     if signed or mine.literals != theirs.literals:
         return True
     # What TIMESTAMP means is not known of servers before 8.0.
-    unknown = mine.type in _TIMESTAMPS and mine.nullable and mine.default is None
+    said = mine.default == "NULL" and not mine.generated
+    unknown = mine.type in _TIMESTAMPS and mine.nullable and not said
     return mine.nullable != theirs.nullable and not unknown
 
 

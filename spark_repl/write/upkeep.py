@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
 from ..control.replaced import gone_paths, remove_replaced
 from ..control.retention import Retention, recorded
 from ..delta.storage import is_gone
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from .tracking import Tracking
 
 log = logging.getLogger(__name__)
+
+
+_FAILS = (SparkReplError, OSError, Py4JError, PySparkException)
 
 
 class Upkeep:
@@ -44,6 +50,7 @@ class Upkeep:
         self._tend, self._forget, self._lacks = tend, forget, lacks
         self._retention = Retention.of(target)
         self._kept = False  # whether each table keeps its files for so long
+        self._raised = False  # whether one did not, until now
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
@@ -93,10 +100,10 @@ class Upkeep:
         table keeps its files for so long; what was promised for less time until then is forgotten
         before, as files of it may be gone. Raises what storage and commits raise."""
         control, settle = self.tracking.control, self.tracking.settle
-        promised, pruned = recorded(control), False
+        promised, pruned = recorded(control, self._retention), False
         self._kept = self._kept or self._keep_files()
         if self._kept:
-            if self._retention.exceeds(promised):
+            if self._raised and self._retention.exceeds(promised):
                 pruned = control.prune(promised, settle, self._gone_paths, due=True)
             self._retention.record(control)
             promised = self._retention
@@ -107,11 +114,16 @@ class Upkeep:
         """Whether each table keeps its files for as long as cuts are promised, from now on."""
         kept = True
         for table in list(self.tracking.tables.values()):
+            if self._closed:
+                return False
             try:
-                keep_files(self.tracking.commits, table, self._retention.longest)
-            except (SparkReplError, OSError) as error:
+                raised = keep_files(self.tracking.commits, table, self._retention.longest)
+                self._raised = self._raised or raised
+            except _FAILS as error:  # one table holds up no other's upkeep
                 kept = False
-                log.warning("cuts are not promised longer yet: %s: %s", table.name, error)
+                if jvm_end(error) is None:
+                    said = first_line(error)
+                    log.warning("cuts are not promised longer yet: %s: %s", table.name, said)
         return kept
 
     def _next(self) -> str | None:

@@ -118,7 +118,11 @@ def test_a_snapshot_is_put_upon_the_checkpoint(table: Aged) -> None:
 
 def test_properties_are_set(table: Aged) -> None:
     """All else stays, and whoever has not planned on it is told."""
-    before, files = table.snapshot, table.delta.files(table.snapshot)
+    table.spark.sql(f"COMMENT ON TABLE delta.`{table.folder}` IS 'of somebody'")
+    found = table.delta.snapshot(table.folder)
+    assert found is not None
+    table.snapshot = before = found
+    files = table.delta.files(before)
     asked = {"delta.deletedFileRetentionDuration": "interval 9 hours"}
     version = table.delta.set_properties(before, asked, "app")
     after = table.delta.altered(before, version)
@@ -126,7 +130,10 @@ def test_properties_are_set(table: Aged) -> None:
     assert after.configuration == {**before.configuration, **asked}
     same = (before.metadata_id, before.schema_string, before.features)
     assert (after.metadata_id, after.schema_string, after.features) == same
-    assert table.delta.files(after) == files and table.delta.last_txn(after, "app") == version
+    assert table.delta.files(after) == files
+    assert table.delta.last_txn(after, "app") == before.version
+    detail = table.spark.sql(f"DESCRIBE DETAIL delta.`{table.folder}`").first()
+    assert detail is not None and detail["description"] == "of somebody"
     with pytest.raises(ConcurrentChangeError):
         table.delta.set_properties(before, asked, "app")
     table.snapshot = after

@@ -117,7 +117,9 @@ class LocalDelta(DeltaLog):
         return put(planned.folder, planned.version + 1, actions)
 
     def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
-        changed = [metadata_action(planned.with_properties(properties), planned.metadata_id)]
+        there = {**planned.configuration, **properties}
+        new = NewTable(planned.schema_string, there, planned.partition_columns)
+        changed = [metadata_action(new, planned.metadata_id)]
         return put(planned.folder, planned.version + 1, changed, operation="SET TBLPROPERTIES")
 
 

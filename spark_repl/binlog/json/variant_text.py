@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from ..kernels.jit import Bytes, Int, Ints, jit_allocating
+from ..types.values import Values
 from .damage import ENTRIES
 from .parse import parse_nodes, settle_numbers
 from .variant import (
@@ -22,8 +21,11 @@ from .variant import (
 )
 from .walk import DEPTH_MAX
 
-if TYPE_CHECKING:
-    from ..types.values import Values
+
+def document_to_variant(text: str) -> pa.StructArray:
+    """VARIANT_STRUCT[1], as ``text_to_variant`` makes it. DecodeError."""
+    raw = np.frombuffer(text.encode(), np.uint8)
+    return text_to_variant(Values(raw, np.zeros(1, np.int64), np.array([len(raw)], np.int32)))
 
 
 def text_to_variant(values: Values) -> pa.StructArray:

@@ -90,3 +90,18 @@ def test_what_was_undone_is_none(log: Log) -> None:
     assert log.changed() == 2
     log.commit(metadata_action(NewTable(SCHEMA, {}), "1"), operation="RESTORE")
     assert log.changed() is None
+
+
+def test_columns_that_the_channel_has_changed_are_nobodys_else(log: Log) -> None:
+    log.commit(metadata_action(NewTable(OTHER, {}), "1"), app=APP, operation="ADD COLUMNS")
+    log.commit(metadata_action(NewTable(OTHER, {"a": "b"}), "1"), operation="SET TBLPROPERTIES")
+    assert log.changed() is None
+
+
+def test_what_was_undone_before_the_channel_went_on_is_none(log: Log) -> None:
+    log.commit(add("two"))
+    log.commit(remove("two"), operation="RESTORE")
+    log.commit(add("three"), app=APP)
+    assert log.changed() is None
+    log.commit(remove("three"))
+    assert log.changed() == 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -74,7 +75,13 @@ def test_vacuum_comes_behind_a_sync(made: Any) -> None:
 
 @pytest.mark.parametrize(
     ("there", "raised"),
-    [("23 hours", True), ("24 hours", False), ("interval 1 day", False), ("x", True), ("", True)],
+    [
+        ("23 hours", True),
+        ("24 hours", False),
+        ("interval 1 day", False),
+        ("x", False),
+        ("12 hours", True),
+    ],
 )
 def test_vacuum_comes_behind_the_promise(made: Any, there: str, raised: bool) -> None:
     """Files stay as long as the longest tier of cuts: 24 hours."""
@@ -122,7 +129,8 @@ def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
 @pytest.mark.parametrize(
     ("interval", "hours"),
     [("interval 168 hours", 168), ("INTERVAL 1 week", 168), ("interval 1 day 2 hours", 26),
-     ("2 weeks", 336), ("interval 90 minutes", 1.5), ("interval 1 month", 0), ("", 0)],
+     ("2 weeks", 336), ("interval 90 minutes", 1.5), ("interval 1 month", math.inf),
+     ("30.5 days", 732), ("1209600000 milliseconds", 336)],
 )  # fmt: skip
 def test_hours_of_an_interval(interval: str, hours: float) -> None:
     assert hours_of(interval) == hours
