@@ -193,6 +193,8 @@ class Alterations:
                 there = rules.shaped(self._forms.apply(rename(made, before)))
             rules.check_renamed(there, after)
             self._check_tool(table, after)
+        elif before in self._tracking.waiting:
+            self._tracking.column_rules.check_renamed_waiting(before, after)
 
     def _check_tool(self, table: Table, after: str) -> None:
         """Raises SettingError where a table that keeps rows which the source has not gets an online

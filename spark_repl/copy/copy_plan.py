@@ -167,7 +167,7 @@ def _views(
     return tuple(
         name
         for name, definition in names.items()
-        if needs_view(definition, variables) or rules.of_table(name).mode != MIRROR
+        if needs_view(definition, variables) or rules.shaping(name).mode != MIRROR
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
 from ..config.rules import nearest
+from ..config.tables import SHAPING_KEYS
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
@@ -118,6 +119,18 @@ class ColumnRules:
                 table=before.name,
                 hint="give both names the same include, exclude and mask, or leave the statement"
                 " out (spark-repl skip) and copy the table anew under its new name",
+            )
+
+    def check_renamed_waiting(self, before: str, after: str) -> None:
+        """Raises SettingError where a table that waits for a copy gets a name by which other
+        columns or rows of it would be copied."""
+        mine, then = self.rules.shaping(before), self.rules.shaping(after)
+        if any(getattr(mine, key) != getattr(then, key) for key in SHAPING_KEYS):
+            raise SettingError(
+                f"it would be called {after}, of which other columns or rows are in the target",
+                table=before,
+                hint="give both names the same rule, or leave the statement out (spark-repl skip)"
+                " and copy the table anew under its new name",
             )
 
     def shaped(self, logged: TableDefinition) -> TableDefinition:

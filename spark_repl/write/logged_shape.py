@@ -8,6 +8,7 @@ from ..binlog.definition import NUMERIC_TYPES, ColumnType
 from ..ddl.column_rules import hides_columns, shown_columns
 from ..ddl.extra_columns import check_extra, extra_of
 from ..ddl.table_modes import check_mode
+from ..ddl.tool_names import tool_table
 from ..errors import SchemaError, SettingError
 
 if TYPE_CHECKING:
@@ -71,21 +72,33 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
         there,
         rule.added_columns,
         "extra_columns are others than the table was made with",
-        "take the change back, or use an empty target",
+        _back(table.name),
     )
     if there.row_filter != (said := rule.row_filter):
         raise SettingError(
             f"row_filter {said!r} is another one than the table was made with,"
             f" {there.row_filter!r}",
             table=table.name,
-            hint="take the change back, or use an empty target",
+            hint=_back(table.name),
         )
     if shown_columns(rules.shaped(there.in_log)) != shown_columns(there):
         raise SettingError(
             "include, exclude, mask or its key is another one than the table was made with",
             table=table.name,
-            hint="take the change back, or use an empty target",
+            hint=_back(table.name),
         )
+
+
+def _back(name: str) -> str:
+    """What to do about a rule that is another one than the table was made with."""
+    back = "take the change back, or use an empty target"
+    if (tool := tool_table(name)) is None:
+        return back
+    own = name.replace("_", r"\_").replace("%", r"\%")
+    return (
+        f"{back}; its rule may be that of {tool.of}, as whose copy it counts by its name: a rule"
+        f" of its own, match = '{own}', says otherwise"
+    )
 
 
 def _check_attributes(table: Table, logged: TableDefinition) -> None:
