@@ -186,15 +186,15 @@ class Alterations:
     def check_renamed(self, before: str, after: str, made: TableDefinition | None = None) -> None:
         """Raises SettingError where a live table, or what the same statement has ``made`` of it on
         the source, may not get that name."""
+        rules = self._tracking.column_rules
         if (table := self._tracking.live(before)) is not None:
-            rules = self._tracking.column_rules
             there = table.at_place
             if made is not None:
                 there = rules.shaped(self._forms.apply(rename(made, before)))
             rules.check_renamed(there, after)
             self._check_tool(table, after)
         elif before in self._tracking.waiting:
-            self._tracking.column_rules.check_renamed_waiting(before, after)
+            rules.check_renamed_waiting(before, after)
 
     def _check_tool(self, table: Table, after: str) -> None:
         """Raises SettingError where a table that keeps rows which the source has not gets an online

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..binlog.definition import TIME_TYPES, Column, ColumnType, Form
-from ..binlog.json.variant_text import document_to_variant
 from ..errors import DecodeError, StatementError
 from .moment_literals import time_of
 from .session import Session
@@ -62,8 +61,6 @@ def _value(column: Column, said: str) -> Any:
     if said == "NULL":
         return None
     arrow, text = column.arrow_type, said.removeprefix("'")
-    if column.type == ColumnType.JSON and column.form == Form.VARIANT:
-        return document_to_variant(text)[0].as_py()
     if pa.types.is_boolean(arrow):
         return text == "1"
     if column.type == ColumnType.BIT:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from ..binlog.definition import Column, ColumnType, Form
+from ..binlog.json.variant_text import document_to_variant
 from ..ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
 from ..ddl.conversion import convert
 from ..ddl.defaults import literal
@@ -149,6 +150,8 @@ def _default(column: Column, default: str) -> pa.Array:
             " date",
             hint='target.zero_dates = "null" or "string" says how to keep such dates',
         )
+    if column.form == Form.VARIANT and default.startswith("'"):
+        return document_to_variant(default[1:])
     return literal(replace(column, default=default))
 
 
