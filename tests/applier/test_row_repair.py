@@ -337,7 +337,7 @@ def cut_off_at(step: int, folder: Path, options: dict[str, Any]) -> bool:
 def test_a_crash_at_any_step(tmp_path: Path, ordered: bool) -> None:
     step, options = 1, {"preserve_commit_order": ordered}
     while cut_off_at(step, tmp_path / f"run{step}", options):
-        step += max(1, STRIDE // 4)
+        step += max(1, STRIDE // 6)
     assert step > 4
 
 

@@ -119,7 +119,7 @@ class Applier:
     def group(self, parts: XaParts, first: int, last: int, crash: str = "") -> None:
         """One group's two phases; ``crash`` names the step before which it is cut off."""
         records = self.records[first:last]
-        xa = parts.enter(records, self.branches)
+        xa = parts.enter(records, self.branches, lambda branch: None)
         if crash == "commit":
             return
         self.rows |= self._visible(first, records, xa)

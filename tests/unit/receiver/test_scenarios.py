@@ -18,9 +18,10 @@ from spark_repl.config import Config
 from spark_repl.crash_points import listening
 from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.gtid import GtidSet
+from spark_repl.receiver.identity import identity
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
-from spark_repl.receiver.receiver import Receiver, _identity
+from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.recovery import numbers_in
 from spark_repl.receiver.report import read_report
 from spark_repl.receiver.writer import Limits, RelayWriter
@@ -54,10 +55,10 @@ def test_a_source_knows_its_receiver_again(tmp_path: Path) -> None:
     first, other = tmp_path / "first", tmp_path / "other"
     first.mkdir()
     other.mkdir()
-    known = _identity(first)
-    assert _identity(first) == known != _identity(other)
+    known = identity(first)
+    assert identity(first) == known != identity(other)
     (first / "receiver.uuid").write_text("torn")
-    assert _identity(first) not in (known, "torn")
+    assert identity(first) not in (known, "torn")
 
 
 def test_a_rotation_and_a_purge_at_once(tmp_path: Path, source: LogWriter) -> None:
