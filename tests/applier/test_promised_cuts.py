@@ -81,6 +81,7 @@ def test_the_longest_tier_counts(log: LogWriter, target: Path, longest: str) -> 
     assert shown(target) == before and len(before) > 4
 
 
+@pytest.mark.soak  # beside other work upkeep comes later than it looks
 def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Path) -> None:
     """Also by a table that does not change; and it is never made shorter again."""
     begun(log, target, SHORT)
