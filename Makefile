@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup demo test package soak mutants scenarios bench clean distclean
+.PHONY: help check setup demo test slow package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -16,6 +16,7 @@ BENCH_LOG ?= spark_repl/demo/bank
 help:
 	@echo "make demo   set-up, then the main job on a recorded MySQL log"
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
+	@echo "make slow   the tests that make test leaves out for their length (ten minutes)"
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
 	@echo "make soak   the tests that run for long"
 	@echo "make mutants  takes guards out one at a time: does a test fail? (an hour)"
@@ -57,7 +58,10 @@ test: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not soak" -n 3 --dist worksteal --durations=10
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "not slow and not soak" -n 3 --dist worksteal --durations=10
+
+slow: setup
+	$(TEST_JAVA) $(BIN)/python -m pytest tests -m "slow and not soak" -n 3 --dist worksteal --durations=10
 
 package: setup
 	rm -rf dist

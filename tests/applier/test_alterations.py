@@ -43,7 +43,7 @@ def source(tmp_path: Path) -> Twice:
 
 @pytest.mark.parametrize(
     ("mapping", "lost"),
-    [(True, False), (False, True)],
+    [(True, False), pytest.param(False, True, marks=pytest.mark.slow)],
     ids=["mapped, the same log", "by name, another log"],
 )
 def test_a_crash_at_any_step(source: Twice, tmp_path: Path, mapping: bool, lost: bool) -> None:

@@ -67,6 +67,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Replica, LogWriter]]:
         yield found, log
 
 
+@pytest.mark.slow
 def test_the_page_goes_on_by_itself_and_keeps_what_was_opened(
     served: tuple[Replica, LogWriter],
 ) -> None:

@@ -58,7 +58,7 @@ LAST = {"t.bag": [], "t.c": sorted([*numbered(1, 9, 20, 30, 31), (2, "w")])}
 
 @pytest.mark.parametrize(
     ("vectors", "lost"),
-    [(True, False), (False, True)],
+    [(True, False), pytest.param(False, True, marks=pytest.mark.slow)],
     ids=["marked, the same log", "written anew, another log"],
 )
 def test_a_crash_at_any_step(source: Twice, tmp_path: Path, vectors: bool, lost: bool) -> None:

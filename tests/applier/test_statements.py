@@ -128,7 +128,9 @@ def test_names_mean_what_they_mean_at_their_place(source, tmp_path, bound, order
     assert (target / "t" / "a@2").is_dir(), "a folder is never used twice"
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["the same log", "another log"])
+@pytest.mark.parametrize(
+    "lost", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["the same log", "another log"]
+)
 def test_a_crash_at_any_step(source, tmp_path, lost):
     """Behind it the log goes on, or is lost and fetched again: GTIDs alone say what was applied."""
     swaps(source)

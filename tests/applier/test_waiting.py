@@ -71,7 +71,7 @@ def cut_off_at(step: int, folder: Path, *, again: bool, ordered: bool) -> bool:
 
 @pytest.mark.parametrize(
     ("again", "ordered"),
-    [(False, True), (True, False)],
+    [(False, True), pytest.param(True, False, marks=pytest.mark.slow)],
     ids=["the same log", "another log, without commit order"],
 )
 def test_a_crash_at_any_step(tmp_path: Path, again: bool, ordered: bool) -> None:

@@ -60,6 +60,7 @@ def kill_behind_a_rewrite(applier: int, log: Path, timeout_s: float) -> bool:
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.crash
 @pytest.mark.spark
 def test_jvm_is_killed_behind_the_rewrite(spark: SparkSession, log: LogWriter, tmp_path: Path):

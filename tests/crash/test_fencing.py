@@ -29,6 +29,7 @@ def state_of(pid: int) -> str:
     return stat.rpartition(")")[2].split()[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", ["direct", pytest.param("merge", marks=pytest.mark.soak)])
 def test_one_that_slept_in_mid_commit(
     spark: SparkSession, bank: Path, tmp_path: Path, writer: str

@@ -83,6 +83,7 @@ _SOAK = {
     "before_cut", "after_cut", "before_statement", "after_statement", "after_compaction",
     "xa_kept", "xa_forget",
 }  # fmt: skip
+_LONGER = [(pytest.mark.soak, _SOAK), (pytest.mark.slow, {"before_checkpoint", "compacted"})]
 _XA = [point for point in POINTS if point.startswith("xa_")]
 # live/test_receiver.py, applier/test_quarantine.py, applier/test_row_repair.py;
 # unit/control/test_copies.py
@@ -95,7 +96,8 @@ _ELSEWHERE = [
 
 def points(wanted: list[str]) -> list[Any]:
     return [
-        pytest.param(point, marks=pytest.mark.soak if point in _SOAK else ()) for point in wanted
+        pytest.param(point, marks=[mark for mark, those in _LONGER if point in those])
+        for point in wanted
     ]
 
 

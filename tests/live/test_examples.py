@@ -50,6 +50,7 @@ def make_account(server: Server) -> None:
             cursor.execute(statement)
 
 
+@pytest.mark.slow
 def test_a_live_server_is_followed(
     make_server: Callable[..., Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

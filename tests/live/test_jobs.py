@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from spark_repl.config import Config
 from spark_repl.runtime.java import delta_jars
 from tests.support.live.receiving import Command, config_for, processes, toml
@@ -31,6 +33,7 @@ class Job(Run):
         processes.append(self.process)
 
 
+@pytest.mark.slow
 def test_a_copy_and_what_follows(make_server: Callable[..., Server], tmp_path: Path) -> None:
     server, file = make_server(), tmp_path / "replica.toml"
     server.query("CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, v VARCHAR(9))")

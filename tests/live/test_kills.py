@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 TABLES = ("bank.account", "bank.till", "bank.transfer")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kills", "cluster"), [(2, 0), pytest.param(290, 10, marks=pytest.mark.soak)]
 )

@@ -74,7 +74,11 @@ def partitions_of(definition: TableDefinition) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(
     ("seed", "options"),
-    [(0, {}), (1, {"vectors": False}), (2, {"feed": True, "keys": {"zero_dates": "string"}})],
+    [
+        pytest.param(0, {}, marks=pytest.mark.slow),
+        (1, {"vectors": False}),
+        (2, {"feed": True, "keys": {"zero_dates": "string"}}),
+    ],
     ids=["marked", "written anew", "change data feed, dates as text"],
 )
 def test_random_partitions(

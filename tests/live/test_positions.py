@@ -106,6 +106,7 @@ def test_relay_log_without_gtids_is_lost(make_server: MakeServer, tmp_path: Path
     assert place_of(source.config) == place
 
 
+@pytest.mark.slow
 def test_gtid_mode_is_switched_while_it_is_followed(
     make_server: MakeServer, tmp_path: Path
 ) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.slow
 def test_copied_again_while_others_go_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     chunk_rows: Callable[[int], None],

@@ -60,6 +60,7 @@ def files(config: Config, name: str) -> tuple[str, set[str]]:
     return at.path, set(live_files(layout.table(at.path), at.version) or {})
 
 
+@pytest.mark.slow
 def test_rows_that_were_changed_by_hand(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

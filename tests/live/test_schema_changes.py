@@ -51,6 +51,7 @@ def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, map
     apply_random_statements(shared_server, tmp_path, seed, 70, mapping=mapping)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"feed": True}, {"vectors": False}], ids=["change data feed", "no vectors"]
 )

@@ -55,6 +55,7 @@ def kill_until_done(log: Path, target: Path, dice: random.Random, most: int, map
             return kills
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statements", "kills"), [(40, 4), pytest.param(250, 100, marks=pytest.mark.soak)]
 )

@@ -164,6 +164,7 @@ class Toggling(Load):
                 cursor.execute("INSERT INTO t.a VALUES (1000001, 0, 'comes')")
 
 
+@pytest.mark.slow
 def test_no_false_alarm_under_load(
     server: Server, tmp_path: Path, chunk_rows: Callable[[int], None]
 ) -> None:

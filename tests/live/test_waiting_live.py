@@ -103,6 +103,7 @@ def _all_equal(run: Run, server: Server) -> None:
     check_tables(run.config, server, _TABLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", ["", pytest.param("before_cut:30", marks=pytest.mark.soak)])
 def test_tables_are_copied_by_themselves(
     make_server: Callable[..., Server], tmp_path: Path, crash: str

@@ -99,7 +99,8 @@ def _run(
                 return "" if passes(copy, tests) else "killed in a copy"
 
         warm = Warm(ROOT / PACKAGE, room.modules, chosen, cold, verbose=verbose)
-        options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-m", "not soak"]
+        short = ["-m", "not slow and not soak"]
+        options = ["-q", "-s", "-p", "no:cacheprovider", "-p", "no:faulthandler", *short]
         options += ["--basetemp", f"{folder}/tests"]
         pytest.main([*options, *(f"tests/{test}" for test in room.tests)], plugins=[warm])
         assert len(warm.verdicts) == len(chosen), "pytest ended early; see above"

@@ -32,7 +32,9 @@ def begun(log):
     return str(log.folder), f"source:{file}:{end}"
 
 
-@pytest.mark.parametrize(("runs", "more"), [("2", []), ("1", ["--fresh-index"])])
+@pytest.mark.parametrize(
+    ("runs", "more"), [pytest.param("2", [], marks=pytest.mark.slow), ("1", ["--fresh-index"])]
+)
 def test_only_what_follows_is_counted(spark, begun, capsys, runs, more):
     relay, place = begun
     arguments = ["--relay", relay, "--runs", runs, "--prepared", place, *more]

@@ -49,6 +49,7 @@ def start(bank: Path, target: Path, bound: int) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.slow
 def test_local_cluster(bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     ran = start(bank, target, 100_000)

@@ -48,7 +48,13 @@ def here(tmp_path: Path, bank: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", sorted(PYTHON))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=() if page == "README.md" else pytest.mark.slow)
+        for page in sorted(PYTHON)
+    ],
+)
 def test_python_runs(
     spark: SparkSession, bank: Path, here: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
@@ -74,12 +80,14 @@ def test_python_runs(
         pytest.skip(f"not installed: {', '.join(missing)}; all else on the page ran")
 
 
+@pytest.mark.slow
 def test_commands_run(spark: SparkSession, bank: Path, here: Path) -> None:
     said = bash(here, "README.md bash 2")
     assert_server_state_elsewhere(here / "lake", bank / "expected")
     assert f"transactions: {TRANSACTIONS}\n" in said
 
 
+@pytest.mark.slow
 def test_the_job_under_spark_submit(spark: SparkSession, bank: Path, here: Path) -> None:
     """With the configuration's paths changed, and the jars where the example has them."""
     (here / "conf").mkdir()

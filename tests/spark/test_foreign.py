@@ -61,7 +61,11 @@ def test_accept(spark, log, target, writer, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "statement", ["RESTORE TABLE TO VERSION AS OF 1", "ALTER TABLE TABLE ADD COLUMN x INT"]
+    "statement",
+    [
+        pytest.param("RESTORE TABLE TO VERSION AS OF 1", marks=pytest.mark.slow),
+        "ALTER TABLE TABLE ADD COLUMN x INT",
+    ],
 )
 def test_never_accepted(spark, log, target, statement):
     """RESTORE keeps the newer position over older rows (measured)."""
@@ -124,6 +128,7 @@ def test_insert_between_plan_and_commit_stops(spark, log, target):
     assert_rows(spark, target, A, [(1, "a"), (5, "mine")])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement",
     [
@@ -202,6 +207,7 @@ def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target, writ
     assert_applied_once(target)
 
 
+@pytest.mark.slow
 def test_files_of_others_have_no_statistics(spark, log, target):
     """Found: a KeyError where a row of such a file was marked."""
     log.transaction(insert(A, *[(key, "a") for key in range(10)]))

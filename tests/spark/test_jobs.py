@@ -27,6 +27,7 @@ def carry_out(name: str) -> None:
         exec(compile(cell, f"{name}, cell {number}", "exec"), names)  # noqa: S102
 
 
+@pytest.mark.slow
 def test_the_notebooks(
     spark: SparkSession,
     bank: Path,

@@ -27,6 +27,7 @@ def states(spark: SparkSession, folder: Path) -> None:
     assert rows
 
 
+@pytest.mark.slow
 def test_live_files_are_deltas(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "t"
     path = f"delta.`{folder}`"

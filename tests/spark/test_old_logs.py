@@ -93,6 +93,7 @@ def table(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return made
 
 
+@pytest.mark.slow
 def test_promised_versions_and_the_newest_are_read(table: Aged) -> None:
     assert remove_commits(table.folder, table.durable, before=time.time() - 60, keep={3, 9}) == 14
     other = Aged.__new__(Aged)  # a session that has seen nothing of the table
@@ -162,6 +163,7 @@ def test_others_commits_are_seen_when_the_clock_was_set_back(table: Aged) -> Non
     assert newest is not None and newest.version == 22
 
 
+@pytest.mark.slow
 def test_vacuum_leaves_what_is_pinned(table: Aged) -> None:
     table.age(hours=4)
     spared = files_of(table.folder, {3, 9})

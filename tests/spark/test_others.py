@@ -91,6 +91,7 @@ def writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "moments", [("planned", "commit", "between_tables"), pytest.param(MOMENTS, marks=_SOAK)]
 )

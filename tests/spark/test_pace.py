@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spark_repl import Config, Replica
 from tests.spark.lab import assert_rows, cuts, run
 from tests.support.binlog_writer import Table, insert
@@ -41,6 +43,7 @@ def shows(target: Path, last: int) -> bool:
     return cuts(target)[-1].gtid_executed.endswith(f"-{last}")
 
 
+@pytest.mark.slow
 def test_changes_are_gathered_and_an_idle_source_costs_nothing(spark, log, target):
     run(spark, log.folder, target)
     log.transaction(insert(A, (0, "x")))

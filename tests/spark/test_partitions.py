@@ -72,6 +72,7 @@ def test_rows_move_between_partitions(spark, log, target):
     assert elsewhere == [{"id": key, "v": "z"} for key in (0, 5, 8)]
 
 
+@pytest.mark.slow
 def test_others_keep_the_columns_in_their_files(spark, log, target):
     """OPTIMIZE and UPDATE by Spark; then rows are looked up in its files, by key and by value."""
     begin(spark, log, target, **{"target.compact_files": 0})

@@ -50,6 +50,7 @@ def test_bank_ends_as_the_server(spark, bank, target):
     assert {"CREATE TABLE AS SELECT", "MERGE"} <= set(_operations(target, "bank/account"))
 
 
+@pytest.mark.slow
 def test_run_after_run(spark, log, target, caplog):
     log.ddl(BAG.create)
     log.ddl(ODD.create)
@@ -69,6 +70,7 @@ def test_run_after_run(spark, log, target, caplog):
     assert_applied_once(target)
 
 
+@pytest.mark.slow
 def test_names_that_others_decode_or_take_for_patterns(spark, log, tmp_path):
     """Folders with percent signs, and a target's own with what SQL and Spark's readers know."""
     target, table = tmp_path / "Küche 100% *{x} `b`", Table("ü_%41")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.cli.main import main
@@ -18,6 +19,7 @@ BAG = Table("bag", key=())
 MERGE: dict[str, Any] = {"writer": "merge", "on_error": "quarantine"}
 
 
+@pytest.mark.slow
 def test_a_table_with_a_key_and_one_without(
     spark: SparkSession, log: LogWriter, target: Path
 ) -> None:

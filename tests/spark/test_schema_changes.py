@@ -93,6 +93,7 @@ def test_what_a_policy_keeps(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "writer", ["direct", _MERGE, pytest.param("public", marks=pytest.mark.soak)]
 )

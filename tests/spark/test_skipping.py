@@ -9,6 +9,7 @@ from functools import reduce
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col, lit
 
@@ -42,6 +43,7 @@ VALUES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "t")
     delta = DeltaLog(spark)

@@ -70,6 +70,7 @@ def test_change_data_feed(spark, log, target, vectors):
     assert feed(spark, target, "a", versions(target)["t/a"]) == [(50, "prepared", "insert")]
 
 
+@pytest.mark.slow
 def test_features_that_delta_sees_to(spark, log, target):
     begin(spark, log, target)
     alter(
@@ -125,6 +126,7 @@ def test_feature_that_delta_does_not_know(spark, tmp_path):
         DeltaLog(spark).snapshot(str(tmp_path))
 
 
+@pytest.mark.slow
 def test_without_deletion_vectors(spark, bank, target):
     keys = {"target.deletion_vectors": False, "target.column_mapping": False}
     run(spark, bank, target, keys=keys, group_max_transactions=1000)
@@ -138,6 +140,7 @@ def test_without_deletion_vectors(spark, bank, target):
         assert table.to_pyarrow_table().num_rows == len(lines) - 1
 
 
+@pytest.mark.slow
 def test_sql_of_others_and_another_engine(spark, log, target):
     begin(spark, log, target)
     log.transaction(update(A, ((1, "x"), (1, "y"))), delete(A, (2, "x")))

@@ -58,6 +58,7 @@ def check(
         assert sorted(got, key=repr) == sorted(want, key=repr), name
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("either_writer")
 @pytest.mark.parametrize("bound", [1000, pytest.param(1, marks=pytest.mark.soak)])
 def test_tables_end_as_the_servers(spark, target, bound):

@@ -49,6 +49,7 @@ def look_at_once(self: Upkeep, tables: Iterable[str]) -> None:
     self._work()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_json_columns_are_variants(spark, log, target, monkeypatch, vectors):
     monkeypatch.setattr(checkpoint, "EVERY", 2)

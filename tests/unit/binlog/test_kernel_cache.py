@@ -96,6 +96,7 @@ def test_a_changed_callee_in_another_file(package: Copy) -> None:
     assert package.call()[:2] == (new, 0)
 
 
+@pytest.mark.slow
 def test_folders_of_other_sources_go(package: Copy) -> None:
     package.call()
     (first,) = package.beside.glob("kernels-*")
@@ -113,6 +114,7 @@ def test_an_edit_elsewhere_compiles_nothing(package: Copy) -> None:
     assert package.call()[:2] == (answer, 0)
 
 
+@pytest.mark.slow
 def test_an_install_that_is_read_only(package: Copy) -> None:
     """What was compiled beside it is used; what is missing goes to the user's cache."""
     answer, _, _ = package.call()

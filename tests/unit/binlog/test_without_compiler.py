@@ -164,6 +164,7 @@ def test_the_command_line(no_numba: dict[str, str]) -> None:
     assert shown[0] == shown[1] != ""
 
 
+@pytest.mark.slow
 def test_a_log_is_received_and_applied(no_numba: dict[str, str], tmp_path: Path) -> None:
     with_it = {**os.environ, "PYTHONPATH": str(ROOT)}
     ends = [

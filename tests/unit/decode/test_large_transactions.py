@@ -43,7 +43,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("name", LOGS)
-@pytest.mark.parametrize("size", [1, 400, 5000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 400, 5000])
 def test_windows_make_no_difference(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Scenario 126: a payload of any size, in pieces.
     want = changes(FIXTURES / name, zero_dates="null")

@@ -16,6 +16,8 @@ ROWS = {
     int(number): (shown, tests)
     for number, shown, tests in re.findall(r"^\| (\d+) \|.*\| ([^|]*) \| ([^|]*) \|$", TEXT, re.M)
 }
+KINDS = ("test", "live", "slow", "soak")
+_OF_ALL = re.compile(r"pytestmark = (pytest\.mark\.\w+)")
 _ONE = re.compile(r"((?:[a-z]+/)+test_\w+\.py)(?:::(test_\w+))?")
 
 
@@ -44,19 +46,23 @@ def marks(path: str, test: ast.FunctionDef) -> str:
 
 
 def shown_by(path: str, name: str) -> set[str]:
-    """``test``, ``live``, ``soak``: what runs a test, or some of its cases. ``either_writer``
-    leaves MERGE to the soak (spark/conftest.py), ``engine`` Spark (applier/engines)."""
-    always, found = "live" if path.startswith("live/") else "test", set()
+    """``test``, ``live``, ``slow``, ``soak``: what runs a test, or some of its cases.
+    ``either_writer`` leaves MERGE to the soak (spark/conftest.py), ``engine`` Spark
+    (applier/engines)."""
+    always, found = "live" if path.startswith("live/") else "test", set[str]()
     for test in functions_of(path):
         if name in ("", test.name):
             decided = marks(path, test)
-            whole = "pytestmark = pytest.mark.soak" in decided or any(
-                ast.unparse(one) == "pytest.mark.soak" for one in test.decorator_list
-            )
-            found |= {"soak"} if whole else {always}
+            own = {ast.unparse(one) for one in test.decorator_list} | {
+                *re.findall(_OF_ALL, decided)
+            }
+            whole = [kind for kind in ("soak", "slow") if f"pytest.mark.{kind}" in own]
+            found.add(whole[0] if whole else always)
             engine = any(one.arg in ("engine", "each_engine") for one in test.args.args)
             if "soak" in decided.lower() or "either_writer" in decided or engine:
                 found.add("soak")
+            if "slow" in decided and "soak" not in whole:
+                found.add("slow")
     return found
 
 
@@ -81,4 +87,4 @@ def test_named_tests_exist_and_run_where_it_says(number: int) -> None:
         assert name in ("", *(test.name for test in functions_of(path))), f"there is no {named}"
         found |= shown_by(path, name)
     assert found
-    assert shown == ", ".join(kind for kind in ("test", "live", "soak") if kind in found)
+    assert shown == ", ".join(kind for kind in KINDS if kind in found)
