@@ -147,6 +147,10 @@ class OtherChannelError(TargetError):
     """Another channel of the target feeds a table of that name."""
 
 
+class TakenFirstError(TargetError):
+    """Another channel came to the empty target at the same moment, and has it as the first."""
+
+
 class GivenUpError(TargetError):
     """A temporary error that came once more than it is tried again; its number is that error's."""
 

@@ -210,8 +210,13 @@ def _live(commands: Commands) -> None:
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
     verify = verify_arguments.add(commands)
-    for command in (run, copy, receive, verify):
+    _options(
+        run, ("--config",), required=True, action="append",
+        help="TOML file; again for each channel that is to run in this process",
+    )  # fmt: skip
+    for command in (copy, receive, verify):
         _options(command, ("--config",), required=True)
+    for command in (run, copy, receive, verify):
         _options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         _options(command, ("--master", "--take-over"))

@@ -31,7 +31,12 @@ def configuration(options: argparse.Namespace) -> Config:
 
 def loaded(options: argparse.Namespace) -> Config:
     """The configuration of a command that can't do without a file. Raises ConfigError."""
-    config = load(options.config)
+    return read_as(options.config, options)
+
+
+def read_as(file: str, options: argparse.Namespace) -> Config:
+    """That file's configuration, with what the command line says of the log. Raises ConfigError."""
+    config = load(file)
     config.check_supported()
     check_row_filters(config.tables)
     return _logged(config, options)

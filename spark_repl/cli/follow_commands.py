@@ -4,30 +4,81 @@ from __future__ import annotations
 
 import argparse
 import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..config import Config, load
 from ..errors import ConfigError, SparkReplError
-from ..service import following
 from ..service.applied_purge import purge_applied
+from ..service.channel_run import ChannelRun
+from ..service.channel_runs import ChannelRuns
+from ..service.receiving import receive as receive_log
+from ..service.signals import at_signals
+from ..service.snapshot import snapshot as copy_alone
 from . import inspect
-from .configuration import loaded
+from .configuration import loaded, read_as
+from .error_report import report
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def run(options: argparse.Namespace) -> int:
-    config = loaded(options)
-    result = following.run(
-        config, options.config, master=options.master, take_over=options.take_over
-    )
+    files = [*dict.fromkeys(options.config)]
+    if len(files) > 1:
+        return _run_several(files, options)
+    (file,) = files
+    config = read_as(file, options)
+
+    def session() -> SparkSession:
+        return _session([config], options.master)
+
+    channel = ChannelRun(config, file, session, take_over=options.take_over)
+    at_signals(channel.stop, channel.reload)
+    result = channel.run()
     if result is not None:
         inspect.print_result(result, options.json)
     return 0
+
+
+def _run_several(files: list[str], options: argparse.Namespace) -> int:
+    configs = {file: read_as(file, options) for file in files}
+    making = threading.Lock()
+    made: list[SparkSession] = []
+
+    def session() -> SparkSession:
+        """One in the JVM that all share, with settings, streams and data sources of its own."""
+        with making:
+            if not made:
+                made.append(_session([*configs.values()], options.master))
+        return made[0].newSession()
+
+    def begin(config: Config, file: str, first: bool) -> ChannelRun:
+        return ChannelRun(config, file, session, take_over=options.take_over and first, bar=False)
+
+    channels = ChannelRuns(configs, lambda file: read_as(file, options), begin, report)
+    at_signals(channels.stop, channels.reload)
+    results = channels.run()
+    inspect.print_results(results, options.json)
+    return 0
+
+
+def _session(configs: Sequence[Config], master: str | None) -> SparkSession:
+    from ..runtime.object_store import is_remote
+    from ..runtime.session import build_session
+
+    workers = max(config.apply.workers for config in configs)
+    targets = [config.target.path for config in configs]
+    remote = next(filter(is_remote, targets), targets[0])
+    return build_session(master=master or f"local[{workers}]", target=remote)
 
 
 def snapshot(options: argparse.Namespace) -> int:
     config = loaded(options)
     if odd := [name for name in options.table if not all(name.partition("."))]:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the target has it")
-    copied = following.snapshot(
+    copied = copy_alone(
         config, tuple(options.table), master=options.master, take_over=options.take_over
     )
     if not copied.seconds:
@@ -49,7 +100,7 @@ def receive(options: argparse.Namespace) -> int:
     from ..receiver.report import has_said
 
     try:
-        received = following.receive(config, parent=options.supervised, from_end=options.from_end)
+        received = receive_log(config, parent=options.supervised, from_end=options.from_end)
     except SparkReplError as error:
         if options.supervised and has_said(config.relay.path, error):
             return 1  # the supervisor says it

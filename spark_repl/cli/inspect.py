@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +60,9 @@ def channel_of(options: argparse.Namespace, *, begun: bool = True) -> Channel:
     return at
 
 
-def print_result(result: Result, as_json: bool) -> None:
+def _fields(result: Result) -> dict[str, Any]:
     counters = result.counters
-    fields = {
+    return {
         "transactions": counters.transactions,
         "row_changes": counters.row_changes,
         "groups": counters.groups,
@@ -82,6 +82,20 @@ def print_result(result: Result, as_json: bool) -> None:
         "warnings": counters.warnings,
         "tail": result.tail,
     }
+
+
+def print_results(results: Mapping[str, Result], as_json: bool) -> None:
+    """Those of several channels."""
+    if as_json:
+        emit({name: _fields(result) for name, result in results.items()}, True)
+        return
+    for name, result in results.items():
+        print(f"channel: {name}")
+        print_result(result, False)
+
+
+def print_result(result: Result, as_json: bool) -> None:
+    fields = _fields(result)
     if not as_json:
         fields = {name: value for name, value in fields.items() if value not in (None, [], {})}
     emit(fields, as_json)

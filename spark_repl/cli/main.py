@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Sequence
 from importlib import import_module
 
-from .. import errors
 from ..errors import ConfigError, SetupError, SparkReplError, extra_named
 from . import log_lines
 from .arguments import parser
+from .error_report import report
 
 # Command -> module of this room and function: a command loads what it needs, and no other's.
 _RUN = {
@@ -57,7 +55,6 @@ _RUN = {
     "bench ddl": "bench_commands.ddl",
     "bench apply": "bench_commands.apply",
 }
-_PLACE = ("file", "position", "gtid", "table")
 _CURES = {
     **dict.fromkeys(
         (errno.EACCES, errno.EPERM, errno.EROFS),
@@ -110,26 +107,6 @@ def _refused(error: OSError) -> SparkReplError:
         file=os.fsdecode(path) if isinstance(path, str | bytes) else None,
         hint=_CURES.get(error.errno or 0),
     )
-
-
-def report(error: SparkReplError) -> None:
-    """``Error:`` what and where, ``Try:`` what to do, ``See:`` where more is said of errors of
-    this class, on standard error; one line of JSON where the log is that."""
-    if log_lines.is_json():
-        place = {name: value for name in _PLACE if (value := getattr(error, name)) is not None}
-        line = log_lines.line_of("ERROR", "spark_repl", error.message, time.time())
-        said = {"error": type(error).__name__, "number": error.number, "hint": error.hint or ""}
-        print(json.dumps({**line, **said, **place}), file=sys.stderr)
-        return
-    number = f" (MySQL error {error.number})" if error.number else ""
-    print(f"Error: {error.message}{number}", file=sys.stderr)
-    for name in _PLACE:
-        if (value := getattr(error, name)) is not None:
-            print(f"  {name + ':':10}{value}", file=sys.stderr)
-    if error.hint:
-        print(f"Try: {error.hint}", file=sys.stderr)
-    named = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
-    print(f"See: docs/troubleshooting.md#{named.__name__.lower()}", file=sys.stderr)
 
 
 if __name__ == "__main__":

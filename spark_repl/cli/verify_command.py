@@ -52,8 +52,8 @@ def verify(options: argparse.Namespace) -> int:
 
 def _repair(config: Config, master: str | None) -> Callable[[dict[str, Any]], dict[str, Any]]:
     from ..runtime.session import build_session
-    from ..service.following import snapshot
     from ..service.repairs import carry_out
+    from ..service.snapshot import snapshot
 
     used = master or f"local[{config.apply.workers}]"
     session = partial(build_session, master=used, target=config.target.path)

@@ -201,7 +201,7 @@ class Config:
         sections = {name: top.get(name, section()) for name, section in _SECTIONS.items()}
         faults += together({**sections, "tables": top.get("tables", ())})
         if faults:
-            raise _error("is not a valid configuration", faults, file)
+            raise faulty("is not a valid configuration", faults, file)
         return cls(**top)
 
     def to_mapping(self) -> dict[str, Any]:
@@ -234,7 +234,7 @@ class Config:
             allowed = " or ".join(toml(choice) for choice in done)
             faults.append(f"{name}{shown} is not supported by this version yet, only {allowed}")
         if faults:
-            raise _error("asks for what this version does not do", faults, None)
+            raise faulty("asks for what this version does not do", faults, None)
 
 
 _SECTIONS: dict[str, type] = {
@@ -334,7 +334,8 @@ def toml(value: Any) -> str:
     )
 
 
-def _error(what: str, faults: list[str], file: str | None) -> ConfigError:
+def faulty(what: str, faults: list[str], file: str | None = None) -> ConfigError:
+    """One error that lists them all. ``what``: what they are faults of, "configuration ..."."""
     if len(faults) == 1:
         error = ConfigError(faults[0], file=file)
     else:

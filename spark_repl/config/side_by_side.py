@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from .settings import faulty
+
 if TYPE_CHECKING:
     from .settings import Config
 
@@ -26,6 +28,12 @@ def side_by_side(configs: Mapping[str, Config]) -> list[str]:
         for fault, is_there in _FAULTS.items()
         if is_there(configs[left], configs[right])
     ]
+
+
+def check_side_by_side(configs: Mapping[str, Config]) -> None:
+    """Raises one ConfigError that lists every fault."""
+    if faults := side_by_side(configs):
+        raise faulty("can't run side by side", faults)
 
 
 def _place(path: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import CommitProperties, Transaction
 
-from ..errors import FencedError, TargetError
+from ..errors import FencedError, TakenFirstError
 from .owner import Owner, who
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def check_free(path: str, owner: Owner | None) -> None:
         )
 
 
-def other_channel(path: str, recorded: str, channel: str) -> TargetError:
+def other_channel(path: str, recorded: str, channel: str) -> TakenFirstError:
     """Two channels came to an empty target at one moment: ``recorded`` was first."""
-    return TargetError(
+    return TakenFirstError(
         f'the target belongs to the channel "{recorded}", not "{channel}"',
         file=path,
         hint=f'start it again: it goes beside; or write channel = "{recorded}", to go on with that',

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ..config import Config
+from ..config import Config
 
 log = logging.getLogger(__name__)
 
 
 def announce(config: Config, text: str) -> None:
-    """One line to standard error; where the log is JSON, one of level INFO in it."""
+    """One line to standard error; where the log is JSON, one of level INFO in it. A channel that
+    has a name of its own stands before it."""
+    if config.channel != Config().channel:
+        text = f"{config.channel}: {text}"
     if config.observe.log_format == "json":
         log.info("%s", text)
     else:

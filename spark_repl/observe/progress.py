@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class CopyProgress:
-    """The first copy's bar: rows, rows a second, what is left."""
+    """The first copy's bar: rows, rows a second, what is left; nothing unless it is ``shown``."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, shown: bool = True) -> None:
         console = Console(stderr=True)
         self._bar = Bar(
             TextColumn("copying"),
@@ -28,7 +28,7 @@ class CopyProgress:
             TextColumn("{task.fields[said]}"),
             TimeRemainingColumn(),
             console=console,
-            disable=not console.is_terminal or config.observe.log_format == "json",
+            disable=not (shown and console.is_terminal and config.observe.log_format != "json"),
         )
         self._task: Any = self._bar.add_task("copying", total=None, said="starting")
         self._began = time.perf_counter()
@@ -47,17 +47,19 @@ class CopyProgress:
 
 
 class Progress:
-    """A bar on standard error; nothing where that is no terminal, or a log in JSON."""
+    """A bar on standard error; nothing unless it is ``shown``, where that is no terminal, or a log
+    in JSON."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, shown: bool = True) -> None:
         self._console = Console(stderr=True)
+        shown = shown and self._console.is_terminal and config.observe.log_format != "json"
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[said]}"),
             TimeElapsedColumn(),
             console=self._console,
-            disable=not self._console.is_terminal or config.observe.log_format == "json",
+            disable=not shown,
         )
         self._task: Any = self._bar.add_task("applying", total=None, said="starting")
         self._began = time.perf_counter()

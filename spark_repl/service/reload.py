@@ -8,7 +8,6 @@ of it is refused that it would read.
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -40,12 +39,13 @@ _POLL_S = 0.2
 
 
 class Reload:
-    """Waits for SIGHUP, within its ``with`` block."""
+    """Waits until it is ``asked`` to, within its ``with`` block."""
 
     def __init__(
         self,
         config: Config,
         config_file: str,
+        asked: threading.Event,
         receiver: Supervisor,
         applier: Replica,
         recopier: Recopier,
@@ -53,7 +53,7 @@ class Reload:
     ) -> None:
         self._file, self._receiver, self._applier = config_file, receiver, applier
         self._recopier, self._verify = recopier, verify
-        self._asked = threading.Event()
+        self._asked = asked
         try:
             self._known = load(config_file)  # without what the command line has said
         except ConfigError:  # it has gone since
@@ -64,8 +64,6 @@ class Reload:
         )
 
     def __enter__(self) -> Self:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGHUP, lambda *_: self._asked.set())
         self._companion.__enter__()
         return self
 

@@ -22,7 +22,7 @@ from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log
 from spark_repl.runtime.part_files import is_part
-from spark_repl.service.following import executed_of
+from spark_repl.service.receiving import executed_of
 from tests.applier.test_xa import OLD, ONE, begun, prepared
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.dump_stream import receive

@@ -20,7 +20,7 @@ from spark_repl.gtid import GtidSet
 from spark_repl.observe.status import status
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.writer import Limits
-from spark_repl.service.following import executed_of, place_of
+from spark_repl.service.receiving import executed_of, place_of
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.dump_stream import receive_at

@@ -20,7 +20,7 @@ from spark_repl.delta import delta_log
 from spark_repl.errors import ConfigError, SourceError, SparkReplError, Stopped
 from spark_repl.relay.log import open_log
 from spark_repl.runtime.workers import Workers
-from spark_repl.service.following import executed_of
+from spark_repl.service.receiving import executed_of
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Load, Server
 from tests.support.local_delta import apply_without_stream

@@ -12,7 +12,7 @@ import pytest
 from spark_repl.config import Config
 from spark_repl.errors import SourceError
 from spark_repl.observe.status import status
-from spark_repl.service.following import executed_of, place_of
+from spark_repl.service.receiving import executed_of, place_of
 from tests.support.binlog_writer import Table
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Server

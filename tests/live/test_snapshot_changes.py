@@ -14,8 +14,7 @@ from spark_repl.control.copies import last_copy
 from spark_repl.copy.chunk import copy_chunk
 from spark_repl.errors import SourceError
 from spark_repl.runtime.workers import Workers
-from spark_repl.service import following
-from spark_repl.service.following import snapshot
+from spark_repl.service.snapshot import _COPIES, snapshot
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
 
@@ -102,7 +101,7 @@ def test_statements_without_end_are_named(
     server = shared_server
     _filled(server)
     config = config_for(server, tmp_path)
-    changes = [[f"ALTER TABLE t.b ADD COLUMN x{i} INT"] for i in range(following._COPIES)]
+    changes = [[f"ALTER TABLE t.b ADD COLUMN x{i} INT"] for i in range(_COPIES)]
     _at_reads(monkeypatch, server, changes, before=False)
     with pytest.raises(SourceError, match=r"changed tables during each of 4 copies: t\.b") as error:
         snapshot(config)

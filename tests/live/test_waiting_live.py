@@ -25,7 +25,7 @@ from spark_repl.copy.recopy import ask
 from spark_repl.errors import NoTableError, SourceError
 from spark_repl.observe.status import status
 from spark_repl.runtime.workers import Workers
-from spark_repl.service.following import executed_of
+from spark_repl.service.receiving import executed_of
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Clients, Server
 from tests.support.local_delta import apply_without_stream

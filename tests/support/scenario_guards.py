@@ -69,7 +69,7 @@ GUARDS: dict[int, Guard] = {
               "apply/xa_keeping.py", "return retries.run(attempt, slot=group.slot, failed=failed)",
               "return attempt()"),
     52: Guard("relay_log_recovery=1: the receiver goes on from the applier's place",
-              "service/following.py",
+              "service/receiving.py",
               "control_of(config)).executed",
               "control_of(config)).cut and None"),
     53: Guard("relay_log_recovery=1 without an applier's place: ROTATE says it",

@@ -12,7 +12,8 @@ from spark_repl import Config
 from spark_repl.control.channels import control_of
 from spark_repl.control.cut import Cut
 from spark_repl.errors import SetupError, SourceError
-from spark_repl.service import following
+from spark_repl.runtime.session import build_session
+from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.supervisor import wait_for_log
 from tests.support.binlog_writer import LogWriter
 
@@ -31,7 +32,7 @@ def config(tmp_path, monkeypatch):
 
 def test_a_first_copy_is_planned(config, capsys):
     with pytest.raises(SourceError):
-        following.run(config, "none.toml")
+        ChannelRun(config, "none.toml", build_session).run()
     assert capsys.readouterr().err == "asking 127.0.0.1:1 what is to be copied\n"
 
 
@@ -58,10 +59,12 @@ def test_spark_starts(config, tmp_path, capsys, caplog):
     control.publish(Cut(9, "11111111-2222-3333-4444-555555555555:1-9", "log", {}, {}))
     control.release()
     with pytest.raises(SetupError, match="Java is not installed"):
-        following.run(config, "none.toml")
+        ChannelRun(config, "none.toml", build_session).run()
     assert "starting Spark" in capsys.readouterr().err.splitlines()
     caplog.set_level(logging.INFO)
     with pytest.raises(SetupError):
-        following.run(config.override({"observe.log_format": "json"}), "none.toml")
+        ChannelRun(
+            config.override({"observe.log_format": "json"}), "none.toml", build_session
+        ).run()
     assert "starting Spark" not in capsys.readouterr().err
     assert "starting Spark" in caplog.messages

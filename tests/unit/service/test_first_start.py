@@ -12,7 +12,7 @@ from spark_repl.control.copies import Copy, record_copy
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
-from spark_repl.service.following import _is_new
+from spark_repl.service.channel_run import is_new
 
 _SET = GtidSet.parse("11111111-2222-3333-4444-555555555555:1-9")
 
@@ -31,16 +31,16 @@ def control(config: Config) -> Control:
 
 
 def test_nothing_is_there(config: Config) -> None:
-    assert _is_new(config)
+    assert is_new(config)
 
 
 def test_a_first_copy_is_not_finished(config: Config, control: Control) -> None:
     record_copy(control, Copy(_SET, {"t.a": ()}, {"t.a": "t/a"}))
-    assert _is_new(config)
+    assert is_new(config)
 
 
 def test_a_new_copy_of_a_table_was_given_up(config: Config, control: Control) -> None:
     """It has neither a cut that it began behind, nor an end; the tables are there all the same."""
     control.publish(Cut(9, str(_SET), "log", {}, {}))
     record_copy(control, Copy(GtidSet(), {"t.a": ()}, {}, error="the source has no table t.a"))
-    assert not _is_new(config)
+    assert not is_new(config)

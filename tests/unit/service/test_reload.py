@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from spark_repl.errors import SparkReplError
 from spark_repl.observe.note import Note
 from spark_repl.service.reload import HERE, RECEIVER, Reload
 from spark_repl.service.scheduled_verify import ScheduledVerify
+from spark_repl.service.signals import at_signals
 from spark_repl.service.supervisor import Supervisor
 
 TEXT = '[source]\nhost = "a"\n[target]\npath = "{}"\n'
@@ -52,14 +54,14 @@ class Parts:
 
     def __init__(self, folder: Path, file: Path) -> None:
         config = load(file)
-        self.restarts = 0
+        self.restarts, self.asked = 0, threading.Event()
         self.applier: Any = Applier(config)
         self.receiver: Any = Supervisor(config, str(file))
         self.receiver.restart = self._restart
         self.recopier = Recopier(MagicMock(), config, self.applier)
         self.verify = ScheduledVerify(config, str(file), lambda error: None, lambda note: None)
         self.reload = Reload(
-            config, str(file), self.receiver, self.applier, self.recopier, self.verify
+            config, str(file), self.asked, self.receiver, self.applier, self.recopier, self.verify
         )
 
     def _restart(self) -> None:
@@ -75,9 +77,12 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def parts(tmp_path: Path, file: Path) -> Iterator[Parts]:
-    before = signal.getsignal(signal.SIGHUP)
-    yield Parts(tmp_path, file)
-    signal.signal(signal.SIGHUP, before)
+    before = {one: signal.getsignal(one) for one in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
+    made = Parts(tmp_path, file)
+    at_signals(lambda: None, made.asked.set)
+    yield made
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_a_signal_has_the_file_read_again(parts: Parts, file: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.errors import ConfigError
-from spark_repl.service import following
+from spark_repl.runtime.session import build_session
+from spark_repl.service.channel_run import ChannelRun
 
 
 def test_before_a_first_copy_begins(tmp_path, monkeypatch):
@@ -22,5 +23,5 @@ def test_before_a_first_copy_begins(tmp_path, monkeypatch):
             "observe": {"listen": f"127.0.0.1:{taken.getsockname()[1]}"},
         }
         with pytest.raises(ConfigError, match="already in use"):
-            following.run(Config.from_mapping(values), "none.toml")
+            ChannelRun(Config.from_mapping(values), "none.toml", build_session).run()
     assert list(tmp_path.iterdir()) == []

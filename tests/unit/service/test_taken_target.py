@@ -10,7 +10,9 @@ from spark_repl import Config
 from spark_repl.cli.main import main
 from spark_repl.control.channels import control_of
 from spark_repl.errors import FencedError, SourceError
-from spark_repl.service import following
+from spark_repl.runtime.session import build_session
+from spark_repl.service.channel_run import ChannelRun
+from spark_repl.service.snapshot import snapshot
 from tests.support.binlog_writer import LogWriter
 
 
@@ -34,12 +36,15 @@ def by_hand(config, *more):
 def test_run_and_snapshot(config, tmp_path):
     control_of(config).claim()
     before = sorted(tmp_path.rglob("*"))
-    for begin in (lambda: following.run(config, "none.toml"), lambda: following.snapshot(config)):
+    for begin in (
+        lambda: ChannelRun(config, "none.toml", build_session).run(),
+        lambda: snapshot(config),
+    ):
         with pytest.raises(FencedError, match="another applier owns this target: pid"):
             begin()
     assert sorted(tmp_path.rglob("*")) == before
     with pytest.raises(SourceError):  # nobody is asked who has it
-        following.snapshot(config, take_over=True)
+        snapshot(config, take_over=True)
 
 
 def test_apply(config, capsys):

@@ -1,0 +1,36 @@
+"""How an error is said: what and where, what to do, where more is said of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from .. import errors
+from . import log_lines
+
+if TYPE_CHECKING:
+    from ..errors import SparkReplError
+
+_PLACE = ("file", "position", "gtid", "table")
+
+
+def report(error: SparkReplError) -> None:
+    """``Error:`` what and where, ``Try:`` what to do, ``See:`` where more is said of errors of
+    this class, on standard error; one line of JSON where the log is that."""
+    if log_lines.is_json():
+        place = {name: value for name in _PLACE if (value := getattr(error, name)) is not None}
+        line = log_lines.line_of("ERROR", "spark_repl", error.message, time.time())
+        said = {"error": type(error).__name__, "number": error.number, "hint": error.hint or ""}
+        print(json.dumps({**line, **said, **place}), file=sys.stderr)
+        return
+    number = f" (MySQL error {error.number})" if error.number else ""
+    print(f"Error: {error.message}{number}", file=sys.stderr)
+    for name in _PLACE:
+        if (value := getattr(error, name)) is not None:
+            print(f"  {name + ':':10}{value}", file=sys.stderr)
+    if error.hint:
+        print(f"Try: {error.hint}", file=sys.stderr)
+    named = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+    print(f"See: docs/troubleshooting.md#{named.__name__.lower()}", file=sys.stderr)

@@ -1,0 +1,174 @@
+"""ChannelRun: one channel's receiver and applier, from the first copy until it is stopped.
+
+Neither hurts the other: the receiver is started again when it dies, and the applier goes on with
+what was received; when the applier dies, the receiver sees that its parent is gone and ends.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..control.channels import check_unowned, control_of
+from ..control.copies import last_copy, standing
+from ..errors import PurgedError, Stopped
+from ..observe.announcement import announce
+from ..observe.endpoint import check_free
+from ..receiver.purge import clear
+from ..receiver.report import has_received
+from ..relay.published import read_end
+from .applied_purge import watch
+from .first_copy import copy_tables
+from .reload import Reload
+from .scheduled_verify import ScheduledVerify
+from .supervisor import Supervisor, wait_for_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..apply.replica import Replica
+    from ..config import Config
+    from ..observe.applier_status import Result
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.1
+
+
+class ChannelRun:
+    """``run`` goes on until ``stop``, which lets the group be finished. ``session`` gives the Spark
+    session, once it is needed; ``bar``: whether progress is shown, which one can have for itself.
+    """
+
+    def __init__(
+        self, config: Config, config_file: str, session: Callable[[], SparkSession], *,
+        take_over: bool = False, bar: bool = True,
+    ) -> None:  # fmt: skip
+        self.config, self._file, self._session = config, config_file, session
+        self._take_over, self._bar = take_over, bar
+        self._stop, self._reload = threading.Event(), threading.Event()
+        self._replica: Replica | None = None
+
+    def stop(self) -> None:
+        """Safe from any thread, and in a signal's handler."""
+        self._stop.set()
+        if (replica := self._replica) is not None:
+            replica.stop()
+
+    def reload(self) -> None:
+        """Has the file read anew, once it follows; safe as ``stop`` is."""
+        self._reload.set()
+
+    def run(self) -> Result | None:
+        """What was applied; None: stopped before there was a log.
+
+        Raises FencedError where another one has the target, ConfigError where metrics can't be
+        served, and what stopped either: with the receiver's refusal, all that was received is
+        applied first.
+        """
+        config = self.config
+        check_unowned(config, take_over=self._take_over)
+        check_free(config.observe)
+        from ..copy.copy_plan import plan_copy
+
+        first = is_new(config) and config.source.auto_position
+        if first:
+            source = f"{config.source.host}:{config.source.port}"
+            announce(config, f"asking {source} what is to be copied")
+            plan_copy(config)  # before the receiver starts: its log begins where the copy does
+        while True:
+            try:
+                return self._follow(first=first)
+            except PurgedError as error:
+                if config.source.on_purged != "snapshot" or self._stop.is_set():
+                    raise
+                log.warning("%s: all tables are copied anew", error)
+            self._replica = None
+            plan_copy(config, anew=True)
+            clear(Path(config.relay.path))
+            first = True
+
+    def _follow(self, *, first: bool) -> Result | None:
+        """Follows until it is stopped, or until the receiver has refused and what it received is
+        applied."""
+        config, stop = self.config, self._stop
+        with Supervisor(config, self._file, ending=stop) as receiver:
+            if not wait_for_log(config, receiver, stop):
+                return None
+            announce(config, "starting Spark")
+            spark = self._session()
+            if first and not self._copied(spark):
+                return None
+            _wait_for_copied(config, receiver, stop)
+            result = self._apply(spark, receiver)
+            if receiver.error is not None:
+                raise receiver.error
+            return result
+
+    def _copied(self, spark: SparkSession) -> bool:
+        """Makes the first copy; False: it was stopped."""
+        # By GTID it is known what a copy holds, so that a table may be left for later.
+        lenient = self.config.source.auto_position and self.config.ddl.unknown == "copy"
+        announce(self.config, "copying the tables")
+        try:
+            copy_tables(
+                spark, self.config, take_over=self._take_over, stop=self._stop, lenient=lenient,
+                bar=self._bar,
+            )  # fmt: skip
+        except Stopped:
+            return False
+        return True
+
+    def _apply(self, spark: SparkSession, receiver: Supervisor) -> Result:
+        from ..apply.replica import Replica
+        from ..copy.recopy import Recopier
+        from ..observe.progress import Progress
+
+        config = self.config
+        with Progress(config, shown=self._bar) as progress:
+            applier = Replica(
+                spark, config, progress.group, take_over=self._take_over,
+                copies=config.source.auto_position, serves=True,
+            )  # fmt: skip
+            self._replica = applier
+            if self._stop.is_set():  # since it was looked at last
+                applier.stop()
+            recopier = Recopier(spark, config, applier)
+            note = partial(applier.note, "verify")
+            verify = ScheduledVerify(config, self._file, applier.fail, note)
+            reload = Reload(config, self._file, self._reload, receiver, applier, recopier, verify)
+            with applier, recopier, watch(receiver, applier), verify, reload:
+                progress.begin(applier)
+                if applier.page:
+                    announce(config, f"the page: {applier.page}")
+                result = applier.apply(follow=True)
+                if receiver.error is not None:
+                    result = applier.apply()
+        return result
+
+
+def is_new(config: Config) -> bool:
+    """Whether target and relay log are empty, or hold no more than a first copy that isn't
+    finished."""
+    control = control_of(config)
+    copy = last_copy(control)
+    if copy is not None and not copy.error:  # one that was given up was beside a running applier
+        return copy.behind is None and not copy.is_done
+    if control.exists() and (control.cut_count() or control.rows("table")):
+        return False
+    return read_end(config.relay.path) is None
+
+
+def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event) -> None:
+    """Waits until the relay log holds all that a finished copy may hold: the applier looks there
+    for statements that make it useless."""
+    copy = standing(control_of(config)).copy
+    if copy is None or copy.until is None:
+        return
+    while receiver.error is None and not has_received(config.relay.path, copy.until):
+        if stop.wait(_POLL_S):
+            return

@@ -1,0 +1,164 @@
+"""Several channels in one process: each ends, fails and is begun again without the others."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.errors import ConfigError, SourceError, SparkReplError
+from spark_repl.observe.applier_status import Counters, Result
+from spark_repl.position import RelayPosition
+from spark_repl.service.channel_run import ChannelRun
+from spark_repl.service.channel_runs import ChannelRuns
+
+_MOST_S = 20.0
+RESULT = Result(Counters(), 1.0, "", RelayPosition(1, 4), "000001:4", None)
+
+
+class Runs:
+    """Runs that end as the test says; ``ways``: channel -> what each of its runs does, the last one
+    for ever: an error is raised, a result returned, None waits until it is stopped."""
+
+    def __init__(self, ways: dict[str, list[Any]], again_s: float) -> None:
+        self.ways, self.errors = ways, list[SparkReplError]()
+        self.begun: list[tuple[str, bool]] = []
+        self.reloads: list[str] = []
+        self.renamed: dict[str, str] = {}
+        self.running: set[str] = set()
+        configs = {f"{name}.toml": self.read(f"{name}.toml") for name in ways}
+        self.channels = ChannelRuns(configs, self.read, self.begin, self.errors.append, again_s)
+        self.thread = threading.Thread(target=self._run)
+        self.ended: Any = None
+
+    def _run(self) -> None:
+        try:
+            self.ended = self.channels.run()
+        except SparkReplError as error:
+            self.ended = error
+
+    def read(self, file: str) -> Config:
+        name = self.renamed.get(file, file.removesuffix(".toml"))
+        return Config().override({"channel": name, "relay.path": name, "source.host": name})
+
+    def begin(self, config: Config, file: str, first: bool) -> ChannelRun:
+        assert file == f"{config.channel}.toml"
+        self.begun.append((config.channel, first))
+        return _Fake(self, config)
+
+    def until(self, what: Callable[[], bool]) -> None:
+        end = threading.Event()
+        for _ in range(int(_MOST_S / 0.02)):
+            if what():
+                return
+            end.wait(0.02)
+        raise AssertionError(self.begun)
+
+
+class _Fake(ChannelRun):
+    def __init__(self, runs: Runs, config: Config) -> None:
+        super().__init__(config, "", lambda: pytest.fail("no Spark"))
+        self.runs = runs
+
+    def reload(self) -> None:
+        self.runs.reloads.append(self.config.channel)
+
+    def run(self) -> Result | None:
+        name = self.config.channel
+        ways = self.runs.ways[name]
+        way = ways.pop(0) if len(ways) > 1 else ways[0]
+        if isinstance(way, Exception):
+            raise way
+        if way is None:
+            self.runs.running.add(name)
+            self._stop.wait(_MOST_S)
+            return RESULT
+        assert isinstance(way, Result)
+        return way
+
+
+@pytest.fixture
+def runs() -> Iterator[Callable[..., Runs]]:
+    made: list[Runs] = []
+
+    def begin(again_s: float = 600.0, **ways: Any) -> Runs:
+        made.append(Runs(ways, again_s))
+        made[-1].thread.start()
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.channels.stop()
+        one.thread.join(_MOST_S)
+        assert not one.thread.is_alive()
+
+
+def test_each_ends_by_itself_and_all_by_stop(runs):
+    found = runs(eu=[RESULT], us=[None])
+    found.until(lambda: found.running == {"us"})
+    assert found.thread.is_alive()
+    found.channels.stop()
+    found.thread.join(_MOST_S)
+    assert found.ended == {"eu": RESULT, "us": RESULT}
+
+
+def test_one_that_fails_leaves_the_others_alone_and_is_begun_again(runs):
+    found = runs(eu=[SourceError("refused"), None], us=[None])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    assert found.begun.count(("eu", True)) == 1 and str(found.errors[0]) == "refused"
+    found.channels.reload()  # it need not wait
+    found.until(lambda: found.running == {"eu", "us"})
+    assert ("eu", False) in found.begun and found.reloads == ["us"]
+    assert [name for name, _ in found.begun].count("us") == 1
+    found.channels.stop()
+    found.thread.join(_MOST_S)
+    assert found.ended == {"eu": RESULT, "us": RESULT}
+
+
+def test_how_the_last_run_ended_is_how_it_ends(runs):
+    found = runs(eu=[SourceError("refused")], us=[None])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    found.channels.stop()
+    found.thread.join(_MOST_S)
+    assert isinstance(found.ended, SourceError)
+
+
+def test_a_faulty_configuration_waits_to_be_mended(runs):
+    found = runs(0.01, eu=[ConfigError("a port that is taken"), None], us=[SourceError("no"), None])
+    found.until(lambda: found.running == {"us"})
+    assert [name for name, _ in found.begun].count("eu") == 1
+    found.channels.reload()
+    found.until(lambda: found.running == {"eu", "us"})
+
+
+def test_it_ends_when_none_can_go_on(runs):
+    found = runs(eu=[ConfigError("a port that is taken")], us=[RESULT])
+    found.thread.join(_MOST_S)
+    assert isinstance(found.ended, ConfigError)
+
+
+def test_what_nobody_expected_is_an_error_of_its_channel(runs):
+    found = runs(eu=[ZeroDivisionError("here")], us=[None])
+    found.until(lambda: bool(found.errors))
+    assert str(found.errors[0]) == "ZeroDivisionError: here"
+
+
+def test_a_channel_keeps_its_name(runs):
+    found = runs(eu=[SourceError("no"), None], us=[None])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    found.renamed["eu.toml"] = "uk"
+    found.channels.reload()
+    found.until(lambda: len(found.errors) == 2)
+    assert "channel is 'uk' now, and was 'eu'" in str(found.errors[1])
+
+
+def test_files_that_can_not_run_side_by_side():
+    one = Config().override({"channel": "eu", "relay.path": "log"})
+    with pytest.raises(ConfigError, match=r"a and b: relay\.path is one folder"):
+        ChannelRuns({"a": one, "b": one.override({"channel": "us"})}, None, None, None)  # type: ignore[arg-type]
+    other = one.override({"relay.path": "else", "target.path": "lake2", "source.host": "b"})
+    with pytest.raises(ConfigError, match="two files have one channel"):
+        ChannelRuns({"a": one, "b": other}, None, None, None)  # type: ignore[arg-type]
