@@ -27,7 +27,7 @@ ROOMS: dict[str, Room] = {
         ("unit/decode/test_folds.py", "unit/decode/test_soft_folds.py",
          "unit/write/test_keyless.py", "unit/binlog/test_twins.py",
          "applier/test_equal_values.py", "applier/test_idempotent.py",
-         "applier/test_whole.py", "property/test_partial_fold.py",
+         "applier/test_whole.py", "applier/test_changelog.py", "property/test_partial_fold.py",
          "property/test_histories.py", "property/test_weak_hash.py"),
     ),
     "direct writes": Room(
@@ -40,7 +40,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_whole.py", "applier/test_equal_values.py", "applier/test_others.py",
          "applier/test_idempotent.py", "applier/test_order.py", "property/test_histories.py",
          "property/test_change_feed.py", "applier/test_row_repair.py",
-         "applier/test_retries.py", "applier/test_statements.py"),
+         "applier/test_retries.py", "applier/test_statements.py", "applier/test_policies.py"),
     ),
     "commit order": Room(
         ("apply/commit_order.py", "apply/landing.py", "apply/low_water_mark.py", "apply/lanes.py",

@@ -76,6 +76,8 @@ def test_workers_share_a_wave_by_bytes() -> None:
     assert len(set(assign([0, 0], [20, 80], 2).tolist())) == 2, "by the middle of their bytes"
     worker = assign([0, 1, 2, 3], [10, 10, 10, 10], 4)
     assert sorted(worker.tolist()) == [0, 1, 2, 3]
+    # A run that no transaction falls into is nobody's: the two that there are begin at the first.
+    assert assign([0, 0], [10, 10], 3).tolist() == [0, 1]
 
 
 def test_nothing_behind_the_last_transaction_is_looked_at() -> None:
