@@ -8,7 +8,8 @@ idempotent mode). ``direct`` finds rows by ``key_lookup`` (key -> file and row, 
 ``delta.deletion_vector``. ``merge`` asks Delta's MERGE. ``altering`` carries ALTER TABLE out: by
 metadata alone, or by new files; ``emulated_cascades`` does what the source's foreign keys did;
 ``versions`` and ``ended_versions`` are mode history. ``table_commits`` says what became of a
-commit, and who else has committed. Compaction, checkpoints, VACUUM go on beside (``upkeep``).
+commit, and who else has committed. Compaction, checkpoints, VACUUM go on beside (``upkeep``;
+``file_retention``: a table's files stay as long as the longest promise).
 
 A file is removed only after the log was read and does not name it (``discard``).
 """

@@ -1,4 +1,4 @@
-"""Expressions of generated columns and defaults: their words -> values for rows that are there.
+"""Expressions of generated columns, defaults and row filters: their words -> values of rows.
 
 In: the words of an expression, the table's columns behind the statement, the session. Out: a
 ``Computed`` that workers evaluate over Arrow arrays with MySQL's types and results, or NotComputed
