@@ -342,8 +342,10 @@ class Replica:
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
-        if self._opened is not None:
-            self._opened.coordinator.close(error)
-            self._opened.applied.close()
-        if self._control is not None:
-            self._control.release()
+        try:
+            if self._opened is not None:
+                self._opened.coordinator.close(error)
+                self._opened.applied.close()
+        finally:
+            if self._control is not None:
+                self._control.release()

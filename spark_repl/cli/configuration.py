@@ -36,10 +36,15 @@ def loaded(options: argparse.Namespace) -> Config:
 
 def read_as(file: str, options: argparse.Namespace) -> Config:
     """That file's configuration, with what the command line says of the log. Raises ConfigError."""
+    return _logged(checked(file), options)
+
+
+def checked(file: str) -> Config:
+    """That file's configuration alone. Raises ConfigError."""
     config = load(file)
     config.check_supported()
     check_row_filters(config.tables)
-    return _logged(config, options)
+    return config
 
 
 def _logged(config: Config, options: argparse.Namespace) -> Config:

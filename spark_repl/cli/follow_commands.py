@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import threading
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..config import Config, load
@@ -14,10 +12,11 @@ from ..service.applied_purge import purge_applied
 from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
 from ..service.receiving import receive as receive_log
+from ..service.shared_jvm import SharedJvm
 from ..service.signals import at_signals
 from ..service.snapshot import snapshot as copy_alone
-from . import inspect
-from .configuration import loaded, read_as
+from . import inspect, log_lines
+from .configuration import checked, loaded, read_as
 from .error_report import report
 
 if TYPE_CHECKING:
@@ -32,7 +31,10 @@ def run(options: argparse.Namespace) -> int:
     config = read_as(file, options)
 
     def session() -> SparkSession:
-        return _session([config], options.master)
+        from ..runtime.session import build_session
+
+        master = options.master or f"local[{config.apply.workers}]"
+        return build_session(master=master, target=config.target.path)
 
     channel = ChannelRun(config, file, session, take_over=options.take_over)
     at_signals(channel.stop, channel.reload)
@@ -44,34 +46,23 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_several(files: list[str], options: argparse.Namespace) -> int:
     configs = {file: read_as(file, options) for file in files}
-    making = threading.Lock()
-    made: list[SparkSession] = []
+    log_lines.log_as(options.log_format or configs[files[0]].observe.log_format)
+    shared = SharedJvm([*configs.values()], options.master)
+    form = options.log_format or configs[files[0]].observe.log_format
 
-    def session() -> SparkSession:
-        """One in the JVM that all share, with settings, streams and data sources of its own."""
-        with making:
-            if not made:
-                made.append(_session([*configs.values()], options.master))
-        return made[0].newSession()
+    def read(file: str) -> Config:
+        """The log of one process has one form."""
+        return checked(file).override({"observe.log_format": form})
 
-    def begin(config: Config, file: str, first: bool) -> ChannelRun:
-        return ChannelRun(config, file, session, take_over=options.take_over and first, bar=False)
+    def begin(config: Config, file: str, take_over: bool) -> ChannelRun:
+        take_over = take_over and options.take_over
+        return ChannelRun(config, file, shared.session_of(config), take_over=take_over, bar=False)
 
-    channels = ChannelRuns(configs, lambda file: read_as(file, options), begin, report)
+    channels = ChannelRuns(configs, read, begin, report)
     at_signals(channels.stop, channels.reload)
     results = channels.run()
     inspect.print_results(results, options.json)
     return 0
-
-
-def _session(configs: Sequence[Config], master: str | None) -> SparkSession:
-    from ..runtime.object_store import is_remote
-    from ..runtime.session import build_session
-
-    workers = max(config.apply.workers for config in configs)
-    targets = [config.target.path for config in configs]
-    remote = next(filter(is_remote, targets), targets[0])
-    return build_session(master=master or f"local[{workers}]", target=remote)
 
 
 def snapshot(options: argparse.Namespace) -> int:

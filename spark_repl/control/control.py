@@ -31,7 +31,7 @@ from .fence import Fence, check_free, marks_of, other_channel, taken_over
 from .held_back import HeldBack
 from .held_rows import HeldRows, Row
 from .layout import Layout
-from .owner import Owner, who
+from .owner import Owner, held_if_done, let_go, who
 from .retention import needed
 from .row_schema import SCHEMA, rows_table, said
 from .row_times import RowTimes
@@ -172,7 +172,8 @@ class Control:
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.behind(owner[0] if owner else 0)
         self._times.follow(self._held())
-        self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel))))
+        with held_if_done(claim := self._fence.claim):
+            self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
         return self.epoch
 
     def check_owner(self) -> None:
@@ -192,7 +193,8 @@ class Control:
             return
         released = replace(Owner.me(self.channel), released=True)
         self._held_back.clear()
-        with contextlib.suppress(FencedError):  # taken over meanwhile: nothing to release
+        # Also where storage fails; and taken over meanwhile there is nothing to release.
+        with let_go(self._fence.claim), contextlib.suppress(FencedError):
             self.write("owner", detail=json.dumps(asdict(released)))
         self._handle = None
 

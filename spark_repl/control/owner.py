@@ -9,15 +9,21 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ..runtime.private_files import make_folder
 
+_held: set[str] = set()
+"""claims of this process that it has not given back"""
+
 
 @dataclass(frozen=True)
 class Owner:
-    """Who applies. ``started``: the process's start in clock ticks, since a pid may be reused."""
+    """Who applies. ``started``: the process's start in clock ticks, since a pid may be reused.
+    ``claim``: that of its fence; a process may claim again what it could not give back."""
 
     host: str
     pid: int
@@ -26,12 +32,14 @@ class Owner:
     released: bool = False
     channel: str = ""
     """"": not recorded"""
+    claim: str = ""
+    """"": not recorded"""
 
     @classmethod
-    def me(cls, channel: str) -> Owner:
+    def me(cls, channel: str, claim: str = "") -> Owner:
         pid = os.getpid()
         since = datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(socket.gethostname(), pid, _started(pid), since, channel=channel)
+        return cls(socket.gethostname(), pid, _started(pid), since, channel=channel, claim=claim)
 
     @property
     def is_here(self) -> bool:
@@ -41,10 +49,34 @@ class Owner:
     @property
     def is_dead(self) -> bool:
         """Whether it has released the target, or is known to be dead: only processes of this host
-        can be looked at."""
+        can be looked at. One of this process is, too, when it has ended and storage did not take
+        that it was released."""
         if self.released:
             return True
-        return self.is_here and _started(self.pid) != self.started
+        if not self.is_here:
+            return False
+        given_up = self.pid == os.getpid() and self.claim and self.claim not in _held
+        return bool(given_up) or _started(self.pid) != self.started
+
+
+@contextmanager
+def held_if_done(claim: str) -> Iterator[None]:
+    """This process has an owner of that claim, and from then on if nothing is raised."""
+    _held.add(claim)
+    try:
+        yield
+    except BaseException:
+        _held.discard(claim)
+        raise
+
+
+@contextmanager
+def let_go(claim: str) -> Iterator[None]:
+    """This process has it no more afterwards, whatever the control table says."""
+    try:
+        yield
+    finally:
+        _held.discard(claim)
 
 
 def who(owner: tuple[int, Owner] | None) -> str:

@@ -56,8 +56,10 @@ class Companion:
         """For a turn that has to wait: returns at once when it is to end."""
         self.stop.wait(seconds)
 
-    def join(self, timeout_s: float) -> None:
-        self._thread.join(timeout_s)
+    def join(self, timeout_s: float | None) -> None:
+        """Waits until it has ended, if it was begun."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
 
     def _run(self) -> None:
         try:

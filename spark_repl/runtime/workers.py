@@ -23,6 +23,9 @@ _BUNDLES = 4
 # of log to read, staged rows to write, bytes of data files to rewrite.
 HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
 
+# The scheduler's pool of a session's jobs, where several channels have sessions on one JVM.
+POOL = "spark_repl.pool"
+
 _warm = 0
 
 
@@ -32,6 +35,7 @@ class Workers:
 
     def __init__(self, spark: SparkSession, count: int) -> None:
         self.spark, self.count, self.task_retries = spark, count, 0
+        self._pool = spark.conf.get(POOL, None)
 
     @staticmethod
     def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
@@ -54,6 +58,9 @@ class Workers:
         if here or not tasks:
             return [guarded.outcome(task) for task in tasks]
         count = min(len(tasks), _BUNDLES * self.count)
+        if self._pool:  # of Spark's slots, which are several channels', no more than ours
+            count = min(count, self.count)
+            self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
         bundles = [tasks[first::count] for first in range(count)]
         try:
             outcomes = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config import Config, load
 from ..control.channels import check_unowned, control_of
 from ..control.copies import last_copy, standing
-from ..errors import PurgedError, Stopped
+from ..errors import ConfigError, PurgedError, Stopped
 from ..observe.announcement import announce
 from ..observe.endpoint import check_free
 from ..receiver.purge import clear
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..apply.replica import Replica
-    from ..config import Config
+    from ..copy.recopy import Recopier
     from ..observe.applier_status import Result
 
 log = logging.getLogger(__name__)
@@ -50,8 +51,12 @@ class ChannelRun:
     ) -> None:  # fmt: skip
         self.config, self._file, self._session = config, config_file, session
         self._take_over, self._bar = take_over, bar
+        self._known = _of_file(config_file, config)
         self._stop, self._reload = threading.Event(), threading.Event()
         self._replica: Replica | None = None
+        self._recopier: Recopier | None = None
+        self.has_claimed = False
+        """whether the target was this run's, or no other's was in its way"""
 
     def stop(self) -> None:
         """Safe from any thread, and in a signal's handler."""
@@ -62,6 +67,11 @@ class ChannelRun:
     def reload(self) -> None:
         """Has the file read anew, once it follows; safe as ``stop`` is."""
         self._reload.set()
+
+    def wait_for_threads(self) -> None:
+        """Until nothing of a run that has ended is at work any more: a copy's chunk, perhaps."""
+        if self._recopier is not None:
+            self._recopier.join(None)
 
     def run(self) -> Result | None:
         """What was applied; None: stopped before there was a log.
@@ -119,6 +129,7 @@ class ChannelRun:
                 spark, self.config, take_over=self._take_over, stop=self._stop, lenient=lenient,
                 bar=self._bar,
             )  # fmt: skip
+            self.has_claimed = True
         except Stopped:
             return False
         return True
@@ -137,11 +148,14 @@ class ChannelRun:
             self._replica = applier
             if self._stop.is_set():  # since it was looked at last
                 applier.stop()
-            recopier = Recopier(spark, config, applier)
+            self._recopier = recopier = Recopier(spark, config, applier)
             note = partial(applier.note, "verify")
             verify = ScheduledVerify(config, self._file, applier.fail, note)
-            reload = Reload(config, self._file, self._reload, receiver, applier, recopier, verify)
+            reload = Reload(
+                self._known, self._file, self._reload, receiver, applier, recopier, verify
+            )
             with applier, recopier, watch(receiver, applier), verify, reload:
+                self.has_claimed = True
                 progress.begin(applier)
                 if applier.page:
                     announce(config, f"the page: {applier.page}")
@@ -161,6 +175,14 @@ def is_new(config: Config) -> bool:
     if control.exists() and (control.cut_count() or control.rows("table")):
         return False
     return read_end(config.relay.path) is None
+
+
+def _of_file(file: str, config: Config) -> Config:
+    """What the file says, without what the command line has said."""
+    try:
+        return load(file)
+    except ConfigError:  # it has gone since
+        return config
 
 
 def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event) -> None:

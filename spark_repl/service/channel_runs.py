@@ -2,7 +2,7 @@
 
 A channel that stops by an error leaves the others alone. It is begun again, as a service manager
 would do with a process of its own: after a while, with its file read anew; at once when that is
-asked for (SIGHUP); by that alone where its configuration is at fault.
+asked for (SIGHUP); by that alone where its configuration is at fault. What ends the JVM ends all.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..config.side_by_side import check_side_by_side
 from ..errors import ConfigError, JvmEndedError, SetupError, SparkReplError, TakenFirstError
+from ..runtime.java import jvm_end
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -29,7 +31,7 @@ for the second begins with the first"""
 _POLL_S = 0.2
 
 Begin = Callable[["Config", str, bool], "ChannelRun"]
-"""configuration, its file, whether it is the first time"""
+"""configuration, its file, whether the target is to be taken over as the command line may say"""
 
 
 class ChannelRuns:
@@ -46,8 +48,10 @@ class ChannelRuns:
         again_s: float = _AGAIN_S,
     ) -> None:
         check_side_by_side(files)
+        self._configs, self._read = dict(files), read
+        self._reading = threading.Lock()
         self._channels = {
-            config.channel: _Channel(config, file, read, begin, failed, again_s)
+            config.channel: _Channel(config, file, self._read_again, begin, failed, again_s)
             for file, config in files.items()
         }
         if len(self._channels) < len(files):
@@ -63,7 +67,8 @@ class ChannelRuns:
             channel.thread.name = f"channel {name}"
             channel.thread.start()
         while any(channel.thread.is_alive() for channel in self._channels.values()):
-            if all(channel.is_at_rest for channel in self._channels.values()):
+            channels = self._channels.values()
+            if all(c.is_at_rest for c in channels) or any(c.without_jvm for c in channels):
                 self.stop()
             time.sleep(_POLL_S)  # signals are heard in between
         for channel in self._channels.values():
@@ -72,12 +77,27 @@ class ChannelRuns:
         return {name: c.result for name, c in self._channels.items() if c.result is not None}
 
     def stop(self) -> None:
+        """Safe in a signal's handler."""
         for channel in self._channels.values():
             channel.stop()
 
     def reload(self) -> None:
+        """Safe in a signal's handler."""
         for channel in self._channels.values():
             channel.reload()
+
+    def _read_again(self, file: str) -> Config:
+        """Raises ConfigError, also where it does not go with the others' as they are now."""
+        with self._reading:
+            former, config = self._configs[file], self._read(file)
+            if config.channel != former.channel:
+                raise ConfigError(
+                    f"{file}: channel is {config.channel!r} now, and was {former.channel!r}",
+                    hint="a channel can't be renamed; start this process again for another one",
+                )
+            check_side_by_side({**self._configs, file: config})
+            self._configs[file] = config
+            return config
 
 
 class _Channel:
@@ -97,11 +117,16 @@ class _Channel:
         self._name = config.channel
         self._stopping, self._again = threading.Event(), threading.Event()
         self._run: ChannelRun | None = None
+        self._take_over = True
         self.result: Result | None = None
         self.error: SparkReplError | None = None
         self.is_at_rest = False
         """whether it waits to be asked, or has ended"""
         self.thread = threading.Thread(target=self._keep)
+
+    @property
+    def without_jvm(self) -> bool:
+        return isinstance(self.error, JvmEndedError)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -110,59 +135,71 @@ class _Channel:
             run.stop()
 
     def reload(self) -> None:
+        self._again.set()
         if (run := self._run) is not None:
             run.reload()
-        else:
-            self._again.set()
 
     def _keep(self) -> None:
-        wait_s, first = self._again_s, True
+        wait_s, config = self._again_s, self._config
         while not self._stopping.is_set():
             began = time.monotonic()
-            self.error = self._attempt(first=first)
-            if self.error is None or self._stopping.is_set():
+            self.error = self._attempt(config)
+            if self.error is None:
                 break
             if isinstance(self.error, TakenFirstError):  # by one of ours, perhaps: beside it now
                 continue
             if time.monotonic() - began > _AGAIN_MOST_S:
                 wait_s = self._again_s
-            self._wait(self.error, wait_s)
-            wait_s, first = min(2 * wait_s, _AGAIN_MOST_S), False
+            config = self._wait(self.error, wait_s) or config
+            wait_s = min(2 * wait_s, _AGAIN_MOST_S)
         self.is_at_rest = True
 
-    def _attempt(self, *, first: bool) -> SparkReplError | None:
+    def _attempt(self, config: Config) -> SparkReplError | None:
         """One run, to its end; the error that ended it."""
+        self.error = None
         try:
-            config = self._config if first else self._read(self._file)
-            if config.channel != self._name:
-                raise ConfigError(
-                    f"{self._file}: channel is {config.channel!r} now, and was {self._name!r}",
-                    hint="a channel can't be renamed; start this process again for another one",
-                )
-            self._run = run = self._begin(config, self._file, first)
+            self._again.clear()
+            self._run = run = self._begin(config, self._file, self._take_over)
+            if self._again.is_set():  # since it was there, or right before
+                run.reload()
             if self._stopping.is_set():
                 return None
-            self.result = run.run()
+            try:
+                self.result = run.run()
+            finally:
+                self._take_over = self._take_over and not run.has_claimed
+                run.wait_for_threads()
         except SparkReplError as error:
             return error
-        except (
-            Exception
-        ) as error:  # a thread that ended unseen would be a channel that stands still
-            log.info("channel %s", self._name, exc_info=True)
-            return SparkReplError(f"{type(error).__name__}: {error}")
+        except BaseException as error:  # unseen, it would be a channel that stands still
+            log.exception("channel %s", self._name)
+            return jvm_end(error) or SparkReplError(f"{type(error).__name__}: {error}")
         finally:
             self._run = None
         return None
 
-    def _wait(self, error: SparkReplError, wait_s: float) -> None:
-        """Until it is to be begun again."""
-        lasting = isinstance(error, ConfigError | SetupError | JvmEndedError)
-        when = "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
-        if isinstance(error, JvmEndedError):
-            when = "with this process, which ends when all have stopped"
-        log.warning("channel %s stopped by an error, is begun again %s", self._name, when)
-        self._failed(error)
-        self.is_at_rest = lasting
-        self._again.wait(None if lasting else wait_s)
-        self._again.clear()
-        self.is_at_rest = False
+    def _wait(self, error: SparkReplError, wait_s: float) -> Config | None:
+        """Says why it has stopped, and waits until it is to be begun again; the configuration for
+        that, None where it ends."""
+        while True:
+            lasting = isinstance(error, ConfigError | SetupError)
+            when = ", is begun again " + (
+                "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
+            )
+            ends = self._stopping.is_set() or self.without_jvm
+            log.warning("channel %s stopped by an error%s", self._name, "" if ends else when)
+            with suppress(OSError):  # nobody listens any more
+                self._failed(error)
+            if ends:
+                self._stopping.set()
+                return None
+            self.is_at_rest = lasting
+            self._again.wait(None if lasting else wait_s)
+            self._again.clear()
+            self.is_at_rest = False
+            if self._stopping.is_set():
+                return None
+            try:
+                return self._read(self._file)
+            except SparkReplError as faulty:
+                self.error = error = faulty

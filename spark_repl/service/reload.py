@@ -39,11 +39,12 @@ _POLL_S = 0.2
 
 
 class Reload:
-    """Waits until it is ``asked`` to, within its ``with`` block."""
+    """Waits until it is ``asked`` to, within its ``with`` block. ``known``: what the file said when
+    the run began, without what the command line has said."""
 
     def __init__(
         self,
-        config: Config,
+        known: Config,
         config_file: str,
         asked: threading.Event,
         receiver: Supervisor,
@@ -54,11 +55,8 @@ class Reload:
         self._file, self._receiver, self._applier = config_file, receiver, applier
         self._recopier, self._verify = recopier, verify
         self._asked = asked
-        try:
-            self._known = load(config_file)  # without what the command line has said
-        except ConfigError:  # it has gone since
-            self._known = config
-        attempts = config.apply.transaction_retries
+        self._known = known
+        attempts = known.apply.transaction_retries
         self._companion = Companion(
             "reload", self.turn, applier.fail, pause_s=_POLL_S, attempts=attempts
         )

@@ -106,9 +106,12 @@ class Supervisor:
     def _run_once(self) -> int:
         command = ["receive", "--config", self.config_file]
         command += ["--log-format", self.config.observe.log_format]
-        self._process = start(command, self.options)
+        process = start(command, self.options)
+        self._process = process
         self.starts += 1
-        return self._process.wait()
+        if self._companion.is_ending:  # it was looked at, perhaps, before this process was there
+            end(process, _STOP_S)
+        return process.wait()
 
 
 def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:

@@ -71,6 +71,44 @@ def test_only_a_process_of_this_host_can_be_known_to_be_dead() -> None:
     assert replace(me, host="elsewhere", released=True).is_dead
 
 
+class Sick(Control):
+    """Storage fails once it is ``sick``."""
+
+    sick, lands = False, False
+
+    def write(self, kind: str, **values: Any) -> None:
+        if self.lands or not self.sick:
+            super().write(kind, **values)
+        if self.sick:
+            raise OSError(5, "Input/output error")
+
+
+def test_what_could_not_be_given_back_is_claimed_again_by_its_process_alone(path: str) -> None:
+    first = Sick(path)
+    first.claim()
+    with pytest.raises(FencedError):
+        claimed(path)
+    first.sick = True
+    with pytest.raises(OSError):
+        first.release()
+    looked = f"from spark_repl.control.control import Control; Control({path!r}).claim()"
+    other = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True)
+    assert "another applier owns this target" in other.stderr, "it can't know"
+    second = claimed(path)
+    assert second.epoch == 2 and not second.took_over
+    first.sick = False
+    with pytest.raises(FencedError):
+        first.check_owner()
+
+
+def test_a_claim_whose_answer_was_lost_is_nobodys(path: str) -> None:
+    first = Sick(path)
+    first.sick = first.lands = True
+    with pytest.raises(OSError):
+        first.claim()
+    assert claimed(path).epoch == 2
+
+
 def test_a_target_is_one_channels(path: str) -> None:
     claimed(path, "one").release()
     with pytest.raises(TargetError, match='the channel "one", not "two"'):

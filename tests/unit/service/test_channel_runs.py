@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.errors import ConfigError, SourceError, SparkReplError
+from spark_repl.errors import (
+    ConfigError,
+    JvmEndedError,
+    SourceError,
+    SparkReplError,
+    TakenFirstError,
+)
 from spark_repl.observe.applier_status import Counters, Result
 from spark_repl.position import RelayPosition
 from spark_repl.service.channel_run import ChannelRun
@@ -28,6 +34,8 @@ class Runs:
         self.begun: list[tuple[str, bool]] = []
         self.reloads: list[str] = []
         self.renamed: dict[str, str] = {}
+        self.keys: dict[str, str] = {}
+        self.fakes: dict[str, ChannelRun] = {}
         self.running: set[str] = set()
         configs = {f"{name}.toml": self.read(f"{name}.toml") for name in ways}
         self.channels = ChannelRuns(configs, self.read, self.begin, self.errors.append, again_s)
@@ -42,12 +50,14 @@ class Runs:
 
     def read(self, file: str) -> Config:
         name = self.renamed.get(file, file.removesuffix(".toml"))
-        return Config().override({"channel": name, "relay.path": name, "source.host": name})
+        given = {"channel": name, "relay.path": name, "source.host": name}
+        return Config().override(given | (self.keys if file == "eu.toml" else {}))
 
-    def begin(self, config: Config, file: str, first: bool) -> ChannelRun:
+    def begin(self, config: Config, file: str, take_over: bool) -> ChannelRun:
         assert file == f"{config.channel}.toml"
-        self.begun.append((config.channel, first))
-        return _Fake(self, config)
+        self.begun.append((config.channel, take_over))
+        self.fakes[config.channel] = made = _Fake(self, config)
+        return made
 
     def until(self, what: Callable[[], bool]) -> None:
         end = threading.Event()
@@ -56,6 +66,10 @@ class Runs:
                 return
             end.wait(0.02)
         raise AssertionError(self.begun)
+
+
+class Late(SourceError):
+    """Comes when the run is stopped."""
 
 
 class _Fake(ChannelRun):
@@ -70,11 +84,14 @@ class _Fake(ChannelRun):
         name = self.config.channel
         ways = self.runs.ways[name]
         way = ways.pop(0) if len(ways) > 1 else ways[0]
-        if isinstance(way, Exception):
+        if isinstance(way, BaseException) and not isinstance(way, Late):
             raise way
-        if way is None:
+        self.has_claimed = True
+        if way is None or isinstance(way, Late):
             self.runs.running.add(name)
             self._stop.wait(_MOST_S)
+            if way is not None:
+                raise way
             return RESULT
         assert isinstance(way, Result)
         return way
@@ -111,7 +128,8 @@ def test_one_that_fails_leaves_the_others_alone_and_is_begun_again(runs):
     assert found.begun.count(("eu", True)) == 1 and str(found.errors[0]) == "refused"
     found.channels.reload()  # it need not wait
     found.until(lambda: found.running == {"eu", "us"})
-    assert ("eu", False) in found.begun and found.reloads == ["us"]
+    assert found.begun.count(("eu", True)) == 2, "what is there is taken over once it was claimed"
+    assert found.reloads == ["us"]
     assert [name for name, _ in found.begun].count("us") == 1
     found.channels.stop()
     found.thread.join(_MOST_S)
@@ -140,10 +158,61 @@ def test_it_ends_when_none_can_go_on(runs):
     assert isinstance(found.ended, ConfigError)
 
 
-def test_what_nobody_expected_is_an_error_of_its_channel(runs):
-    found = runs(eu=[ZeroDivisionError("here")], us=[None])
+@pytest.mark.parametrize("error", [ZeroDivisionError("here"), SystemExit("here")])
+def test_what_nobody_expected_is_an_error_of_its_channel(runs, error):
+    found = runs(eu=[error, None], us=[None])
     found.until(lambda: bool(found.errors))
-    assert str(found.errors[0]) == "ZeroDivisionError: here"
+    assert str(found.errors[0]) == f"{type(error).__name__}: here"
+    found.channels.reload()
+    found.until(lambda: found.running == {"eu", "us"})
+
+
+def test_it_is_begun_again_and_again(runs):
+    found = runs(0.01, eu=[SourceError("no"), SourceError("no"), None], us=[None])
+    found.until(lambda: found.running == {"eu", "us"})
+    assert len(found.errors) == 2
+
+
+def test_the_jvms_end_is_that_of_all(runs):
+    found = runs(eu=[JvmEndedError("gone")], us=[None])
+    found.thread.join(_MOST_S)
+    assert isinstance(found.ended, JvmEndedError) and found.errors == [found.ended]
+
+
+def test_what_fails_while_all_end_is_told(runs):
+    found = runs(eu=[Late("eu")], us=[Late("us")])
+    found.until(lambda: found.running == {"eu", "us"})
+    found.channels.stop()
+    found.thread.join(_MOST_S)
+    assert sorted(map(str, found.errors)) == ["eu", "us"]
+    assert str(found.ended) == "eu"
+
+
+def test_one_that_was_second_at_an_empty_target_goes_beside_at_once(runs):
+    found = runs(eu=[TakenFirstError("us was first"), None], us=[None])
+    found.until(lambda: found.running == {"eu", "us"})
+    assert not found.errors
+
+
+def test_a_file_that_is_read_anew_goes_with_the_others(runs):
+    found = runs(eu=[SourceError("no"), None], us=[None])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    found.keys["relay.path"] = "us"
+    found.channels.reload()
+    found.until(lambda: len(found.errors) == 2)
+    assert "relay.path is one folder" in str(found.errors[1])
+    found.keys.clear()
+    found.channels.reload()
+    found.until(lambda: found.running == {"eu", "us"})
+
+
+def test_taking_over_ends_with_the_first_claim(runs):
+    found = runs(eu=[Late("eu"), None], us=[None])
+    found.until(lambda: found.running == {"eu", "us"})
+    found.fakes["eu"].stop()
+    found.until(lambda: bool(found.errors))
+    found.channels.reload()
+    found.until(lambda: found.begun.count(("eu", False)) == 1)
 
 
 def test_a_channel_keeps_its_name(runs):

@@ -61,7 +61,13 @@ class Parts:
         self.recopier = Recopier(MagicMock(), config, self.applier)
         self.verify = ScheduledVerify(config, str(file), lambda error: None, lambda note: None)
         self.reload = Reload(
-            config, str(file), self.asked, self.receiver, self.applier, self.recopier, self.verify
+            load(file),
+            str(file),
+            self.asked,
+            self.receiver,
+            self.applier,
+            self.recopier,
+            self.verify,
         )
 
     def _restart(self) -> None:
@@ -95,6 +101,17 @@ def test_a_signal_has_the_file_read_again(parts: Parts, file: Path) -> None:
             time.sleep(0.02)
     assert parts.verify._hours == 5 and parts.applier.told[-1].xa_age_limit_s == 7
     assert parts.restarts == 0 and not parts.applier.notes
+
+
+def test_asked_for_before_it_follows(parts: Parts, file: Path) -> None:
+    """What the file said when the run began is what is known, not what it says by now."""
+    parts.asked.set()
+    file.write_text(file.read_text().replace('"a"', '"a"\npassword = "new"'))
+    with parts.reload:
+        until = time.monotonic() + 10
+        while not parts.restarts and time.monotonic() < until:
+            time.sleep(0.02)
+    assert parts.recopier.config.source.password == "new"
 
 
 def test_what_the_receiver_reads(parts: Parts, file: Path) -> None:

@@ -1,0 +1,62 @@
+"""SharedJvm: one JVM for several channels; each has a session of its own, and its share of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+from ..runtime.object_store import canonical, is_remote
+from ..runtime.workers import POOL
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..config import Config
+
+
+class SharedJvm:
+    """Spark has as many slots as all channels have workers, and gives them out by channel (a fair
+    scheduler's pools), so that one whose tasks wait for its source leaves the others theirs."""
+
+    def __init__(self, configs: Sequence[Config], master: str | None) -> None:
+        workers = sum(config.apply.workers for config in configs)
+        self._master = master or f"local[{workers}]"
+        targets = [config.target.path for config in configs]
+        self._target = next((one for one in targets if _is_remote(one)), targets[0])
+        self._making, self._first = threading.Lock(), list["SparkSession"]()
+
+    def session_of(self, config: Config) -> Callable[[], SparkSession]:
+        """What gives the channel's session, which has settings, streams and data sources of its
+        own. Raises ConfigError where its target needs what the JVM was started without."""
+        return partial(self._session, config)
+
+    def _session(self, config: Config) -> SparkSession:
+        from pyspark.java_gateway import ensure_callback_server_started
+
+        from ..runtime.session import build_session
+
+        if _is_remote(config.target.path) and not _is_remote(self._target):
+            raise ConfigError(
+                "target.path is on an object store, and was not when this process started",
+                hint="start it again",
+            )
+        with self._making:
+            if not self._first:
+                fair = {"spark.scheduler.mode": "FAIR"}
+                made = build_session(master=self._master, target=self._target, settings=fair)
+                # Two first streams at one moment would each begin it.
+                ensure_callback_server_started(  # type: ignore[no-untyped-call]
+                    made.sparkContext._gateway
+                )
+                self._first.append(made)
+        session = self._first[0].newSession()
+        session.conf.set(POOL, config.channel)
+        session.sparkContext.setLocalProperty("spark.scheduler.pool", config.channel)
+        return session
+
+
+def _is_remote(path: str) -> bool:
+    return is_remote(canonical(path))
