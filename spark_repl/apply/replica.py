@@ -263,8 +263,7 @@ class Replica:
             self._stop.set()
 
     def result(self, seconds: float) -> Result:
-        """What stands now, ``seconds`` after the run's beginning. Raises LogError where the log is
-        damaged behind it."""
+        """What stands now, ``seconds`` after the beginning. Raises LogError: damage behind it."""
         return self.opened.result(self.counters, seconds, self._stop)
 
     def keep_branches(self, keep: bool) -> None:
