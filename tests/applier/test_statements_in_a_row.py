@@ -61,6 +61,19 @@ def test_each_has_its_cut_and_few_have_a_commit(tmp_path):
     assert [list(cut.tables) for cut in cuts(target)[1:]] == [[f"t.a{n + 1}"] for n in range(40)]
 
 
+def test_no_more_than_some_wait_for_a_commit(tmp_path, monkeypatch):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    renames(log, 20)
+    monkeypatch.setattr(low_water_mark, "_HELD_BACK_MOST", 4)
+    with applier(log.folder, target) as replica:
+        control = replica.tracking.control
+        before = control._open().version()
+        apply_without_stream(replica)
+        assert 4 <= control._open().version() - before < 10
+    assert numbers(target) == list(range(1, 22))
+
+
 def test_what_follows_publishes_those_before_it_first(tmp_path):
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)

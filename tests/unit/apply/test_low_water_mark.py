@@ -11,14 +11,17 @@ import pytest
 
 from spark_repl.apply.low_water_mark import LowWaterMark
 from spark_repl.gtid import GtidSet
+from spark_repl.relay.source_place import SourcePlace
 
 
-def mark(position: int) -> LowWaterMark:
+def mark(position: int, log: Any = None) -> LowWaterMark:
     point: Any = SimpleNamespace(
         executed=GtidSet(), shown=GtidSet(), position=position, cut=None, copy=None,
         replayed_to=0, by_hand=0,
     )  # fmt: skip
-    return LowWaterMark(MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, MagicMock())
+    return LowWaterMark(
+        log or MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, MagicMock()
+    )
 
 
 @pytest.mark.parametrize(
@@ -29,3 +32,9 @@ def test_the_last_transaction_that_all_tables_have_is_not_behind(
 ) -> None:
     records = np.array([(10,), (20,), (30,)], [("end", np.int64)])
     assert mark(position).behind(records)["end"].tolist() == behind
+
+
+def test_before_the_first_group_it_stands_nowhere_on_the_source() -> None:
+    log: Any = MagicMock(source_of=lambda position: {"file": "binlog.000001", "position": position})
+    assert mark(0, log).place is None
+    assert mark(9, log).place == SourcePlace("binlog.000001", 9)

@@ -1,0 +1,32 @@
+"""WorkerStatus: whose an error is, and who waits."""
+
+from __future__ import annotations
+
+from spark_repl.errors import SparkReplError
+from spark_repl.observe.worker_status import WAITING, WorkerStatus
+
+
+def found(status: WorkerStatus, name: str) -> list[object]:
+    return [row[name] for row in status.rows("", service="ON")]
+
+
+def test_a_temporary_error_is_that_of_the_workers_which_had_the_group() -> None:
+    """One that has gone on to another, or that never had it, is passed over; those behind it in
+    the list are not."""
+    status = WorkerStatus(3)
+    status.state(0, {1: "a:1", 2: "a:2"}, "staging")
+    status.applied(0, {1: "a:1", 2: "a:2"})
+    status.state(1, {1: "a:3"}, "staging")
+    status.applied(1, {1: "a:3"})
+    status.transient(0, (0, 1, 2), SparkReplError("lost"), 1205)
+    assert found(status, "LAST_APPLIED_TRANSACTION_RETRIES_COUNT") == [0, 0, 1]
+
+
+def test_who_waits_for_the_turn() -> None:
+    status = WorkerStatus(1)
+    status.state(0, {0: "a:1"}, "writing")
+    assert found(status, "PROCESSLIST_STATE") == ["writing"]
+    status.waits(0, True)
+    assert found(status, "PROCESSLIST_STATE") == [WAITING]
+    status.waits(0, False)
+    assert found(status, "PROCESSLIST_STATE") == ["writing"]
