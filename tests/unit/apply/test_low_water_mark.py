@@ -35,6 +35,6 @@ def test_the_last_transaction_that_all_tables_have_is_not_behind(
 
 
 def test_before_the_first_group_it_stands_nowhere_on_the_source() -> None:
-    log: Any = MagicMock(source_of=lambda position: {"file": "binlog.000001", "position": position})
+    log: Any = MagicMock(source_of=lambda at: {"file": "b.000001", "position": at, "began": 7})
     assert mark(0, log).place is None
-    assert mark(9, log).place == SourcePlace("binlog.000001", 9)
+    assert mark(9, log).place == SourcePlace("b.000001", 9, 7)
