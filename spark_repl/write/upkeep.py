@@ -88,11 +88,12 @@ class Upkeep:
                     log.exception("upkeep of %s is put off", name)
 
     def _tend_told(self, table: Table) -> None:
-        """Tends the table; says what it lacks. Raises as ``tend``."""
+        """Tends the table; says what it lacks: behind a commit of others, which may have rewritten
+        the file, the next time. Raises as ``tend``."""
         try:
             self._tend(table)
         except Exception as error:
-            if is_gone(error, table.folder):
+            if is_gone(error, table.folder) and self.tracking.delta.is_newest(table.snapshot):
                 self._lacks(table.name, first_line(error))
             raise
         self._lacks(table.name, "")
