@@ -5,7 +5,7 @@ away.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from .low_water_mark import LowWaterMark
 
 _PLACED = (RowError, LogError, StatementError, OtherChannelError)
+
+
+def said(applied: AppliedLog, record: Any) -> str:
+    """An index record's transaction, and where it ends, as MySQL names them."""
+    file, _, offset = applied.name_of(int(record["end"])).partition(":")
+    return f"transaction '{gtid_name(record)}' at relay log {file}, end_log_pos {offset}"
 
 
 class Failures:
@@ -70,11 +76,8 @@ class Failures:
             at = holding(group.records, error.position)
         record = group.records[at]
         self._applied.placed(error, record)
-        file, _, offset = self._applied.name_of(int(record["end"])).partition(":")
-        error.message = (
-            f"Worker {first + 1} failed executing transaction '{gtid_name(record)}' at relay log"
-            f" {file}, end_log_pos {offset}; {error.message}"
-        )
+        named = said(self._applied, record)
+        error.message = f"Worker {first + 1} failed executing {named}; {error.message}"
         return workers
 
     def _tell_ahead(self, error: TargetError) -> None:

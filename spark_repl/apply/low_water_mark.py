@@ -132,7 +132,7 @@ class LowWaterMark:
             # A copy that catches up may take a million groups.
             kept = None if copied or not still else self.behind_cut
             self.behind_cut = None if kept is None else [*kept, group]
-            self._retries.run(self._control.write_held_back, slot=group.slot)  # names' notes
+            self._write_held_back(group.slot)
             return False
         counts = {
             "transactions": transactions,
@@ -168,10 +168,17 @@ class LowWaterMark:
         """Publishes the cuts that were held back. Raises what publishing a cut does."""
         if self.held_back is not None:
             reach("before_cut")
-            self._log.hold(self.position)
-            self._retries.run(self._control.write_held_back, slot=self.held_back.slot)
-            self._show(self.position)
+            self._write_held_back(self.held_back.slot)
             reach("after_cut")
+
+    def _write_held_back(self, slot: int) -> None:
+        """Writes names' notes, and the cuts that were held back, up to ``cut_before``."""
+        shown = self.cut_before if self.held_back is not None else None
+        if shown is not None:
+            self._log.hold(shown.position)
+        self._retries.run(self._control.write_held_back, slot=slot)
+        if shown is not None:
+            self._show(shown.position)
 
     def _hold(self, group: Group | None) -> None:
         """The last group whose cut is held back is another one, or none: the one before needs no

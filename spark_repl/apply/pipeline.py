@@ -141,10 +141,9 @@ class Pipeline:
         return self.mark.ahead()
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
-        """A batch: the records that can be applied, and what is wrong behind them. Raises
-        GivenUpError when what the log says of XA branches could not be read."""
-        records, self._branches, wrong = self._retries.run(
-            lambda: self._xa.resolve(self._applied, records, self._catch_up.copied)
+        """A batch: the records that can be applied, and what is wrong behind them."""
+        records, self._branches, wrong = self._xa.resolve(
+            self._applied, records, self._catch_up.copied, self._retries
         )
         self._dispatched = self.mark.executed
         return records, wrong

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from ..binlog.event_types import CRC_LENGTH
 from ..binlog.events.xid import DAMAGED, Xid
 from ..control.by_hand import XaDecision, xa_decisions
 from ..control.xa_store import XaStore
-from ..errors import SparkReplError, StatementError
+from ..errors import GivenUpError, SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
 from ..relay.pieces import Piece, size_of
@@ -21,10 +22,12 @@ from ..relay.record import Flag, Kind, gtid_text
 from ..relay.split import is_split, pieces_of
 from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records
+from .failures import said
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..gtid import GtidSet
+    from ..runtime.retry import Retries
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
     from .xa_keeping import OnKeep
@@ -118,13 +121,13 @@ class XaParts:
         return group
 
     def resolve(
-        self, applied: AppliedLog, records: Records, held: GtidSet
+        self, applied: AppliedLog, records: Records, held: GtidSet, retries: Retries
     ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
         """(records, branch by position of its part, what is wrong behind these records); an XA
         COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
         by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
-        ``held``, what a copy holds), a duplicate (1440), and a first part that is malformed. Raises
-        OSError: then it may be called again.
+        ``held``, what a copy holds), a duplicate (1440), a first part that is malformed, and a part
+        that could not be read, all ``retries`` in vain.
         """
         # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
@@ -133,17 +136,19 @@ class XaParts:
             return records, {}, None
         records = records.copy()
         branches: dict[int, Branch] = {}
-        before = Branches(self._seen)
         hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
             try:
                 if unended[i]:
                     raise wrong_state()
-                branch = self._part(applied, record, lenient=bool(hits[i]))
-            except OSError:
-                self._seen = before
-                raise
+                branch = retries.run(partial(self._part, applied, record, lenient=bool(hits[i])))
+            except GivenUpError as error:
+                applied.placed(error, record)
+                error.message = (
+                    f"Coordinator failed reading {said(applied, record)}; {error.message}"
+                )
+                return records[:i], branches, error
             except SparkReplError as error:
                 return records[:i], branches, applied.placed(error, record)
             if branch is None:
@@ -156,6 +161,7 @@ class XaParts:
         return records, branches, None
 
     def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
+        """Raises OSError before anything is taken in: then it may be called again."""
         position = int(record["position"])
         path = applied.relay.file((position >> OFFSET_BITS) - applied.base).path
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK

@@ -1,5 +1,5 @@
-"""``bench endurance``: what a target that has been followed for so many hours costs beside a new
-one: what is asked of it, as a new process would, and groups."""
+"""``bench endurance``: what a target that has been followed for so many days costs beside a new
+one: what is asked of it, as a new process would, and a live load."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,60 +19,105 @@ from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..control.cut_wait import wait_for
 from ..observe.status import status
+from .growing_log import GrowingLog
+from .memory import Memory
 from .old_target import make_old
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..schedule.stops import Until
     from .recorded import Recording
 
 _LOOKS = 5
+_FIGURES = ("commit_to_cut_p50_s", "commit_to_cut_p99_s", "status_s", "rss_mib")
 
 
-def bench_endurance(recording: Recording, hours: int, rate: float) -> dict[str, Any]:
-    """Looks at a target that is new and one of ``hours``, and applies a recording behind what is
-    prepared to each, in turns of one session; ``rate``: commits of each table in a second. Times
-    are in seconds, of a group from its reading to its cut."""
+@dataclass(frozen=True)
+class Age:
+    """How old a target is: so many ``days`` of ``commits_per_day``, spread over its tables."""
+
+    days: float
+    commits_per_day: int
+
+    def give(self, config: Config) -> int:
+        """Makes the target so old; returns how many commits a table has got."""
+        last = Control.existing(config.target.path).last_cut()
+        assert last is not None
+        return make_old(config, self.days * 24, self.commits_per_day / 86400 / len(last.tables))
+
+
+def bench_endurance(recording: Recording, age: Age, rate: float) -> dict[str, Any]:
+    """Looks at a target that is new and at one of an ``age``, and has a recording come behind what
+    is prepared to each, ``rate`` transactions a second, in turns of one session. Times are in
+    seconds; of a transaction from when it is in the log to its cut. The figures of old targets are
+    the worse ones of two. Raises ConfigError."""
     from ..runtime.session import build_session
 
     base = recording.config()
     spark = build_session(master=f"local[{base.apply.workers}]")
-    figures: dict[str, Any] = {"hours": hours, "commits_per_table": 0}
+    figures: dict[str, Any] = {"age_days": age.days, "rate": rate, "commits_per_table": 0}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
         for name in ("warm_up", "new", "old", "new_again", "old_again"):
-            config = base.override({"target.path": os.path.join(folder, name)})
-            _apply(spark, config, recording.prepared)
+            target, relay = (os.path.join(folder, f"{name}_{part}") for part in ("lake", "relay"))
+            config = base.override({"target.path": target, "relay.path": relay})
+            assert recording.prepared is not None
+            growing = GrowingLog(recording.relay, relay, recording.prepared)
+            _apply(spark, config)
             if name.startswith("old"):
-                figures["commits_per_table"] = make_old(config, hours, rate)
+                figures["commits_per_table"] = age.give(config)
             # Spark ends Python processes that were idle for a minute: this starts them again.
-            _apply(spark, config, recording.prepared)
-            figures[name] = _measured(spark, config)
-            shutil.rmtree(config.target.path)
+            _apply(spark, config)
+            figures[name] = _looks(spark, config) | _load(spark, config, growing, rate)
+            shutil.rmtree(target)
     del figures["warm_up"]
-    return figures
+    worse = {name: max(figures[old][name] for old in ("old", "old_again")) for name in _FIGURES}
+    return worse | figures
 
 
-def _apply(spark: Any, config: Config, until: Until | None = None) -> list[float]:
-    """Seconds until the first group is shown, the stream's start with it, then from cut to cut."""
+def _apply(spark: Any, config: Config) -> None:
+    """What the log holds."""
     from ..apply.replica import Replica
 
-    times = list[float]()
-
-    def on_group(*_: Any) -> None:
-        times.append(time.perf_counter())
-
-    with Replica(spark, config, on_group, until=until) as replica:
-        times.append(time.perf_counter())
+    with Replica(spark, config) as replica:
         replica.apply()
-    return np.diff(times).tolist()
 
 
-def _measured(spark: Any, config: Config) -> dict[str, float]:
-    seconds = _looks(spark, config)
-    first, *groups = _apply(spark, config)
-    seconds |= {"first_group": first}
-    seconds |= {f"group_p{share}": float(np.percentile(groups, share)) for share in (50, 99)}
-    return {f"{name}_s": round(value, 4) for name, value in seconds.items()}
+def _load(spark: Any, config: Config, growing: GrowingLog, rate: float) -> dict[str, float]:
+    """The first transaction alone, the stream's start with it; then all that are left, as they
+    come, until the last one's cut."""
+    from ..apply.replica import Replica
+
+    ends, shown, lands = list[int](), list[float](), Event()
+
+    def on_group(_: Any, end: int) -> None:
+        ends.append(end)
+        shown.append(time.perf_counter())
+        lands.set()
+        if end >= growing.ends[-1]:
+            replica.stop()
+
+    def feed() -> None:
+        growing.add()
+        lands.wait()
+        growing.grow(rate)
+
+    with (
+        Memory() as memory,
+        ThreadPoolExecutor(1) as pool,
+        Replica(spark, config, on_group) as replica,
+    ):
+        began = time.perf_counter()
+        fed = pool.submit(feed)
+        try:
+            replica.apply(follow=True)
+        finally:
+            lands.set()
+        fed.result()
+    waited = np.array(shown)[np.searchsorted(ends, growing.ends[1:])] - growing.at[1:]
+    seconds = {
+        f"commit_to_cut_p{share}_s": round(float(np.percentile(waited, share)), 4)
+        for share in (50, 99)
+    }
+    return {"first_group_s": round(shown[0] - began, 4), **seconds, "rss_mib": memory.peak_mib}
 
 
 def _looks(spark: Any, config: Config) -> dict[str, float]:
@@ -85,7 +133,8 @@ def _looks(spark: Any, config: Config) -> dict[str, float]:
         "wait": lambda: wait_for(target, newest.gtid_executed),
     }
     seconds = {"start": _start(spark, config), "takeover": _takeover(spark, config)}
-    return seconds | {name: _best(_timed(look)) for name, look in asked.items()}
+    seconds |= {name: _best(_timed(look)) for name, look in asked.items()}
+    return {f"{name}_s": round(value, 4) for name, value in seconds.items()}
 
 
 def _start(spark: Any, config: Config) -> float:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut, TableVersion
 
 
-def make_old(config: Config, hours: int, rate: float) -> int:
+def make_old(config: Config, hours: float, rate: float) -> int:
     """Gives each table the commits of so many hours, as far as its log keeps them, and the control
     table their cuts; returns how many commits a table has got."""
     layout = Layout(config.target.path)
@@ -54,7 +54,7 @@ def make_old(config: Config, hours: int, rate: float) -> int:
     return count
 
 
-def _promised(retention: Retention, hours: int, rate: float) -> list[timedelta]:
+def _promised(retention: Retention, hours: float, rate: float) -> list[timedelta]:
     """How old the cuts are that are kept of so many hours, the oldest first."""
     tiers = ((retention.every, 1 / rate), (retention.minute, 60.0), (retention.hour, 3600.0))
     ages = set[float]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from enum import IntEnum, StrEnum
 from functools import cached_property
@@ -277,17 +276,6 @@ class TableDefinition:
         """What the target's rows are looked up by, of which some may have gone by: ``primary_key``,
         or the source's key where each version of a row is one; empty: by all columns."""
         return self.logged_key if self.mode == "history" else self.primary_key
-
-    @property
-    def columns_compare(self) -> tuple[int, ...]:
-        """The numbers of the columns' very collations, as far as they are known."""
-        return tuple(column.compares for column in self.columns)
-
-    def with_defaults(self, defaults: Iterable[tuple[str, str | None]]) -> TableDefinition:
-        """The same with other defaults of columns; ``Column.default`` says what they are."""
-        new = {name.lower(): value for name, value in defaults}
-        columns = (replace(c, default=new.get(c.name.lower(), c.default)) for c in self.columns)
-        return replace(self, columns=tuple(columns))
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))

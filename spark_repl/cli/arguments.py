@@ -303,19 +303,32 @@ def _bench(commands: Commands) -> None:
         "--rows", type=int, default=0, metavar="N", help="and a table of N rows written anew"
     )
     _options(ddl, ("--workers",), default=Apply().workers)
-    endurance = kinds.add("endurance", "what a target that is hours or weeks old costs")
-    _options(endurance, ("--relay",), required=True)
-    _options(endurance, ("--workers",), default=Apply().workers)
-    endurance.add_argument("--prepared", required=True, metavar="POSITION", help="see bench apply")
-    endurance.add_argument("--hours", type=int, default=720, help="so old (default: 720)")
-    endurance.add_argument(
-        "--rate", type=float, default=1.0, help="commits of each table in a second (default: 1)"
-    )
-    endurance.add_argument(
-        "--group-transactions", type=int, default=100, metavar="N",
-        help="so many in a group (default: 100)",
-    )  # fmt: skip
+    _bench_endurance(kinds.add("endurance", "what a target that is days or weeks old costs"))
     _bench_apply(kinds.add("apply", "apply a log into fresh targets"))
+
+
+def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
+    usual = Apply()
+    _options(endurance, ("--relay",))
+    _options(endurance, ("--workers",), default=usual.workers)
+    for name, default, text in (
+        ("--age-days", 30.0, "so old"),
+        ("--rate", 500.0, "transactions a second that come then"),
+    ):
+        endurance.add_argument(
+            name, type=float, default=default, metavar="N", help=f"{text} (default: {default:g})"
+        )
+    for name, count, text in (
+        ("--commits-per-day", 150_000, "so many a day before, over all tables"),
+        ("--group-transactions", usual.group_max_transactions, "at most so many in a group"),
+    ):
+        endurance.add_argument(
+            name, type=int, default=count, metavar="N", help=f"{text} (default: {count})"
+        )
+    endurance.add_argument(
+        "--prepared", default="", metavar="POSITION",
+        help="see bench apply; with --relay required (default: of the recorded bank)",
+    )  # fmt: skip
 
 
 def _bench_apply(apply: argparse.ArgumentParser) -> None:

@@ -8,6 +8,9 @@ from ..config import load
 from ..errors import ConfigError
 from . import inspect
 
+_BANK_PREPARED = "relay:bank-bin.000002:4"
+"""behind the first of the recorded bank's two files"""
+
 
 def decode(options: argparse.Namespace) -> int:
     from ..bench.recorded import bench_decode
@@ -47,14 +50,20 @@ def latency(options: argparse.Namespace) -> int:
 
 
 def endurance(options: argparse.Namespace) -> int:
-    from ..bench.endurance import bench_endurance
+    from ..bench.endurance import Age, bench_endurance
     from ..bench.recorded import Recording
+    from ..demo.bank_demo import BANK
     from ..schedule.stops import Until
 
+    if bool(options.relay) != bool(options.prepared):
+        raise ConfigError("--relay and --prepared: give both, or none for the recorded bank")
+    if options.age_days < 0 or options.rate <= 0 or options.commits_per_day < 1:
+        raise ConfigError("--age-days must be at least 0, --rate and --commits-per-day above it")
     settings = {"workers": options.workers, "group_max_transactions": options.group_transactions}
-    recording = Recording(options.relay, settings, Until.parse(options.prepared))
-    figures = bench_endurance(recording, options.hours, options.rate)
-    inspect.emit(figures, options.json)
+    prepared = Until.parse(options.prepared or _BANK_PREPARED)
+    recording = Recording(options.relay or str(BANK), settings, prepared)
+    age = Age(options.age_days, options.commits_per_day)
+    inspect.emit(bench_endurance(recording, age, options.rate), options.json)
     return 0
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..errors import ConfigError
+from ..observe.verify_status import to_compare
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..config import Config
     from ..verify.verifier import VerifyLimits
@@ -45,7 +46,14 @@ def verify(options: argparse.Namespace) -> int:
         print(json.dumps(fields, default=str))
     else:
         _print(fields)
-    if fields["differing"] or fields["not_compared"] or fields["by_others"]:
+    return exit_code(fields, only)
+
+
+def exit_code(fields: dict[str, Any], only: Sequence[str] = ()) -> int:
+    """What the command ends with. A table whose mode keeps other rows than the source has is not
+    wrong, as it is not compared, unless it is one of those that were asked for ``only``."""
+    wanting = to_compare(fields).keys() | fields["not_compared"].keys() & set(only)
+    if fields["differing"] or wanting or fields["by_others"]:
         return 1
     return UNDECIDED if fields["undecided"] else 0
 

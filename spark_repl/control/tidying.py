@@ -37,6 +37,7 @@ def tidy(table: DeltaTable, path: str, settle: Settle) -> None:
     with delta_rs("tidy up the control table", path):
         table.create_checkpoint()
         settle(checkpoint=True)
+        table.load_as_version(table.version())  # it stands on what is removed now
         # Somebody may be reading a version before, its log at first, then its files.
         remove_commits(path, settle.durable, before=time.time() - _OPENED_S)
         table.vacuum(

@@ -85,7 +85,7 @@ class _Output:
         self.decided: dict[str, int] = {}
         self.filtered: dict[str, int] = {}
         self.passed_over: dict[str, int] = {}
-        self.bytes = self.zero_dates = 0
+        self.zero_dates = 0
         self.path = self.file = None
         if task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
@@ -287,7 +287,6 @@ class _Output:
         else:
             part = replace(part, path=self.path, offset=begin, length=size)
         self.parts.append(part)
-        self.bytes += size
 
     def close(self) -> Staged:
         if self.file is not None:
@@ -297,7 +296,6 @@ class _Output:
             self.definitions,
             self.parts,
             self.changes,
-            self.bytes,
             self.zero_dates,
             self.referred,
             self.cascading,

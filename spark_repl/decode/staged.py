@@ -176,7 +176,6 @@ class Staged:
     definitions: dict[str, TableDefinition]
     parts: list[Part]
     changes: dict[str, int]
-    decoded_bytes: int
     zero_dates: int = 0
     referred: dict[str, int] = field(default_factory=dict)
     cascading: dict[str, int] = field(default_factory=dict)

@@ -37,10 +37,14 @@ def read(path: str) -> dict[str, Any] | None:
     return fields
 
 
+def to_compare(verified: Mapping[str, Any]) -> dict[str, str]:
+    """The tables that were to be compared and could not be, with why: not those whose mode keeps
+    other rows than the source has."""
+    reasons = verified["not_compared"].items()
+    return {name: why for name, why in reasons if not why.startswith(OF_MODE)}
+
+
 def left_out(verified: Mapping[str, Any]) -> dict[str, str]:
-    """The tables that were to be compared and could not be, with why; none that was repaired."""
-    return {
-        name: why
-        for name, why in verified["not_compared"].items()
-        if not why.startswith(OF_MODE) and name not in verified.get("repaired", ())
-    }
+    """The same without those that were repaired."""
+    repaired = verified.get("repaired", ())
+    return {name: why for name, why in to_compare(verified).items() if name not in repaired}

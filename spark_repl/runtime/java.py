@@ -15,6 +15,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
+from traceback import walk_tb
 
 from ..errors import JvmEndedError, SetupError, extra_named
 from .user_cache import cache_folder
@@ -23,6 +24,7 @@ SCALA = "2.13"
 _AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
 _ASK_S = 5.0
+_SPARK = re.compile(r"(py4j|pyspark)\b")
 _ENDING_S = (0.0, 0.05, 0.2, 0.75)
 """before each look whether a JVM has ended, whose connection was lost"""
 
@@ -61,7 +63,8 @@ def _asked(java: str) -> str:
 def jvm_end(error: BaseException) -> JvmEndedError | None:
     """The error for a connection that was lost because the JVM of this process's Spark has ended.
     None where the JVM listens, or where ``error`` is no connection's. A process that is being
-    killed may close the connection some time before the port that listens."""
+    killed may close the connection some time before the port that listens: that is waited for,
+    unless Java answered, or the connection was another one's."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import SparkContext
 
@@ -70,8 +73,8 @@ def jvm_end(error: BaseException) -> JvmEndedError | None:
     if gateway is None or not isinstance(error, ConnectionError | Py4JError):
         return None
     at = gateway.gateway_parameters.address, gateway.gateway_parameters.port
-    answered = isinstance(error, Py4JJavaError)
-    for pause in (0.0,) if answered else _ENDING_S:
+    lost = not isinstance(error, Py4JJavaError) and _is_of_spark(error)
+    for pause in _ENDING_S if lost else (0.0,):
         time.sleep(pause)
         if _refuses(at):
             return JvmEndedError(
@@ -81,6 +84,14 @@ def jvm_end(error: BaseException) -> JvmEndedError | None:
                 " KillMode=mixed)",
             )
     return None
+
+
+def _is_of_spark(error: BaseException) -> bool:
+    """Whether Py4J or pyspark met it: a connection may be an object store's, or a server's."""
+    from py4j.protocol import Py4JError
+
+    met = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+    return isinstance(error, Py4JError) or any(_SPARK.match(name) for name in met)
 
 
 def _refuses(at: tuple[str, int]) -> bool:

@@ -56,6 +56,16 @@ def changed_above(folder: str, version: int, columns: Columns, app: str) -> int 
     return changed if stays(number - 1) else None
 
 
+def rewritten_version(folder: str, version: int, columns: Columns, app: str) -> int:
+    """The last version up to which, from ``version`` on, no commit is the channel's or changes rows
+    or columns: it has the same rows, in other files where somebody has rewritten them."""
+    for number in itertools.count(version + 1):
+        actions = read_commit(folder, number)
+        if actions is None or _is_ours(actions, app) or _is_change(number, actions, columns):
+            return number - 1
+    raise AssertionError("a log has an end")
+
+
 @dataclass(frozen=True)
 class ByOthers:
     """A table that somebody else has changed: the ``version`` of it, above that which the cut

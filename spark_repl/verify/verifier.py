@@ -26,16 +26,16 @@ from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
 from ..observe.verify_status import OF_MODE
-from ..runtime.retry import first_line
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .by_others import ByOthers, look_above
+from .cut_files import CutFiles, Files
 from .differences import differences
 from .repairs import repairs_of
 from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
-from .target_files import FileSet, digest_files, lacking
+from .target_files import FileSet, digest_files
 from .waiting import CutWait
 from .work_folder import TablePlan, WorkFolder
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..control.layout import Layout
     from ..copy.source_tables import SourceTable
     from .repairs import Repairs
+    from .target_files import FileTask
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,6 @@ _LOOKS_MAX, _BEGUN_MAX = 12, 4
 _START_RETRIES = 3
 """before anything was compared: a source that is down then is better said than waited for"""
 _CHANGED = (1054, 1146, 1049, 1412)  # a column or table is not there, or another now
-Files = Callable[[str, int], FileSet]
 
 
 class Runs(Protocol):
@@ -203,47 +203,19 @@ class Verifier:
         cut = newest[0]
         self.comparison.gtid_executed = cut.gtid_executed
         sets = {n: at for n, check in checks.items() if (at := self._files_of(check, cut))}
-        self._digest(checks, sets)
-        for name, at in list(sets.items()):
-            try:
-                if not checks[name].changed:
-                    checks[name].look(read.get(name, []), at)
-            except Exception as error:
-                if not self._lost(checks, sets, error):
-                    raise
+        app = f"spark_repl:{self.config.channel}"
+        held = CutFiles(checks, sets, self._shown, self._files, app)
+        held.digest(self._digest)
+        held.compare(read, self._digest)
+        for name, why in held.lost.items():
+            del checks[name]
+            self.comparison.not_compared[name] = why
+            if self._limits.repairs:
+                self.comparison.repairs[name] = "a data file is gone"
         return cut
 
-    def _digest(self, checks: dict[str, TableCheck], sets: dict[str, FileSet]) -> None:
-        """Digests the files of the sets; goes on without a table that lacks one."""
-        while True:
-            tasks = [
-                task
-                for name, at in sets.items()
-                for task in at.tasks(
-                    checks[name].work, checks[name].definition.arrow_schema(),
-                    checks[name].definition.primary_key, checks[name].sample,
-                )
-            ]  # fmt: skip
-            try:
-                self._workers.run(digest_files, self._shares(tasks))
-            except Exception as error:
-                if not self._lost(checks, sets, error):
-                    raise
-            else:
-                return
-
-    def _lost(
-        self, checks: dict[str, TableCheck], sets: dict[str, FileSet], error: Exception
-    ) -> bool:
-        """Leaves out the table that lacks a file, by the error of reading it; False: by none."""
-        name = lacking(error, sets)
-        if name is None:
-            return False
-        del checks[name], sets[name]
-        self.comparison.not_compared[name] = f"a data file is gone: {first_line(error)}"
-        if self._limits.repairs:
-            self.comparison.repairs[name] = "a data file is gone"
-        return True
+    def _digest(self, tasks: list[FileTask]) -> None:
+        self._workers.run(digest_files, self._shares(tasks))
 
     def _shares(self, tasks: list[Any]) -> list[list[Any]]:
         count = min(len(tasks), self._limits.connections)

@@ -208,8 +208,7 @@ class _Staging:
             definitions[definition.name] = definition
             if len(rows):
                 parts.append(kept(definition.name, rows, self.task.folder))
-        size = sum(part.length for part in parts)
-        return Staged(self.task.stage[-1].worker, definitions, parts, {}, size)
+        return Staged(self.task.stage[-1].worker, definitions, parts, {})
 
     def _rows(self, number: int, name: str) -> pa.Table:
         """The table's changes, each by itself, in the order in which they were made."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..delta.table_log import TableLog
     from .table import Table
     from .table_commits import TableCommits
 
@@ -48,19 +49,29 @@ def keep_files(commits: TableCommits, table: Table, hours: int) -> bool:
     """Makes the table's retention ``hours``, where it is less, and returns whether it was; nothing
     is made shorter, which somebody may want longer. Takes the table's lock. Raises as a commit of
     the table's."""
-    if not _shorter(table, hours):
+    if not _shorter(table.snapshot.configuration, hours):
         return False
     with table.lock:
         commits.refresh(table)
-        if short := _shorter(table, hours):
+        if short := _shorter(table.snapshot.configuration, hours):
             commits.set_properties(table, short)
             log.info("%s: files that no version names stay %d hours from now on", table.name, hours)
     return bool(short)
 
 
-def _shorter(table: Table, hours: int) -> dict[str, str]:
+def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> bool:
+    """The same of a table that nothing is applied to any more, as it was dropped, or waits for its
+    copy; False where there is none."""
+    snapshot = delta.snapshot(folder)
+    short = _shorter(snapshot.configuration, hours) if snapshot else {}
+    if snapshot and short:
+        delta.set_properties(snapshot, short, app)
+        log.info("%s: files that no version names stay %d hours from now on", folder, hours)
+    return bool(short)
+
+
+def _shorter(there: Mapping[str, str], hours: int) -> dict[str, str]:
     """The properties that are less than so many hours, as they should be."""
-    there: Mapping[str, str] = table.snapshot.configuration
     wanted = properties(hours)
     have = {name: hours_of(there.get(name, usual)) for name, usual in _USUAL.items()}
     return {name: to for name, to in wanted.items() if have[name] < hours}

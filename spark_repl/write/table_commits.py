@@ -207,12 +207,15 @@ class TableCommits:
         table.take(self.delta.advance(table.snapshot, version), position, files)
 
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
-        """Commits properties on the version that was last looked at, position and rows as they
-        were."""
+        """Commits properties, position and rows as they were. Where that lands above what others
+        have committed since we last looked, raises as ``refresh``."""
         planned = table.snapshot
         version = self.delta.set_properties(planned, properties, self.app)
-        files = self.live(table).behind([]) if version == planned.version + 1 else None
-        table.take(self.delta.altered(planned, version), table.position, files)
+        if version == planned.version + 1:
+            files = self.live(table).behind([])
+            table.take(self.delta.altered(planned, version), table.position, files)
+        else:
+            self.refresh(table)
 
     def rewritten(self, table: Table, actions: list[Action]) -> None:
         """Commits other files with the same rows, position and all else as they were."""

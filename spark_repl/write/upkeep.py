@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -19,7 +20,8 @@ from ..delta.storage import is_gone
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
-from .file_retention import keep_files
+from .file_retention import keep_files, keep_files_of
+from .promised import Promised
 
 if TYPE_CHECKING:
     from ..config import Target
@@ -86,11 +88,12 @@ class Upkeep:
                     log.exception("upkeep of %s is put off", name)
 
     def _tend_told(self, table: Table) -> None:
-        """Tends the table; says what it lacks. Raises as ``tend``."""
+        """Tends the table; says what it lacks: behind a commit of others, which may have rewritten
+        the file, the next time. Raises as ``tend``."""
         try:
             self._tend(table)
         except Exception as error:
-            if is_gone(error, table.folder):
+            if is_gone(error, table.folder) and self.tracking.delta.is_newest(table.snapshot):
                 self._lacks(table.name, first_line(error))
             raise
         self._lacks(table.name, "")
@@ -101,7 +104,7 @@ class Upkeep:
         before, as files of it may be gone. Raises what storage and commits raise."""
         control, settle = self.tracking.control, self.tracking.settle
         promised, pruned = recorded(control, self._retention), False
-        self._kept = self._kept or self._keep_files()
+        self._kept = self._kept or self._keep_files(of_others=self._retention.exceeds(promised))
         if self._kept:
             if self._raised and self._retention.exceeds(promised):
                 pruned = control.prune(promised, settle, self._gone_paths, due=True)
@@ -110,20 +113,30 @@ class Upkeep:
         if control.prune(promised, settle, self._gone_paths) or pruned:
             self._remove_replaced()
 
-    def _keep_files(self) -> bool:
-        """Whether each table keeps its files for as long as cuts are promised, from now on."""
+    def _keep_files(self, *, of_others: bool) -> bool:
+        """Whether each table keeps its files for as long as cuts are promised, from now on;
+        ``of_others``: also those that cuts show and nothing is applied to any more."""
+        tracking, hours = self.tracking, self._retention.longest
+        tables = {
+            table.path: (table.name, partial(keep_files, tracking.commits, table, hours))
+            for table in list(tracking.tables.values())
+        }
+        if of_others:
+            for path in Promised(tracking.control).kept.keys() - tables.keys():
+                folder = tracking.layout.table(path)
+                keep = partial(keep_files_of, tracking.delta, folder, hours, tracking.app)
+                tables[path] = path, keep
         kept = True
-        for table in list(self.tracking.tables.values()):
+        for name, keep in tables.values():
             if self._closed:
                 return False
             try:
-                raised = keep_files(self.tracking.commits, table, self._retention.longest)
-                self._raised = self._raised or raised
+                self._raised = keep() or self._raised
             except _FAILS as error:  # one table holds up no other's upkeep
                 kept = False
                 if jvm_end(error) is None:
                     said = first_line(error)
-                    log.warning("cuts are not promised longer yet: %s: %s", table.name, said)
+                    log.warning("cuts are not promised longer yet: %s: %s", name, said)
         return kept
 
     def _next(self) -> str | None:

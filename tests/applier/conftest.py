@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from spark_repl.decode.staged import StageTask
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.local_delta import CRASHES, Crash, LocalDelta, run
+from tests.support.planted import MASK_KEY, holding
 from tests.support.two_sources import us_log
 
 A, B = Table("a"), Table("b")
@@ -39,6 +41,29 @@ def us(tmp_path: Path) -> LogWriter:
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     return tmp_path / "lake"
+
+
+@pytest.fixture
+def mask_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> Iterator[str]:
+    """The key of masked values, in the environment. It is neither in a file that the test leaves
+    (tables, relay log, state), nor in what is logged."""
+    monkeypatch.setenv("MASK_KEY", MASK_KEY)
+    caplog.set_level(logging.DEBUG, "spark_repl")
+    yield MASK_KEY
+    said = [f"{record.getMessage()}{record.exc_text}" for record in caplog.get_records("call")]
+    assert [text for text in said if MASK_KEY in text] == []
+    assert holding(tmp_path, MASK_KEY) == []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Nor in what is printed."""
+    report = yield
+    if report.passed and MASK_KEY in report.capstdout + report.capstderr:
+        report.outcome, report.longrepr = "failed", f"{item.name} prints the planted key"
+    return report
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import hashlib
 import hmac
 import logging
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,21 @@ from spark_repl.errors import SchemaError, SettingError, SparkReplError, Stateme
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import HERE, last_shown, run, stopped
+from tests.support.planted import MASK_KEY, holding
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("card", "varchar(40)"), ("n", "int")))
-KEY, SECRET = "planted-key-2718", "planted-secret-hunter2"
+SECRET = "planted-secret-hunter2"
 RULE = {"match": "t.%", "exclude": ["n"], "mask": {"mail": "sha256", "card": "keep_last:4"}}
 Given = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def given(monkeypatch: pytest.MonkeyPatch) -> Iterator[Given]:
-    monkeypatch.setenv("MASK_KEY", KEY)
-    yield {"tables": [RULE], "keys": {"mask_key_env": "MASK_KEY"}}
+def given(mask_key: str) -> Given:
+    return {"tables": [RULE], "keys": {"mask_key_env": "MASK_KEY"}}
 
 
 def hashed(text: str) -> str:
-    return hmac.new(KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(MASK_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 @pytest.fixture
@@ -47,12 +46,6 @@ def log(tmp_path: Path) -> LogWriter:
 
 
 ROWS = [(1, hashed(f"{SECRET}@x"), "*" * len(SECRET) + "0042"), (2, None, "**")]
-
-
-def planted(folder: Path, *secrets: str) -> list[Path]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert files
-    return [f for f in files if any(s.encode() in f.read_bytes() for s in secrets)]
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["by CREATE", "by its first TABLE_MAP"])
@@ -76,7 +69,7 @@ def test_rows(tmp_path: Path, given: Given, made: bool, caplog: Any) -> None:
     assert run(log.folder, target, parts=replace(HERE, stage=kept_too), **given)
     assert last_shown(target) == {"t.a": [(1, hashed("b"), "*" * (len(SECRET) - 4) + SECRET[-4:])]}
     assert list(kept.iterdir())
-    assert planted(target, SECRET[:-4], KEY) == [] and SECRET not in caplog.text
+    assert holding(target, SECRET[:-4]) == [] and SECRET not in caplog.text
     assert run(log.folder, target, **given)  # a second start finds what the first has made
 
 
@@ -171,7 +164,7 @@ def test_logged_columns_that_no_statement_has_made(
     other = Table("a", (*A.columns, ("w", "varchar(40)")))
     log.transaction(insert(other, (3, SECRET, SECRET, 1, SECRET)))
     error = stopped(log.folder, tmp_path / "lake", **given)
-    assert isinstance(error, SchemaError) and planted(tmp_path / "lake", SECRET) == []
+    assert isinstance(error, SchemaError) and holding(tmp_path / "lake", SECRET) == []
 
 
 @pytest.mark.parametrize("change", ["another key", "another mask", "no rule", "a rule anew"])
@@ -198,4 +191,4 @@ def test_a_branch_that_stays_prepared_is_not_kept(
     log.xa_prepare((b"x", b"", 1), insert(A, (3, SECRET, SECRET, 1)))
     error = stopped(log.folder, tmp_path / "lake", **given)
     assert isinstance(error, TargetError) and "stays prepared" in str(error)
-    assert planted(tmp_path / "lake", SECRET) == []
+    assert holding(tmp_path / "lake", SECRET) == []

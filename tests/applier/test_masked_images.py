@@ -16,10 +16,10 @@ import pytest
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
 from tests.support.local_delta import HERE, last_shown, run
+from tests.support.planted import MASK_KEY
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "row_images"
 EXPECTED: dict[str, list[list[str | None]]] = json.loads((FOLDER / "expected.json").read_text())
-KEY = "planted-key-2718"
 RULES: list[dict[str, Any]] = [
     {"match": "images.wide", "exclude": ["g", "h", "bt", "dt"], "mask": {"j": "null"}},
     {"match": "images.pair", "mask": {"j": "null"}},
@@ -55,15 +55,12 @@ WIDE_MASKS = {
 
 
 def hashed(text: str | None) -> str | None:
-    return text and hmac.new(KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return text and hmac.new(MASK_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 @pytest.mark.parametrize("group", [7, 40])
-def test_what_an_image_lacks_is_masked_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: int
-) -> None:
+def test_what_an_image_lacks_is_masked_too(tmp_path: Path, mask_key: str, group: int) -> None:
     """An INSERT leaves out columns that have a default: what the target has is the masked one."""
-    monkeypatch.setenv("MASK_KEY", KEY)
     rule = {"match": "images.wide", "exclude": ["g", "h", "bt", "dt"], "mask": WIDE_MASKS}
     uniq = {"match": "images.uniq", "mask": {"m": "sha256"}}
     assert run(

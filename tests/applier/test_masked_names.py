@@ -11,6 +11,7 @@ import pytest
 from spark_repl.errors import SettingError
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import last_shown, run, stopped
+from tests.support.planted import holding
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("n", "int")))
 B = Table("b", A.columns)
@@ -27,12 +28,6 @@ def log(tmp_path: Path) -> LogWriter:
     made.ddl(A.create)
     made.transaction(insert(A, (1, SECRET, 7)))
     return made
-
-
-def planted(folder: Path) -> list[Path]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert files
-    return [path for path in files if SECRET.encode() in path.read_bytes()]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +94,7 @@ def test_a_tools_copy_has_the_rule_of_its_table(
     log.transaction(update(now, ((1, SECRET, 7, None), (1, f"{SECRET}3", 7, 5))))
     assert run(log.folder, target, tables=rules)
     assert last_shown(target) == {"t.a": [(1, f"{HIDDEN[:-1]}*3", 5)]}
-    assert planted(target) == []
+    assert holding(target, SECRET) == []
 
 
 def test_a_copy_of_which_no_statement_is_known(tmp_path: Path) -> None:
@@ -107,7 +102,7 @@ def test_a_copy_of_which_no_statement_is_known(tmp_path: Path) -> None:
     log.transaction(insert(Table("_a_gho", A.columns), (1, SECRET, 7)))
     assert run(log.folder, tmp_path / "lake", tables=[MASKED])
     assert last_shown(tmp_path / "lake") == {"t._a_gho": [(1, HIDDEN)]}
-    assert planted(tmp_path / "lake") == []
+    assert holding(tmp_path / "lake", SECRET) == []
 
 
 def test_tables_of_a_tool_that_have_no_rows_of_the_table(log: LogWriter, tmp_path: Path) -> None:

@@ -100,6 +100,31 @@ def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Pat
     assert LocalDelta().version(str(target / "t" / "b")) == version
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["DROP TABLE t.a", "ALTER TABLE t.a ADD n INT AUTO_INCREMENT UNIQUE"],
+    ids=["dropped", "waiting"],
+)
+def test_a_longer_promise_of_a_table_that_nothing_is_applied_to(
+    log: LogWriter, target: Path, statement: str
+) -> None:
+    """It was dropped, or waits for its copy; and somebody has Delta remove its files."""
+    begun(log, target, SHORT)
+    changed(log, target, SHORT, "p")
+    log.ddl(statement)
+    assert run(log.folder, target, keys=SHORT, copies=True)
+    assert "t.a" not in cuts(target)[-1].tables
+    longer = {**SHORT, "cut_retention_hours": 48}
+    tended(log.folder, target, keys=longer, parts=HERE)
+    assert retentions(target, "a") == ["interval 48 hours"] * 2
+    before = shown(target)
+    assert sum("t.a" in rows for _, rows in before) > 1
+    hours_pass(10, target)
+    tended(log.folder, target, keys=longer, parts=HERE)
+    LocalDelta().vacuum(str(target / "t" / "a"))
+    assert shown(target)[-len(before) :] == before
+
+
 def test_what_was_promised_no_more_is_not_promised_again(log: LogWriter, target: Path) -> None:
     """Its files may be gone: a cut of the shorter promise goes before the longer one is given."""
     begun(log, target, SHORT)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply import low_water_mark
+from spark_repl.apply import low_water_mark, xa_parts
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.decode.stage import stage
@@ -250,3 +250,40 @@ def test_status_while_it_is_tried_again(log, target, monkeypatch):
     waiting(monkeypatch, look)
     run(log.folder, target)
     assert seen == [(log.gtid(3), 1), (log.gtid(3), 2)] and not found.left.total()
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_a_statement_of_xa_that_can_not_be_read_is_the_coordinators_failure(
+    log, target, monkeypatch, most
+):
+    """It is read before a worker has it; what stands before it lands, nothing behind it does."""
+    log.transaction(insert(A, (1, "x")))
+    log.xa_prepare((b"x", b"", 1), insert(A, (2, "x")))
+    log.transaction(insert(A, (3, "x")))
+    left, true = [3], xa_parts.read_statement
+
+    def read(*args: Any, **how: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            raise broken()
+        return true(*args, **how)
+
+    monkeypatch.setattr(xa_parts, "read_statement", read)
+    if most == 2:
+        error = stopped(log.folder, target, transaction_retries=2)
+        assert isinstance(error, GivenUpError) and not left[0]
+        said = f"Coordinator failed reading transaction '{log.gtid(4)}' at relay log"
+        assert error.message.startswith(f"{said} bin.000001, end_log_pos {log.spans[4][2]}; ")
+        assert "2 time(s) in vain" in error.message and error.number == 5
+        assert (error.gtid, error.position) == (log.gtid(4), f"000001:{log.spans[4][1]}")
+        assert rows(target, A) == [(1, "x")]
+        (coordinator,) = status(str(target))["replication_applier_status_by_coordinator"]
+        assert (
+            coordinator["LAST_ERROR_NUMBER"] == 5
+            and log.gtid(4) in coordinator["LAST_ERROR_MESSAGE"]
+        )
+        assert by_worker(target, "LAST_ERROR_NUMBER")[0] == 0
+    run(log.folder, target, transaction_retries=3)
+    assert not left[0] and len(rows(target, A)) == 2 and len(cuts(target)[-1].prepared) == 1
+    applier = status(str(target))["replication_applier_status"][0]
+    assert applier["COUNT_TRANSACTIONS_RETRIES"] == (most if most == 3 else 0)

@@ -200,9 +200,8 @@ def test_other_kinds_of_tables(log: LogWriter, target: Path, options: dict[str, 
         ]
 
 
-def test_masked_columns(log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masked_columns(log: LogWriter, target: Path, mask_key: str) -> None:
     """The log's rows are looked through in the form that the target has them in."""
-    monkeypatch.setenv("MASK_KEY", "planted-key-2718")
     rule = {"match": "t.a", "mask": {"v": "sha256"}}
     given: Any = {"tables": [rule], "keys": {"mask_key_env": "MASK_KEY"}}
     damaged(log)

@@ -17,6 +17,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
+from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     CRASHES,
@@ -153,6 +154,32 @@ def test_without_a_cut_all_is_found_again(tmp_path):
     with applier(log.folder, target) as replica:
         (known,) = replica.tracking.tables.values()
         assert [column.name for column in known.definition.columns] == ["id", "v", "e"]
+
+
+def test_cuts_before_a_table_that_is_ahead_are_published_and_nothing_behind_them(
+    tmp_path, monkeypatch
+):
+    """Behind a crash a CREATE TABLE finds what a later statement made of its table."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    run(log.folder, target)
+    renames(log, 2)
+    for text in ("CREATE TABLE t.x (i INT)", "CREATE TABLE t.y (i INT)"):
+        log.ddl(text)
+    for text in ("ALTER TABLE t.x ADD c INT", "CREATE TABLE t.z (i INT)"):
+        log.ddl(text)
+    run(log.folder, target, parts=replace(HERE, control=WithoutCuts))
+    hits = itertools.count(1)
+    with applier(log.folder, target) as replica:
+
+        def stop_at_the_fourth(point: str) -> None:
+            if point == "after_statement" and next(hits) == 4:
+                replica.stop()
+
+        monkeypatch.setattr(CRASHES, "told", stop_at_the_fourth)
+        apply_without_stream(replica)
+    assert numbers(target) == [1, 2, 3]
+    assert sorted(status(str(target))["ahead"]) == ["t.x", "t.y"]
 
 
 def test_the_log_of_a_table_that_only_statements_change_gets_checkpoints(tmp_path):

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +13,7 @@ import pytest
 from spark_repl.copy import source_tables
 from tests.support.live.receiving import Command, processes
 from tests.support.live.server import PLANTED, Server, copy_of
+from tests.support.planted import holding
 
 MakeServer = Callable[..., Server]
 
@@ -65,21 +64,8 @@ _SERVERS_BYTES_MAX = 1 << 20
 def showing(folder: Path) -> list[str]:
     """Files that hold the planted password, other than configurations and a server's own large
     ones."""
-    found = []
-    for path in folder.rglob("*"):
-        with suppress(OSError):  # gone since
-            if path.is_file() and path.suffix != ".toml" and not _servers(path) and holds(path):
-                found.append(str(path))
-    return found
-
-
-def holds(path: Path) -> bool:
-    """Whether a file holds the planted password, however large it is."""
-    with open(path, "rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return False
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            return text.find(PLANTED.encode()) >= 0
+    files = holding(folder, PLANTED, spared=lambda p: p.suffix == ".toml" or _servers(p))
+    return [str(path) for path in files]
 
 
 def _servers(path: Path) -> bool:

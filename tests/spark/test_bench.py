@@ -74,13 +74,25 @@ def test_an_old_target(spark, begun, capsys, monkeypatch):
     monkeypatch.setattr(endurance, "_LOOKS", 1)
     relay, place = begun
     arguments = ["--relay", relay, "--prepared", place, "--group-transactions", "1"]
-    found = bench(capsys, "endurance", *arguments, "--hours", "1", "--rate", "0.05")
-    assert (found["hours"], found["commits_per_table"]) == (1, 180)
+    age = ["--age-days", "0.05", "--commits-per-day", "3600", "--rate", "50"]
+    found = bench(capsys, "endurance", *arguments, *age)
+    assert (found["age_days"], found["rate"], found["commits_per_table"]) == (0.05, 50, 180)
     looks = {"start_s", "takeover_s", "status_s", "cut_s", "cuts_s", "wait_s"}
-    names = looks | {"first_group_s", "group_p50_s", "group_p99_s"}
+    load = {"commit_to_cut_p50_s", "commit_to_cut_p99_s"}
+    names = looks | load | {"first_group_s", "rss_mib"}
     for target in ("new", "old", "new_again", "old_again"):
         assert found[target].keys() == names and all(value > 0 for value in found[target].values())
+    for name in load | {"status_s", "rss_mib"}:
+        assert found[name] == max(found["old"][name], found["old_again"][name])
     assert "warm_up" not in found
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--relay", "somewhere"], ["--age-days", "-1"], ["--rate", "0"]]
+)
+def test_wrong_use_of_endurance(capsys, arguments):
+    assert main(["bench", "endurance", *arguments]) == 2
+    assert arguments[0] in capsys.readouterr().err
 
 
 def test_statements(spark, capsys):

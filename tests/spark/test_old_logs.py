@@ -142,6 +142,35 @@ def test_properties_are_set(table: Aged) -> None:
     assert table.row(version + 1) == version + 1
 
 
+@pytest.mark.parametrize("tracks", [True, False])
+def test_a_stream_that_tracks_schemas_stops_once_where_properties_are_set(
+    spark: SparkSession, tmp_path: Path, tracks: bool
+) -> None:
+    folder, seen = str(tmp_path / "t"), str(tmp_path / "seen")
+    table, state = f"delta.`{folder}`", str(tmp_path / "state")
+    spark.range(1).write.format("delta").save(folder)
+    delta = DeltaLog(spark)
+
+    def follow() -> None:
+        reader = spark.readStream.format("delta")
+        if tracks:
+            reader = reader.option("schemaTrackingLocation", f"{state}/_schema")
+        writer = reader.load(folder).writeStream.format("delta")
+        query = writer.option("checkpointLocation", state).trigger(availableNow=True).start(seen)
+        query.awaitTermination()
+
+    follow()
+    before = delta.snapshot(folder)
+    assert before is not None
+    delta.set_properties(before, {"delta.logRetentionDuration": "interval 60 days"}, "app")
+    spark.sql(f"INSERT INTO {table} VALUES (1)")
+    if tracks:
+        with pytest.raises(Exception, match="DELTA_STREAMING_METADATA_EVOLUTION"):
+            follow()
+    follow()
+    assert sorted(read(seen).column("id").to_pylist()) == [0, 1]
+
+
 def test_others_commits_behind_a_known_snapshot_are_seen(table: Aged) -> None:
     table.spark.sql(f"ALTER TABLE delta.`{table.folder}` SET TBLPROPERTIES ('a' = 'b')")
     assert not table.delta.is_newest(table.snapshot)

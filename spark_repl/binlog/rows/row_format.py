@@ -48,10 +48,6 @@ class RowFormat(NamedTuple):
     """int64[k, 3]: how to walk an image without NULLs. Go on by SKIP bytes; note the place as that
     of bound MARK, unless -1; then go behind a value with PREFIX bytes of length, unless 0"""
 
-    @property
-    def null_bytes(self) -> int:
-        return (len(self.wire) + 7) // 8
-
 
 @lru_cache(1024)
 def row_format(definition: TableDefinition, *, keys: bool = True) -> RowFormat:

@@ -31,7 +31,7 @@ def group(slot: int) -> Group:
 
 def staged(group: Group, *tables: str) -> StagedGroup:
     definitions: Any = dict.fromkeys(tables)
-    return StagedGroup(group, [Staged(0, definitions, [], dict.fromkeys(tables, 1), 0)])
+    return StagedGroup(group, [Staged(0, definitions, [], dict.fromkeys(tables, 1))])
 
 
 def fault(position: str) -> RowError:

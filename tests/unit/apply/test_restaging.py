@@ -19,7 +19,7 @@ _GROUP = Group.of(np.zeros(2, RECORD), np.zeros(2, np.int32), 1)
 def staged_group(tables: dict[int, str]) -> StagedGroup:
     """Each worker has changes of one table."""
     definition = cast(TableDefinition, None)
-    parts = [Staged(n, {name: definition}, [], {name: 1}, 10) for n, name in tables.items()]
+    parts = [Staged(n, {name: definition}, [], {name: 1}) for n, name in tables.items()]
     return StagedGroup(_GROUP, parts)
 
 

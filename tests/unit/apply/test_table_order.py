@@ -23,7 +23,7 @@ Kind = Callable[[Callable[[StagedGroup, Callable[[], None]], object]], TableOrde
 def group() -> StagedGroup:
     definitions: Any = {"t.a": None}
     records = Group.of(np.zeros(1, RECORD), np.zeros(1, np.int32), 1)
-    return StagedGroup(records, [Staged(0, definitions, [], {"t.a": 1}, 0)])
+    return StagedGroup(records, [Staged(0, definitions, [], {"t.a": 1})])
 
 
 class Landed:

@@ -237,6 +237,21 @@ def test_nothing_is_pruned_that_could_be_needed_again(control, monkeypatch):
     assert gone == ["commits", "files"]
 
 
+def test_pruning_where_commits_are_few(control, monkeypatch):
+    """All that a prune removes is old then: also the checkpoint from which the table was opened."""
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 3)
+    monkeypatch.setattr(tidying, "_CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(tidying, "_OPENED_S", -10)
+    pruned = 0
+    for position in range(12):
+        control.publish(replace(CUT, position=position))
+        pruned += control.prune(Retention(1, 1, 1), settle_of(control))
+    assert pruned > 3
+    assert positions(control) == positions(Control(control.path)) == [*range(12)]
+    log = os.listdir(os.path.join(control.path, "_delta_log"))
+    assert len([name for name in log if "checkpoint.parquet" in name]) < 3
+
+
 def test_pruning_is_fenced(control, monkeypatch):
     monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
     control.publish(CUT)

@@ -21,6 +21,9 @@ PATCHED: dict[str, dict[str, str]] = {
     "applier/test_restarts.py": {
         "spark_repl.relay.look.open_log": "a purge between two calls of the system in one look"
     },
+    "applier/test_retry_budget.py": {
+        "spark_repl.apply.xa_parts.read_statement": "a read that fails for a moment, then does not"
+    },
     "applier/test_row_repair.py": {
         "spark_repl.write.row_repair.actions_of": "an error between the files and their commit"
     },

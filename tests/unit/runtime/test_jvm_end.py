@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +12,26 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import SparkContext
+from pyspark.serializers import read_int
 
 from spark_repl.runtime.java import jvm_end
 
+
+def _reset() -> ConnectionError:
+    """What pyspark meets when the other end of a connection is killed."""
+    with socket.create_server(("127.0.0.1", 0)) as port:
+        ours = socket.create_connection(port.getsockname())
+        theirs, _ = port.accept()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+    with ours, pytest.raises(ConnectionResetError) as met:
+        read_int(ours.makefile("rb"))
+    return met.value
+
+
 _SAID = [
     Py4JNetworkError("Answer from Java side is empty"),
-    ConnectionResetError("reset"),
+    _reset(),
     # What a name that is looked up is answered with, where nobody answers.
     Py4JError("org.apache.spark.sql.delta.DeltaLog does not exist in the JVM"),
 ]
@@ -49,6 +64,18 @@ def test_it_is_ending(listening: socket.socket, error: Exception) -> None:
         later = pool.submit(lambda: (time.sleep(0.1), listening.close()))
         assert jvm_end(error) is not None
         later.result()
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_another_connection_is_not_waited_for(
+    listening: socket.socket, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    if ended:
+        listening.close()
+    assert (jvm_end(ConnectionResetError("the object store's")) is not None) == ended
+    assert not any(pauses)
 
 
 def test_an_error_of_our_own_says_nothing_of_it(listening: socket.socket) -> None:

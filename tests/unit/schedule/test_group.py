@@ -116,8 +116,8 @@ def test_a_branch_that_is_in_no_log() -> None:
 def staged() -> StagedGroup:
     parts = [Part("t.a", 0, 2), Part("t.b", 0, 1)]
     definitions: Any = dict.fromkeys(("t.b", "t.a"))
-    first = Staged(0, definitions, parts, {"t.a": 3, "t.b": 1}, 10)
-    second = Staged(1, {"t.a": definitions["t.a"]}, [Part("t.a", 1, 5)], {"t.a": 5}, 10)
+    first = Staged(0, definitions, parts, {"t.a": 3, "t.b": 1})
+    second = Staged(1, {"t.a": definitions["t.a"]}, [Part("t.a", 1, 5)], {"t.a": 5})
     return StagedGroup(group(), [first, second], "/staging/group-1", 1)
 
 

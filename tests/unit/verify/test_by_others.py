@@ -11,7 +11,7 @@ import pytest
 from spark_repl.delta.columns import Columns
 from spark_repl.delta.delta_log import metadata_action
 from spark_repl.delta.table_log import NewTable
-from spark_repl.verify.by_others import changed_above
+from spark_repl.verify.by_others import changed_above, rewritten_version
 from tests.support.local_delta import put
 
 APP = "spark_repl:default"
@@ -105,3 +105,24 @@ def test_what_was_undone_before_the_channel_went_on_is_none(log: Log) -> None:
     assert log.changed() is None
     log.commit(remove("three"))
     assert log.changed() == 5
+
+
+def test_a_version_with_the_same_rows(log: Log) -> None:
+    def version() -> int:
+        return rewritten_version(log.folder, 1, COLUMNS, APP)
+
+    assert version() == 1
+    log.commit(remove("one", changes=False), add("two", changes=False), operation="OPTIMIZE")
+    log.commit(metadata_action(NewTable(SCHEMA, {"a": "b"}), "1"), operation="SET TBLPROPERTIES")
+    assert version() == 3
+    log.commit(add("three"), app=APP)
+    log.commit(remove("two", changes=False), add("four", changes=False), operation="OPTIMIZE")
+    assert version() == 3, "the channel's commit holds more"
+
+
+@pytest.mark.parametrize(
+    "action", [remove("one"), metadata_action(NewTable(OTHER, {}), "1")], ids=["rows", "columns"]
+)
+def test_no_version_with_the_same_rows(log: Log, action: dict[str, Any]) -> None:
+    log.commit(action)
+    assert rewritten_version(log.folder, 1, COLUMNS, APP) == 1

@@ -4,6 +4,7 @@ and what became of a commit whose answer was lost."""
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -282,6 +283,34 @@ def test_merge_that_was_passed_over(made):
 
 
 # Files that are gone.
+
+
+# Properties.
+
+
+class Above(LocalDelta):
+    """Delta's own ALTER TABLE lands above what others have committed since it was planned."""
+
+    def set_properties(self, planned: Any, properties: Mapping[str, str], app: str) -> int:
+        newest = self.snapshot(planned.folder)
+        assert newest is not None
+        return super().set_properties(newest, properties, app)
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_properties_that_landed_above_rows_of_others(made, accept):
+    made.commits.delta, made.options.accept_foreign = Above(), accept
+    made.theirs({"add": ROWS})
+    with made.table.lock:
+        if accept:
+            made.commits.set_properties(made.table, {"p": "2"})
+            assert (made.state, made.table.complete) == ((2, 10), False)
+            assert [change.version for change in foreign_changes(made.control)] == [1]
+            assert made.table.snapshot.configuration == {"p": "2"}
+            assert "theirs" in made.commits.live(made.table).adds
+        for _ in range(0 if accept else 2):
+            with pytest.raises(TargetError, match="version 1 is a WRITE"):
+                made.commits.set_properties(made.table, {"p": "2"})
 
 
 def gone(folder: str) -> FileNotFoundError:

@@ -227,6 +227,20 @@ def test_a_file_that_is_gone_is_told_until_it_is_there(made: Any, tmp_path: Path
     assert lacks == {"t.a": ""}
 
 
+def test_a_file_that_somebody_has_rewritten_is_not_lost(made: Any, tmp_path: Path) -> None:
+    """By OPTIMIZE, and removed by VACUUM: the newest version, not looked at yet, has its rows."""
+    table, lacks = made.tracking.tables["t.a"], dict[str, str]()
+    table.name, table.folder = "t.a", str(tmp_path / "t" / "a")
+    upkeep = Upkeep(made.tracking, made.target,
+                    lambda table: (tmp_path / "t" / "a" / "part-1.parquet").read_bytes(), print,
+                    lacks.__setitem__)  # fmt: skip
+    for newest in (False, True):
+        made.tracking.delta.is_newest.return_value = newest
+        upkeep._changed = {"t.a"}
+        upkeep._work()
+        assert bool(lacks) == newest
+
+
 def test_one_thread_looks_after_all_until_it_is_closed(made: Any) -> None:
     began, go, done = threading.Event(), threading.Event(), list[str]()
 

@@ -1,0 +1,92 @@
+"""CutFiles: the tables' files at a look's cut, digested and compared. A table that lacks a file is
+left out, unless somebody has rewritten it since: then the version that has its rows is read."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..runtime.retry import first_line
+from .by_others import rewritten_version
+from .target_files import FileSet, lacking
+
+if TYPE_CHECKING:
+    from .source_range import RangeRows
+    from .table_check import TableCheck
+    from .target_files import FileTask
+
+log = logging.getLogger(__name__)
+
+Files = Callable[[str, int], FileSet]
+"""a table's folder and version -> its live files"""
+
+
+@dataclass
+class CutFiles:
+    """``sets``: each table's files, of the columns that are compared; ``shown``: of all columns.
+    ``app``: the channel's; ``lost``: tables that were left out -> why."""
+
+    checks: Mapping[str, TableCheck]
+    sets: dict[str, FileSet]
+    shown: Mapping[str, FileSet]
+    files: Files
+    app: str
+    lost: dict[str, str] = field(default_factory=dict)
+
+    def digest(self, run: Callable[[list[FileTask]], object]) -> None:
+        """Digests the files; goes on without a table that lacks one. ``run`` does the tasks."""
+        while True:
+            tasks = [
+                task
+                for name, at in self.sets.items()
+                for task in at.tasks(
+                    self.checks[name].work, self.checks[name].definition.arrow_schema(),
+                    self.checks[name].definition.primary_key, self.checks[name].sample,
+                )
+            ]  # fmt: skip
+            try:
+                run(tasks)
+            except Exception as error:
+                if not self._lacks(error):
+                    raise
+            else:
+                return
+
+    def compare(
+        self, read: Mapping[str, Sequence[RangeRows]], run: Callable[[list[FileTask]], object]
+    ) -> None:
+        """Has each table that was not changed look at what was ``read`` of it, beside its files."""
+        for name in [name for name in self.sets if not self.checks[name].changed]:
+            while name in self.sets:
+                try:
+                    self.checks[name].look(read.get(name, []), self.sets[name])
+                    break
+                except Exception as error:
+                    if not self._lacks(error):
+                        raise
+                self.digest(run)
+
+    def _lacks(self, error: Exception) -> bool:
+        """Whether an error of reading says that a table lacks a file: then it is left out, or
+        another version of it is taken."""
+        name = lacking(error, self.sets)
+        if name is not None and not self._takes_rewritten(name):
+            del self.sets[name]
+            self.lost[name] = f"a data file is gone: {first_line(error)}"
+        return name is not None
+
+    def _takes_rewritten(self, name: str) -> bool:
+        """Whether there is a later version with the same rows: its files are read then."""
+        at = self.sets[name]
+        version = rewritten_version(at.folder, at.version, self.shown[name].columns, self.app)
+        if version == at.version:
+            return False
+        log.warning(
+            "%s: a data file that the cut shows is gone; version %d, in which somebody has"
+            " rewritten its rows, is compared", name, version,
+        )  # fmt: skip
+        files = self.files(at.folder, version).files
+        self.sets[name] = replace(at, version=version, files=files)
+        return True
