@@ -199,7 +199,8 @@ class Coordinator:
             if most is not None:
                 records = records[:most]
                 self.reached_until = True
-        records, skipped = left_out(self._pipeline.not_there(records), self._skip)
+        records = self._pipeline.not_there(records)
+        records, skipped = left_out(records, self._skip, statements=False)
         self._status.count(skipped=skipped)
         return records
 

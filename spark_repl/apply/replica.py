@@ -167,7 +167,7 @@ class Replica:
         point = Replaying(stager, writer, config.apply).carry_out(point)
         point = Repairing(stager, writer, applied).carry_out(self._rows, point)
         changes = TableChanges(tracking, workers, status.rewrites)
-        statements = Statements(tracking, applied, changes, catch_up, copies=point.copies)
+        statements = Statements(tracking, applied, changes, catch_up, point)
         pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
         coordinator = Coordinator(
             config.apply, applied, pipeline, status, stopping,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..control.system_time_zone import recorded
 from ..ddl.folded_name import fold
 from ..ddl.session import Session
-from ..ddl.statement import Effect
+from ..ddl.statement import ROW_CHANGES, Effect
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
@@ -34,9 +34,21 @@ class Sessions:
 
     def see(self, statement: Statement, query: Query, cut: Cut) -> None:
         """Takes in what a statement, whose transaction ends at ``cut``, says of a database."""
-        name = statement.database
-        name = fold(name) if self._names.folds else name
+        name = self._name_of(statement)
         if statement.effect is Effect.DROP_DATABASE:
             self._databases.end(name, cut)
         elif statement.database_charset and statement.made_database(query):
             self._databases.put(name, statement.database_charset, cut)
+
+    def pass_over(self, statement: Statement, cut: Cut) -> None:
+        """The same of one that is left out: what it may have said of databases is not known."""
+        if statement.database:
+            self._databases.end(self._name_of(statement), cut)
+            return
+        unknown = statement.effect is Effect.UNSUPPORTED and not statement.tables
+        if unknown and statement.verb not in ROW_CHANGES:
+            for name in self._databases.charsets:
+                self._databases.end(name, cut)
+
+    def _name_of(self, statement: Statement) -> str:
+        return fold(statement.database) if self._names.folds else statement.database

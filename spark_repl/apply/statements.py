@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ..write.table import Table
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
+    from .resume import ResumePoint
 
 log = logging.getLogger(__name__)
 
@@ -70,19 +71,17 @@ class Statements:
         applied: AppliedLog,
         changes: TableChanges,
         catch_up: CatchUp,
-        *,
-        copies: bool = False,
+        point: ResumePoint,
     ) -> None:
-        """``copies``: whether somebody copies the tables that wait for it."""
         self._tracking, self._log, self._changes = tracking, applied, changes
-        self._catch_up, self._copies = catch_up, copies
+        self._catch_up, self._copies, self._skip = catch_up, point.copies, point.skip
         self._forms, self._options = tracking.forms, tracking.options
         self._control, self._names = tracking.control, tracking.names
         self._filters = tracking.filters
         self._definitions = tracking.definitions
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
-        self._filtered = FilteredStatements(tracking, self._tools, copies=copies)
+        self._filtered = FilteredStatements(tracking, self._tools, copies=point.copies)
         self._rewritten, self._sessions = RewrittenStatements(tracking), Sessions(tracking)
 
     def apply(self, record: Any, cut: Cut) -> Done:
@@ -99,6 +98,9 @@ class Statements:
         if has_failed(query, statement):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
             return Done(Way.NOTHING, shortened(query.text))
+        if self._skip and GtidSet.parse(cut.group_gtids).intersect(self._skip):
+            self._sessions.pass_over(statement, cut)
+            return Done(Way.LEFT_OUT, shortened(query.text), statement.tables)
         self._sessions.see(statement, query, cut)
         statement, query = self._rewritten.take(statement, query, cut)
         names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])

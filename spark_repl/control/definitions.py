@@ -14,6 +14,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import ForeignKey, TableDefinition, foreign_keys_of
+from ..ddl.recorded_definition import recorded_definition
 from ..gtid import GtidSet
 from .table_paths import made_by_rows
 
@@ -58,7 +59,7 @@ class Definitions:
             for at, gtid, text in self._held.get(path, ())
             if (GtidSet.parse(gtid).issubset(executed) if gtid else at <= position)
         ]
-        return TableDefinition.from_json(held[-1]) if held else None
+        return recorded_definition(held[-1]) if held else None
 
     def record(
         self,

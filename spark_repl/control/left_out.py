@@ -10,12 +10,13 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..binlog.definition import TableDefinition
+from ..ddl.recorded_definition import recorded_definition
 from ..gtid import GtidSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..binlog.definition import TableDefinition
     from .control import Control
     from .cut import Cut
 
@@ -43,7 +44,7 @@ class LeftTable:
     @classmethod
     def _of(cls, fields: Mapping[str, Any]) -> LeftTable:
         text = fields["definition"]
-        definition = TableDefinition.from_json(text) if text else None
+        definition = recorded_definition(text) if text else None
         return cls(**{**fields, "definition": definition})
 
 

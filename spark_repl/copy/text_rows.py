@@ -30,6 +30,7 @@ from ..binlog.rows.twins import has_second_forms, refuse_second_forms
 from ..binlog.types import nested, text
 from ..binlog.types.calendar import ZERO_DATES_HINT
 from ..binlog.types.values import Values
+from ..ddl.real_literal import REAL_DETAIL
 from ..errors import SchemaError, SourceLostError
 from ..source.dump import refusal
 
@@ -48,17 +49,22 @@ class Stream(Protocol):
 
 
 def select_list(definition: TableDefinition) -> str:
-    """The columns of a SELECT. FLOAT is printed with six digits; as DOUBLE it comes whole, a zero
-    with its sign. A key that may have twins comes in its own bytes."""
+    """The columns of a SELECT. FLOAT is printed with six digits, DOUBLE(M,D) with D behind the
+    point; as DOUBLE they come whole, a zero with its sign. A key that may have twins comes in its
+    own bytes."""
     parts = []
     for i, column in enumerate(definition.columns):
         name = "`" + column.name.replace("`", "``") + "`"
-        if column.type == _T.FLOAT:
+        if column.type == _T.FLOAT or (column.type == _T.DOUBLE and _may_have_digits(column)):
             name = f"{name} * 1e0"
         elif i in definition.primary_key and has_second_forms(column):
             name = f"CAST({name} AS BINARY)"
         parts.append(name)
     return ", ".join(parts)
+
+
+def _may_have_digits(column: Column) -> bool:
+    return column.detail is None or bool(REAL_DETAIL.search(column.detail))
 
 
 def key_to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:

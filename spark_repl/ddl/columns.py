@@ -34,10 +34,11 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     assumed = clause.type.code in CHARACTER_TYPES and not clause.charset and charset == ASSUMED
     code = kind.code
     if code in CHARACTER_TYPES:
-        collation, longest = charsets.collation(clause.charset or charset)
+        named = clause.charset or charset
+        named = _binary_of(named) if clause.binary else named
+        collation, longest = charsets.collation(named)
         meta = column_type.meta(kind, longest)
-        if not clause.binary:
-            compares = number_of(clause.charset or charset, session.utf8mb4_collation)
+        compares = 0 if assumed else number_of(named, session.utf8mb4_collation)
         if code == _T.VARCHAR and meta > _VARCHAR_BYTES_MAX:  # outside of strict mode
             code, meta = _T.BLOB, (meta.bit_length() + 7) // 8
     column = Column(
@@ -61,6 +62,12 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     if said and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
         return replace(column, default=_implicit(column))
     return replace(column, default=said and settled(said, column, session))
+
+
+def _binary_of(named: str) -> str:
+    """What BINARY behind the type makes of the column's character set or collation."""
+    charset = charset_of(charsets.collation(named)[0])
+    return charset if charset == "binary" else f"{charset}_bin"
 
 
 def _implicit(column: Column) -> str | None:

@@ -75,18 +75,31 @@ def _classify(cursor: Cursor, session: Session) -> Statement:
         return _rename(cursor, database)
     if cursor.word("TRUNCATE"):
         cursor.word("TABLE")
-        tables = (cursor.table(database),)
-        reason = "TRUNCATE TABLE empties a table"
-        return Statement("TRUNCATE TABLE", Effect.TRUNCATE_TABLE, tables, reason=reason)
+        return _truncate(cursor.table(database))
     if verb := cursor.word(*_MAINTENANCE):
         return Statement(verb, Effect.NO_EFFECT)
+    if cursor.phrase("DELETE FROM"):
+        # Outside of a transaction: a server before 8.0 has lost a MEMORY table by its restart.
+        table = cursor.table(database)
+        if cursor.done() or cursor.at_mark(";"):
+            return _truncate(table)
+        return _row_change("DELETE")
     if verb := cursor.word(*ROW_CHANGES):
-        return _unsupported(verb, "changes rows as a statement: the source needs binlog_format=ROW")
+        return _row_change(verb)
     return _unsupported("", f"the statement is not understood from {cursor.rest()}")
 
 
 def _unsupported(verb: str, reason: str, *tables: str) -> Statement:
     return Statement(verb, Effect.UNSUPPORTED, tables, reason=f"{verb} {reason}".strip())
+
+
+def _row_change(verb: str) -> Statement:
+    return _unsupported(verb, "changes rows as a statement: the source needs binlog_format=ROW")
+
+
+def _truncate(table: str) -> Statement:
+    reason = "TRUNCATE TABLE empties a table"
+    return Statement("TRUNCATE TABLE", Effect.TRUNCATE_TABLE, (table,), reason=reason)
 
 
 def _no_rows(cursor: Cursor, verb: str) -> Statement | None:

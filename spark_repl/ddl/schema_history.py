@@ -8,7 +8,7 @@ unknown: rows of it are an error then, never columns with the wrong names.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import table_name
@@ -31,14 +31,18 @@ _ROWS_ONLY = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")
 
 @dataclass
 class SchemaHistory:
-    """``definitions``: ``database.table`` -> definition after the statements seen so far."""
+    """``definitions``: ``database.table`` -> definition after the statements seen so far;
+    ``charsets``: database -> character set or collation, where they have said it."""
 
     definitions: dict[str, TableDefinition] = field(default_factory=dict)
+    charsets: dict[str, str] = field(default_factory=dict)
 
     def see(self, query: Query) -> Statement:
         """Takes in one logged statement. Never raises."""
-        session = Session.of(query)
+        session = replace(Session.of(query), charsets=self.charsets)
         statement = classify_in(query.text, session)
+        if statement.database_charset and statement.made_database(query):
+            self.charsets[statement.database] = statement.database_charset
         # A table that was there may be another one than the statement describes.
         if not statement.made_nothing(query):
             self._take(statement, session)
@@ -57,6 +61,7 @@ class SchemaHistory:
         elif statement.alteration is not None:
             self._alter(statement, statement.alteration, session)
         elif effect is Effect.DROP_DATABASE:
+            self.charsets.pop(statement.database, None)
             prefix = table_name(fold(statement.database), "")
             self._forget(*[name for name in self.definitions if fold(name).startswith(prefix)])
         elif effect is Effect.DROP_TABLE:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.one_byte import NONE, one_byte_table
-from ..binlog.charsets.written import BASIC, WHOLE, letters
+from ..binlog.charsets.written import BASIC, DAMAGED, WHOLE, letters
 from ..binlog.definition import Column, ColumnType
 from ..errors import DecodeError
 from .type_change import (
@@ -32,8 +33,6 @@ from .type_change import (
 
 _T = ColumnType
 _CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
-# Written by the server as a byte that is no character.
-_DAMAGED = {"tis620": "\ufffd"}
 # Bytes of a surrogate, and what begins one: Python takes no such character, the server may.
 _SET_UNKNOWN = (
     "the character set of {} is not known: no statement of the log has said it, and no TABLE_MAP"
@@ -117,8 +116,8 @@ def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
     outside = _outside(charset)
     if not outside:
         raise change.refused(f"which characters {charset} lacks is not known")
-    if charset in _DAMAGED and pc.any(_matches(texts, _DAMAGED[charset])).as_py():
-        raise change.refused(f"what the server makes of U+FFFD is no character of {charset}")
+    if charset in DAMAGED and pc.any(_matches(texts, DAMAGED[charset])).as_py():
+        raise change.refused(f"the server writes U+{ord(DAMAGED[charset]):X} wrong in {charset}")
     foreign = _matches(texts, outside)
     if pc.any(foreign).as_py():
         texts = pc.replace_substring_regex(texts, outside, "?")
@@ -142,7 +141,9 @@ def _outside(charset: str) -> str:
         return r"[^\x{0}-\x{FFFF}]"
     if (written := letters(charset)) is None:
         return ""
-    return "[^" + "".join(f"\\x{{{ord(c):X}}}" for c in sorted(written)) + "]"
+    codes = enumerate(sorted(map(ord, written)))
+    runs = [[code for _, code in run] for _, run in groupby(codes, lambda one: one[1] - one[0])]
+    return "[^" + "".join(f"\\x{{{run[0]:X}}}-\\x{{{run[-1]:X}}}" for run in runs) + "]"
 
 
 def _matches(texts: pa.Array, pattern: str) -> pa.Array:

@@ -30,4 +30,4 @@ class Way(StrEnum):
     """the table is copied from the source"""
     NOTHING = "nothing"
     LEFT_OUT = "left out"
-    """by a policy, or as it concerns an online schema-change tool's table"""
+    """by a policy, by hand (skip), or as it concerns an online schema-change tool's table"""

@@ -49,6 +49,17 @@ def altered(
     return NewTable(schema, configuration, tuple(partitions))
 
 
+def keeps_columns(before: str, after: str) -> bool:
+    """Whether all columns of a schemaString are in another one, under their names."""
+    old, new = ({_physical(one): one["name"] for one in json.loads(schema)["fields"]}
+                for schema in (before, after))  # fmt: skip
+    return old.items() <= new.items()
+
+
+def _physical(field: dict[str, Any]) -> str:
+    return str(field["metadata"].get(_PHYSICAL, field["name"]))
+
+
 class ColumnIds:
     """Gives ids and physical names to columns and to what is nested in them."""
 

@@ -15,16 +15,19 @@ if TYPE_CHECKING:
     from .group import Records
 
 
-def left_out(records: Records, skip: GtidSet) -> tuple[Records, int]:
+def left_out(records: Records, skip: GtidSet, *, statements: bool = True) -> tuple[Records, int]:
     """(the records with those of ``skip`` made empty, how many that are): they take their slots,
-    and change nothing."""
+    and change nothing. Without ``statements`` those that are one stay: whoever applies them is to
+    pass them over."""
     if not skip:
         return records, 0
     hits = skip.contains_arrays(records["uuid"], records["gno"], records["tag"])
-    if hits.any():
+    count = int(np.count_nonzero(hits))
+    if count:
         records = records.copy()
+        hits &= statements | (records["kind"] != Kind.QUERY)
         records["kind"][hits] = Kind.EMPTY
-    return records, int(np.count_nonzero(hits))
+    return records, count
 
 
 def copied(records: Records, held: GtidSet) -> Records:

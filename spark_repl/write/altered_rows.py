@@ -18,6 +18,7 @@ from ..ddl.expressions.evaluation import InputRows, computed
 from ..ddl.same_values import keeps_values
 from ..ddl.type_change import TypeChange
 from ..delta.columns import one_chunk, with_type
+from ..delta.schema_change import has_mapping, keeps_columns
 from ..errors import SettingError, StatementError
 from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
@@ -29,12 +30,17 @@ if TYPE_CHECKING:
 
     from ..binlog.definition import TableDefinition
     from ..ddl.session import Session
+    from ..delta.table_log import NewTable, Snapshot
 
 NULL = "NULL"
 UNKNOWN_ROWS = (
     "the log does not say what the rows become: copy the table behind this statement"
     " (spark-repl snapshot --table), or mend it by hand and leave the statement out (spark-repl"
     " skip)"
+)
+_FEED_HINT = (
+    "copy the table behind this statement (spark-repl snapshot --table); or switch its feed off"
+    " (delta.enableChangeDataFeed = false) until the statement has been applied"
 )
 _ZERO_DATE = "'0000-00-00"
 
@@ -85,6 +91,21 @@ def without_zero_dates(altered: Altered) -> Altered:
     )
     gone = altered.gone and replace(altered.gone, no_nulls=True)
     return replace(altered, origins=origins, gone=gone)
+
+
+def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
+    """``after``. Raises StatementError where rows can't be written anew in the commit that gives
+    the table its new columns: with a change data feed Delta refuses it where a column of a mapping
+    goes, or gets another name."""
+    refuses = before.has("delta.enableChangeDataFeed") and has_mapping(before.configuration)
+    if refuses and not keeps_columns(before.schema_string, after.schema_string):
+        raise StatementError(
+            "Delta does not write rows anew in a commit that drops or renames a column, or gives it"
+            " another type, of a table with a change data feed",
+            table=table,
+            hint=_FEED_HINT,
+        )
+    return after
 
 
 def unknown_rows(altered: Altered) -> str:

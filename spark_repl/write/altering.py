@@ -32,6 +32,7 @@ from .altered_rows import (
     forbids_null,
     keeps_rows,
     unknown_rows,
+    with_new_rows,
 )
 from .commit import actions_of, removed
 from .compaction import CompactTask
@@ -140,8 +141,8 @@ class TableChanges:
                 return self._without(table, altered.gone, files)
             if not self._direct and files:
                 self._rewrites(table.name, 0, len(files))
-                way = Way.REWRITE
-                return _Change(_metadata(table, altered), rows=rows)
+                way, new = Way.REWRITE, _metadata(table, altered)
+                return _Change(with_new_rows(table.snapshot, new, table.name), rows=rows)
             if keeps_rows(before, altered, session) and _finds_columns(table, altered):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
                 others = outlives_source(before) or before.truncated
@@ -205,7 +206,7 @@ class TableChanges:
         """``altered``: what becomes of the columns; None: they stay."""
         new, after = None, table
         if altered is not None:
-            new = _metadata(table, altered)
+            new = with_new_rows(table.snapshot, _metadata(table, altered), table.name)
             columns = Columns.of(new.schema_string, new.partition_columns)
             after = replace(table, definition=altered.definition, columns=columns, logged=None)
         to = CompactTask.of(after, self._tracking.key_folder(after), ())

@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .. import formats
-from ..binlog.definition import TableDefinition
+from ..ddl.recorded_definition import recorded_definition
 from ..delta.log_replay import last_user_metadata
 from ..gtid import GtidSet
 from ..relay.source_place import SourcePlace
@@ -15,6 +15,7 @@ from ..relay.source_place import SourcePlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
     from ..delta.log_replay import Action
     from ..delta.table_log import Snapshot
@@ -38,9 +39,7 @@ def created(snapshot: Snapshot) -> TableDefinition:
 
 def defined(text: str, folder: str) -> TableDefinition:
     """The definition that stands in the property of the table at ``folder``."""
-    return TableDefinition.from_json(
-        formats.unstamp(text, _DEFINITION_FORMAT, "this table", folder)
-    )
+    return recorded_definition(formats.unstamp(text, _DEFINITION_FORMAT, "this table", folder))
 
 
 def held_gtids(snapshot: Snapshot, app: str) -> GtidSet | None:

@@ -180,3 +180,30 @@ def test_an_abbreviation_is_no_time_zone(zoned: LogWriter, tmp_path: Path, asked
     record(control, asked)  # of another source, that was asked later
     control.release()
     assert "SYSTEM" in stopped(zoned.folder, target).message
+
+
+@pytest.mark.parametrize(
+    ("alter", "refused"),
+    [
+        ("MODIFY v VARBINARY(40)", True),
+        ("RENAME COLUMN v TO w, ADD n INT NOT NULL DEFAULT 5", True),
+        ("DROP COLUMN v, ADD n INT NOT NULL DEFAULT 5", True),
+        ("DROP COLUMN v, RENAME COLUMN id TO i", False),
+        ("ADD n INT NOT NULL DEFAULT 5", False),
+        ("MODIFY v VARCHAR(40) NOT NULL DEFAULT '' FIRST", False),
+    ],
+)
+@pytest.mark.parametrize("mapping", [True, False])
+def test_a_change_data_feed(tmp_path: Path, alter: str, refused: bool, mapping: bool) -> None:
+    """Delta does not take new rows in the commit that lets a mapped column go: spark/ shows it."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(f"{A.create} CHARSET utf8mb4")
+    log.transaction(insert(A, (1, "x"), (2, None)))
+    log.ddl(f"ALTER TABLE t.a {alter}")
+    if not (mapping and refused):
+        run(log.folder, target, feed=True, keys={"column_mapping": mapping})
+        return
+    error = stopped(log.folder, target, feed=True, keys={"column_mapping": mapping})
+    assert isinstance(error, StatementError) and error.table == "t.a"
+    assert "change data feed" in error.message and "snapshot --table" in str(error.hint)
+    assert last_shown(target)["t.a"] == [(1, "x"), (2, None)]

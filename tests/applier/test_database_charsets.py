@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spark_repl.control.by_hand import SKIP, decide
 from spark_repl.control.control import Control
 from spark_repl.control.database_charsets import DatabaseCharsets
 from spark_repl.control.layout import Layout
@@ -151,3 +152,55 @@ def test_databases_at_their_places(tmp_path: Path) -> None:
         {"l": "utf8mb4_bin", "m": "ascii_bin"},
         {"m": "ascii_bin"},
     ]
+
+
+@pytest.mark.parametrize("restart", [True, False], ids=["restart", "in a row"])
+@pytest.mark.parametrize(
+    ("left_out", "known"),
+    [
+        ("ALTER DATABASE l CHARACTER SET latin2", False),
+        ("ALTER DATABASE l COLLATE latin2_bin", False),
+        ("DROP DATABASE l", False),
+        ("ALTER DATABASE l UPGRADE DATA DIRECTORY NAME", False),
+        ("FROBNICATE DATABASE l", False),
+        ("ALTER DATABASE m CHARACTER SET latin2", True),
+        ("CREATE DATABASE IF NOT EXISTS m", True),
+        ("CREATE TABLE l.b (id INT PRIMARY KEY)", True),
+        ("FROBNICATE TABLE l.b", False),
+        ("INSERT INTO l.b VALUES (1)", True),
+    ],
+)
+def test_what_is_left_out_is_not_known(
+    tmp_path: Path, left_out: str, known: bool, restart: bool
+) -> None:
+    """skip --gtid of a statement that gives a database another character set, or may."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl("CREATE DATABASE l CHARACTER SET latin1")
+    run(log.folder, target)
+    log.ddl(left_out)
+    decide(Control(Layout(str(target)).control), SKIP, {}, gtid_executed=log.gtid(1))
+    if restart:
+        run(log.folder, target)
+    log.ddl("CREATE TABLE l.a (id INT PRIMARY KEY)")
+    log.transaction(insert(IN_LATIN, (1,)))
+    log.ddl("ALTER TABLE l.a ADD c VARCHAR(40) DEFAULT 'é'")
+    log.ddl(BYTES.format("l.a"))
+    if known:
+        run(log.folder, target)
+        assert last_shown(target)["l.a"] == [(1, b"\xe9")]
+    else:
+        error = stopped(log.folder, target)
+        assert isinstance(error, StatementError) and "set of c " in error.message
+
+
+def test_a_later_statement_makes_it_known_again(tmp_path: Path) -> None:
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl("CREATE DATABASE l CHARACTER SET latin1")
+    run(log.folder, target)
+    log.ddl("ALTER DATABASE l CHARACTER SET latin2")
+    decide(Control(Layout(str(target)).control), SKIP, {}, gtid_executed=log.gtid(1))
+    log.ddl("ALTER DATABASE l CHARACTER SET ascii")
+    run(log.folder, target)
+    found = DatabaseCharsets(Control(Layout(str(target)).control))
+    found.load(cuts(target)[-1])
+    assert found.charsets == {"l": "ascii"}

@@ -9,6 +9,7 @@ import pymysql
 import pytest
 
 from spark_repl.binlog.charsets.one_byte import one_byte_table
+from spark_repl.binlog.charsets.written import DAMAGED, TWO_BYTES, letters
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.ddl.session import Session
 from spark_repl.ddl.type_change import TypeChange, TypeFamily, family_of
@@ -158,3 +159,24 @@ def converted_null() -> Callable[[str, str], Any]:
         return convert(arrow(before, [None]), TypeChange(before, after, session, plain=True))
 
     return made
+
+
+@pytest.mark.parametrize("charset", sorted(TWO_BYTES))
+def test_letters_of_a_set_of_several_bytes(shared_server: Server, charset: str) -> None:
+    """Of all letters of the basic plane: what the server writes, and what becomes a ?."""
+    basic = [chr(code) for code in range(0x10000) if not 0xD800 <= code < 0xE000]
+    rows = ", ".join(f"(_utf16 0x{ord(letter):04x})" for letter in basic)
+    found = shared_server.query(
+        "DROP DATABASE IF EXISTS w",
+        "CREATE DATABASE w",
+        "CREATE TABLE w.w (n INT PRIMARY KEY AUTO_INCREMENT, s VARCHAR(1) COLLATE utf8mb4_bin)",
+        f"INSERT INTO w.w (s) VALUES {rows}",
+        f"SELECT CONVERT(CONVERT(s USING {charset}) USING utf8mb4) FROM w.w ORDER BY n",
+    )
+    written = dict(zip(basic, (text for (text,) in found), strict=True))
+    known, damaged = letters(charset), DAMAGED.get(charset, "")
+    assert known is not None
+    assert all(written[letter] != "?" for letter in damaged)
+    assert {one: text for one, text in written.items() if one not in damaged} == {
+        one: one if one in known else "?" for one in basic if one not in damaged
+    }

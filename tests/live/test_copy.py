@@ -190,18 +190,26 @@ def test_copied_values_are_as_decoded_ones(
 def test_zeros_and_keys_that_have_two_forms(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:
-    """A zero keeps its sign; a key in a form that the target can't tell apart is refused."""
+    """A zero keeps its sign, and a double all its bits, which DOUBLE(M,D) does not show; a key in a
+    form that the target can't tell apart is refused."""
     server = make_server()
     server.query(
         "CREATE DATABASE t",
-        "CREATE TABLE t.z (k CHAR(9) CHARACTER SET cp932 PRIMARY KEY, f FLOAT, d DOUBLE)",
-        "INSERT INTO t.z VALUES (X'81E0', -0e0, -0e0), ('a', 0e0, 0.1)",
+        "CREATE TABLE t.z (k CHAR(9) CHARACTER SET cp932 PRIMARY KEY, f FLOAT, d DOUBLE,"
+        " m DOUBLE(10,2))",
+        "INSERT INTO t.z VALUES (X'81E0', -0e0, -0e0, 0.5), ('a', 0e0, 0.1, -0.17)",
     )
     config = config_for(server, tmp_path / "fine")
     _copy(spark, config)
     _catch_up(spark, config, server.executed)
-    assert repr(_rows(config, "t.z")) == "[('a', 0.0, 0.1), ('≒', -0.0, -0.0)]"
-    server.query("INSERT INTO t.z VALUES (X'8790', 1, 1)")
+    assert repr(_rows(config, "t.z")) == (
+        "[('a', 0.0, 0.1, -0.17000000000000004), ('≒', -0.0, -0.0, 0.5)]"
+    )
+    server.query("INSERT INTO t.z VALUES ('b', 0e0, 0.1, -0.17)")
+    _catch_up(spark, config, server.executed)
+    by_copy, by_log, _ = _rows(config, "t.z")
+    assert by_copy[1:] == by_log[1:]
+    server.query("INSERT INTO t.z VALUES (X'8790', 1, 1, 1)")
     with pytest.raises(SparkReplError, match="form, 8790, that cp932 has twice") as caught:
         _copy(spark, config_for(server, tmp_path / "twice"))
     assert caught.value.table == "t.z"

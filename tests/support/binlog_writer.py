@@ -39,7 +39,7 @@ SOURCE = "11111111-2222-3333-4444-555555555555"
 class Table:
     """``key``: indexes of the primary key's columns; empty for a table without one. ``map_flags``,
     ``row_flags``: of its TABLE_MAPs, and of its row events beside STMT_END. ``not_null``: indexes
-    of other columns that are NOT NULL."""
+    of other columns that are NOT NULL. ``bare``: a TABLE_MAP has types alone, as before 8.0."""
 
     name: str
     columns: tuple[tuple[str, str], ...] = (("id", "int"), ("v", "varchar(40)"))
@@ -48,6 +48,7 @@ class Table:
     map_flags: int = 0
     row_flags: int = 0
     not_null: tuple[int, ...] = ()
+    bare: bool = False
 
     @property
     def create(self) -> str:
@@ -297,6 +298,8 @@ def _table_map(table: Table) -> bytes:
     types = {"int": 3, "double": 5, "json": 245}
     out += bytes([count]) + bytes(types.get(kind, 15) for kind in kinds)
     out += bytes([len(meta)]) + meta + nullable
+    if table.bare:
+        return out
     fields = [(4, b"".join(bytes([len(c.encode())]) + c.encode() for c, _ in table.columns))]
     if numbers:
         fields.append((1, bytes((numbers + 7) // 8)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 
 from spark_repl.binlog.types.text import gather
 from spark_repl.copy.source_tables import SourceTable, refuse_diffs
-from spark_repl.copy.text_rows import read_rows
+from spark_repl.copy.text_rows import read_rows, select_list
 from spark_repl.ddl.effect import classify
 from spark_repl.errors import SourceError, SourceLostError
 
@@ -101,3 +102,16 @@ def test_diffs_for_a_variant_are_refused_before_the_copy() -> None:
     refuse_diffs([tables["text"]], options)
     with pytest.raises(SourceError, match="kept as VARIANT"):
         refuse_diffs([tables["text"], tables["json"]], options)
+
+
+def test_a_double_is_asked_for_with_all_its_digits() -> None:
+    """FLOAT shows six, and what has (M,D) those."""
+    made = classify(
+        "CREATE TABLE t.r (a DOUBLE, b DOUBLE(10,2) UNSIGNED, c REAL(9,1) ZEROFILL, d FLOAT,"
+        " e FLOAT(7,3), f DECIMAL(7,3))",
+        "t",
+    ).definition
+    assert made is not None
+    assert select_list(made) == "`a`, `b` * 1e0, `c` * 1e0, `d` * 1e0, `e` * 1e0, `f`"
+    unknown = replace(made, columns=(replace(made.columns[0], detail=None),))
+    assert select_list(unknown) == "`a` * 1e0"

@@ -203,6 +203,31 @@ def test_dates_as_text_hold_what_no_calendar_has() -> None:
         becomes(late, "DATETIME(6)", "DATE")
 
 
+@pytest.mark.parametrize(
+    ("charset", "text", "want"),
+    [
+        ("gbk", "中é\N{GRINNING FACE}가", "中é??"),
+        ("gb2312", "中é가", "中é?"),
+        ("big5", "中é가", "中??"),
+        ("sjis", "あ가é", "あ??"),
+        ("cp932", "あ①가", "あ①?"),
+        ("ujis", "あé가①", "あé??"),
+        ("eucjpms", "あé①가", "あé①?"),
+        ("euckr", "가中€é", "가中€?"),
+    ],
+)
+def test_letters_that_a_set_of_several_bytes_lacks(charset: str, text: str, want: str) -> None:
+    assert becomes(text, "VARCHAR(9)", f"VARCHAR(9) CHARACTER SET {charset}") == want
+    with pytest.raises(Unconvertible, match="strict server refuses"):
+        becomes(text, "VARCHAR(9)", f"VARCHAR(9) CHARACTER SET {charset}", STRICT)
+
+
+@pytest.mark.parametrize(("charset", "letter"), [("big5", "\ufffd"), ("cp932", "晡")])
+def test_a_letter_that_the_server_writes_wrong(charset: str, letter: str) -> None:
+    with pytest.raises(Unconvertible, match="wrong in"):
+        becomes(letter, "VARCHAR(9)", f"VARCHAR(9) CHARACTER SET {charset}")
+
+
 def test_what_a_column_does_not_say_is_not_assumed() -> None:
     for value, before, after in ((5, "INT UNSIGNED", "TEXT"), (0.5, "FLOAT", "DOUBLE")):
         old, new = column(before), column(after)

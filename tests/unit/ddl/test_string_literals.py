@@ -58,6 +58,7 @@ def refused(column: str, session: Session) -> str:
         ("sjis", "utf8mb4", "'表'", "'表"),
         ("utf8mb4", "latin1", "'漢ä'", "'?ä"),
         ("utf8mb4", "utf8mb3", "'ä😀'", "'ä?"),
+        ("utf8mb4", "sjis", "'ソä'", "'ソ?"),
         ("utf8mb4", "utf16", "'ä😀'", "'ä😀"),
         ("binary", "latin1", "'ä'", "'Ã¤"),
         ("binary", "binary", "'ä'", "'ä"),
@@ -123,7 +124,7 @@ def test_expressions_keep_what_was_read(mode: int) -> None:
     [
         ("sjis", "sjis", "c VARBINARY(9) DEFAULT 'ソ'", "bytes of a string in character set sjis"),
         ("sjis", "sjis", "c VARCHAR(9) DEFAULT _latin1'ソ'", "bytes of a string in character set"),
-        ("utf8mb4", "sjis", "c VARCHAR(9) DEFAULT 'ソ'", "which letters of a string character set"),
+        ("utf8mb4", "cp932", "c VARCHAR(9) DEFAULT '晡'", "which letters of a string"),
         ("utf8mb4", "utf8mb4", "c VARCHAR(9) DEFAULT _sjis'ઠ'", "not text in character set sjis"),
         ("utf8mb4", "utf8mb4", "c VARCHAR(9) DEFAULT '\udcff'", "not text in its client's"),
         ("sjis", "sjis", "c VARBINARY(9) DEFAULT '\udcff'", "not text in its client's"),

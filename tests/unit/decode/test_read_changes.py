@@ -113,6 +113,17 @@ def test_without_names_there_is_no_guess(statements: list[str], words: str) -> N
     assert "binlog_row_metadata=FULL" in str(caught.value.hint)
 
 
+def test_text_is_in_the_databases_character_set(tmp_path: Path) -> None:
+    """Before 8.0 no TABLE_MAP says it."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl("CREATE DATABASE l CHARACTER SET latin1")
+    log.ddl("CREATE TABLE l.a (id INT PRIMARY KEY, v VARCHAR(40))")
+    latin = Table("a", (("id", "int"), ("v", "varchar(10)")), database="l", bare=True)  # 40 bytes
+    log.transaction(insert(latin, (1, b"\xc3\xa9")))
+    [found] = rows(log.folder)
+    assert found["after"] == {"id": 1, "v": "Ã©"}
+
+
 def test_xa_rows_come_where_they_are_committed() -> None:
     found = rows(FIXTURES / "logs" / "compressed")
     counts = Counter((r["table"], r["gtid"].rpartition(":")[2]) for r in found)
