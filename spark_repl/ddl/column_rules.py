@@ -20,7 +20,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
-from .masks import masked_default
+from .masks import masked_default, without_default
 from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import NO_RULE, TableRules
@@ -144,7 +144,7 @@ class ColumnRules:
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
         for number, column in enumerate(logged.columns):
             if _is_withheld(column.name, rule):
-                withheld.append((number, column))
+                withheld.append((number, without_default(column)))
                 continue
             key[number] = len(columns)
             mask = masks.get(column.name.lower(), "")
@@ -160,7 +160,8 @@ class ColumnRules:
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
         made = self._typed(column, mask, table)
-        return replace(made, default=masked_default(made, self.key))
+        made = replace(made, default=masked_default(made, self.key))
+        return replace(made, logged=without_default(column, made))
 
     def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
         """The masked column, whose default is not known yet."""

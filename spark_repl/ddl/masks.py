@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,9 @@ def masked_default(column: Column, key: bytes) -> str | None:
     source = column.logged
     if source is None or (source.default is None and not is_constant(column)):
         return None
+    if source.default is not None and source.default.startswith("*"):
+        mine = f"*{column.mask}*"
+        return source.default.removeprefix(mine) if source.default.startswith(mine) else None
     try:
         values = pa.nulls(1) if is_constant(column) else literal(source)
     except StatementError:
@@ -50,6 +54,16 @@ def masked_default(column: Column, key: bytes) -> str | None:
     if value is None:
         return "NULL"
     return f"0x{value.hex()}" if isinstance(value, bytes) else f"'{value}"
+
+
+def without_default(source: Column, masked: Column | None = None) -> Column:
+    """The source's column as it is kept beside the target's ``masked`` one, or (None) in its
+    place: its own default may be a value that nobody may see."""
+    if source.default in (None, "NULL"):
+        return source
+    known = masked is not None and masked.default is not None and not is_constant(masked)
+    said = f"*{masked.mask}*{masked.default}" if masked is not None and known else None
+    return replace(source, default=said)
 
 
 def is_constant(column: Column) -> bool:
