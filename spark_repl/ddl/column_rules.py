@@ -179,7 +179,8 @@ class ColumnRules:
         if (verb == "truncate" and text) or (
             verb == "keep_last" and text and column.collation != BINARY
         ):
-            return plain
+            # Values have any length, and are not filled up to it.
+            return replace(plain, type=_T.VARCHAR) if column.type == _T.STRING else plain
         if verb == "constant" and text and column.collation != BINARY:
             return replace(plain, meta=max(column.meta, 4 * len(value)))
         raise SettingError(
