@@ -113,11 +113,16 @@ class ToolTables:
         definition = statement.definition
         if statement.like:
             definition = like(table.definition_in_log, name) if statement.like == tool.of else None
-        definition = definition and self._forms.apply(definition)
+        definition = definition and self._kept(definition)
         copy = tool.role is Role.COPY
         if copy and (definition is None or not _same(table.definition_in_log, definition)):
             return None  # a table of somebody's who calls it so
         return LeftTable(name, tool.of, definition, copy)
+
+    def _kept(self, definition: TableDefinition) -> TableDefinition:
+        """A tool's table as it is kept on record."""
+        rules = self._tracking.column_rules
+        return rules.hiding(self._forms.apply(definition))
 
     def _tools(self, name: str) -> list[ToolTable]:
         """``tool_tables``, which goes by the names that the tool gives."""
@@ -162,7 +167,7 @@ class ToolTables:
             raise self._refused(logged, f"column {renamed[0]} has another name")
         # What can't be told stops here, where no row has been left out yet.
         copied(table.definition_in_log, self._forms.apply(made.definition))
-        definition = self._forms.apply(made.definition)
+        definition = self._kept(made.definition)
         after = replace(known, definition=definition, altered=True)
         self._left.put(after, logged.cut)
         return Way.LEFT_OUT

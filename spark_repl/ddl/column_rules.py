@@ -158,6 +158,11 @@ class ColumnRules:
         )
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode), rule.mode)
 
+    def hiding(self, logged: TableDefinition) -> TableDefinition:
+        """The source's table as it may be kept: without defaults of hidden columns. Raises
+        SettingError as ``shaped`` does."""
+        return self.shaped(logged).in_log
+
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
         made = self._typed(column, mask, table)
         made = replace(made, default=masked_default(made, self.key))
