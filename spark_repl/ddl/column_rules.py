@@ -213,15 +213,28 @@ def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
     return [(column.name, column.mask) for column in target.columns if not column.kept]
 
 
+def _said(rule: TableRule) -> list[str]:
+    """The columns of which the rule says something."""
+    return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
+
+
+def _with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
+    """What the source's table becomes, with the columns that it had and the rule names still."""
+    had = {column.name.lower() for column in there.in_log.columns}
+    had |= {name.lower() for name in there.gone}
+    left = had - {column.name.lower() for column in source.columns}
+    return replace(source, gone=tuple(name for name in _said(rule) if name.lower() in left))
+
+
 def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
     def refused(reason: str) -> SettingError:
         return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
 
-    names = [column.name.lower() for column in logged.columns]
-    said = [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
-    if named and (unknown := [one for one in said if one.lower() not in names]):
-        there = [column.name for column in logged.columns]
-        listed = (f"{one}{nearest(one, there)}" for one in unknown)
+    names, said = [column.name.lower() for column in logged.columns], _said(rule)
+    there = {*names, *(one.lower() for one in logged.gone)}
+    if named and (unknown := [one for one in said if one.lower() not in there]):
+        own = [column.name for column in logged.columns]
+        listed = (f"{one}{nearest(one, own)}" for one in unknown)
         raise refused(f"the table has no column {', '.join(listed)}")
     masked = {name.lower() for name, _ in rule.mask}
     hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
@@ -244,7 +257,8 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     Raises SettingError where a column is shown, or otherwise masked, by another name, and
     StatementError where what the target has of rows does not say what becomes of them.
     """
-    target = rules.shaped(made.definition)
+    source = made.definition
+    target = rules.shaped(_with_gone(there, source, rules.rule_of(source)))
     if made.gone and keeps_taken_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):

@@ -159,7 +159,7 @@ class Tracking:
     def wider_definitions(self) -> dict[str, TableDefinition]:
         """The tables of which the target keeps more than the source has, at that place."""
         there = {table.name: table.at_place for table in list(self.tables.values())}
-        return {name: one for name, one in there.items() if one.in_log is not one}
+        return {name: one for name, one in there.items() if one.gone or one.in_log is not one}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """The foreign keys of each table that is there, or is going to be made from its first
