@@ -73,6 +73,11 @@ class ColumnRules:
         more rows or columns."""
         return bool(self.rules.shaping(name).reshaping)
 
+    def hides(self, name: str) -> bool:
+        """Whether the table ``name`` has columns that are withheld or masked."""
+        rule = self.rules.shaping(name)
+        return bool(rule.include or rule.exclude or rule.mask)
+
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
         return bool(self.rules.shaping(name).row_filter)

@@ -16,7 +16,7 @@ import pytest
 
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
-from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError, TargetError
+from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import HERE, last_shown, run, stopped
@@ -190,12 +190,3 @@ def test_other_rules_than_the_table_was_made_with(
         given["tables"] = []
     error = stopped(log.folder, tmp_path / "lake", **given)
     assert isinstance(error, SettingError) and "than the table was made with" in str(error)
-
-
-def test_a_branch_that_stays_prepared_is_not_kept(
-    log: LogWriter, tmp_path: Path, given: Given
-) -> None:
-    log.xa_prepare((b"x", b"", 1), insert(A, (3, SECRET, SECRET, 1)))
-    error = stopped(log.folder, tmp_path / "lake", **given)
-    assert isinstance(error, TargetError) and "stays prepared" in str(error)
-    assert planted(tmp_path / "lake", SECRET) == []
