@@ -218,6 +218,13 @@ def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
     return [(column.name, column.mask) for column in target.columns if not column.kept]
 
 
+def masked_otherwise(there: TableDefinition, read: TableDefinition) -> str:
+    """The first column that both have, of one name, and mask otherwise, or by another secret key;
+    "" for none."""
+    masks = dict(shown_columns(there))
+    return next((name for name, mask in shown_columns(read) if masks.get(name, mask) != mask), "")
+
+
 def _said(rule: TableRule) -> list[str]:
     """The columns of which the rule says something."""
     return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
