@@ -24,6 +24,7 @@ from .masks import masked_default, without_default
 from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import NO_RULE, TableRules
+from .tool_names import Role, tool_table
 
 if TYPE_CHECKING:
     from ..config.tables import TableRule
@@ -86,10 +87,12 @@ class ColumnRules:
         """What the target has of the table ``name``."""
         return self.rules.shaping(name).mode
 
-    def rule_of(self, logged: TableDefinition) -> TableRule:
-        """The rule about rows and columns of the source's table; NO_RULE where there is none."""
+    def rule_of(self, logged: TableDefinition, there: TableDefinition | None = None) -> TableRule:
+        """The rule about rows and columns of the source's table; NO_RULE where there is none.
+        ``there``: the target's, where it is there: one that lacks rows is a table of rows."""
         rule = self.rules.shaping(logged.name)
-        return rule if self._is_own(rule, logged) or not _is_sentry(logged, rule) else NO_RULE
+        rows = self._is_own(rule, logged) or bool(there and there.row_filter)
+        return rule if rows or not _is_sentry(logged, rule) else NO_RULE
 
     def _is_own(self, rule: TableRule, logged: TableDefinition) -> bool:
         return rule is self.rules.of_table(logged.name)
@@ -98,7 +101,7 @@ class ColumnRules:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
         rows or columns are in the target."""
         logged = rename(before.in_log, after)
-        rule = self.rule_of(logged)
+        rule = self.rule_of(logged, before)
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
         check_extra(
             before,
@@ -115,7 +118,7 @@ class ColumnRules:
                 hint="give both names one row_filter, or leave the statement out (spark-repl skip)"
                 " and copy the table anew under its new name",
             )
-        now, then = shown_columns(before), shown_columns(self.shaped(logged))
+        now, then = shown_columns(before), shown_columns(self.shaped(logged, before))
         if now != then:
             differ = ", ".join(sorted({name for name, _ in {*now} ^ {*then}}))
             raise SettingError(
@@ -138,12 +141,14 @@ class ColumnRules:
                 " and copy the table anew under its new name",
             )
 
-    def shaped(self, logged: TableDefinition) -> TableDefinition:
-        """The target's table of the source's ``logged``. Raises SettingError for a rule that the
-        table has no room for."""
+    def shaped(
+        self, logged: TableDefinition, there: TableDefinition | None = None
+    ) -> TableDefinition:
+        """The target's table of the source's ``logged``; ``there``: as it was before. Raises
+        SettingError for a rule that the table has no room for."""
         if not self.concern(logged.name):
             return logged
-        rule = self.rule_of(logged)
+        rule = self.rule_of(logged, there)
         _check(logged, rule, named=is_plain(rule.match) and self._is_own(rule, logged))
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
@@ -209,8 +214,13 @@ def _is_withheld(name: str, rule: TableRule) -> bool:
 def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
     """Whether a tool's table is no copy of the one that the rule is about, but has one column and
     no row: gh-ost keeps the name by it that the table is to get."""
+    tool = tool_table(logged.name_on_source)
     alone = [column.name for column in logged.columns] == ["id"]
-    return alone and (bool(rule.row_filter) or _is_withheld("id", rule))
+    return (
+        alone
+        and (tool is None or tool.role is Role.OTHER)
+        and (bool(rule.row_filter) or _is_withheld("id", rule))
+    )
 
 
 def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
@@ -270,7 +280,7 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     StatementError where what the target has of rows does not say what becomes of them.
     """
     source = made.definition
-    target = rules.shaped(_with_gone(there, source, rules.rule_of(source)))
+    target = rules.shaped(_with_gone(there, source, rules.rule_of(source)), there)
     if made.gone and keeps_taken_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):

@@ -64,7 +64,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     """Raises SettingError where columns are withheld, masked or added, or rows filtered, otherwise
     than the table was made with."""
     there = table.at_place
-    rule = rules.rule_of(there.in_log)
+    rule = rules.rule_of(there.in_log, there)
     mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
     if not mine and not rules.concern(table.name):
         return
@@ -82,7 +82,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
             table=table.name,
             hint=_back(table.name),
         )
-    now, then = shown_columns(rules.shaped(there.in_log)), shown_columns(there)
+    now, then = shown_columns(rules.shaped(there.in_log, there)), shown_columns(there)
     if now == then:
         return
     if [(name, _kind(mask)) for name, mask in now] == [(name, _kind(mask)) for name, mask in then]:
