@@ -58,7 +58,7 @@ class FilteredStatements:
         of = self._tools.asked_as(logged) if names else {}
         rows = [name for name in names if rules.keeps(of.get(name, name))]
         if self._crosses(logged, rules, of):
-            return self._across(logged, rules)
+            return self._across(logged, rules, of)
         asked = [of.get(name, name) for name in names]
         applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(asked)
         if not names or (applied and len(rows) == len(names)):
@@ -90,7 +90,9 @@ class FilteredStatements:
         kept = [[rules.keeps(of.get(name, name)) for name in pair] for pair in pairs]
         return any(old != new for old, new in kept)
 
-    def _across(self, logged: Logged, rules: ReplicationFilters) -> tuple[Way | None, Logged]:
+    def _across(
+        self, logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]
+    ) -> tuple[Way | None, Logged]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
         statement, tracking = logged.statement, self._tracking
         if len(statement.tables) > 2 or not statement.renames:
@@ -100,7 +102,7 @@ class FilteredStatements:
                 hint=_TOOLS_HINT if any(map(tool_table, statement.tables)) else _HINT,
             )
         ((old, new),) = statement.renames
-        if rules.keeps(old):
+        if rules.keeps(of.get(old, old)):
             log.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
             gone = replace(
                 statement, effect=Effect.DROP_TABLE, tables=(old,), renames=(), alteration=None

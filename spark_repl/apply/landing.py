@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # What statements are done again at no cost behind a crash: their cuts may come together.
-_SHOWN_LATER = (Way.NOTHING, Way.NAMES, Way.DEFINITION, Way.METADATA)
+_SHOWN_LATER = (Way.NOTHING, Way.LEFT_OUT, Way.NAMES, Way.DEFINITION, Way.METADATA)
 
 
 @dataclass(frozen=True)

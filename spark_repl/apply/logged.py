@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..ddl.shown_text import without_literals
 from ..gtid import GtidSet
 from ..relay.source_place import SourcePlace
 
@@ -22,7 +23,7 @@ _TEXT_MAX = 200
 class Logged:
     """``cut``: what a cut behind the statement says; ``source``, ``session``: which said it;
     ``committed_us``: when it was committed, microseconds UTC; ``position``: where it begins in the
-    relay log, packed."""
+    relay log, packed; ``literals``: whether messages may show those of its text."""
 
     statement: Statement
     query: Query
@@ -31,10 +32,11 @@ class Logged:
     session: Session
     committed_us: int = 0
     position: int = 0
+    literals: bool = True
 
     @property
     def text(self) -> str:
-        return shortened(self.query.text)
+        return shown(self.query, self.session, literals=self.literals)
 
     @property
     def name(self) -> str:
@@ -57,8 +59,9 @@ class Done:
         return ", ".join(self.names)
 
 
-def shortened(text: str) -> str:
+def shown(query: Query, session: Session, *, literals: bool) -> str:
     """A statement's text in one line, as messages have it."""
+    text = query.text if literals else without_literals(query.text, session.sql_mode)
     flat = " ".join(text.split())
     return flat if len(flat) <= _TEXT_MAX else flat[:_TEXT_MAX] + "..."
 

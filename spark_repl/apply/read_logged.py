@@ -10,7 +10,6 @@ from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind
 from ..relay.split import is_split, pieces_of
-from .logged import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ..ddl.rewrites import Rewrites
     from ..ddl.statement import Statement
     from ..relay.log import RelayLog
+    from .logged import Logged
 
 _UNKNOWN_TABLE = 1051
 # A table of the name is not there before them.
@@ -45,14 +45,15 @@ def has_failed(query: Query, statement: Statement) -> bool:
     return bool(query.error) and not dropped
 
 
-def check_dropped(query: Query, statement: Statement) -> None:
+def check_dropped(logged: Logged) -> None:
     """Raises StatementError for a DROP TABLE of several tables that has failed after some of them,
     as on servers before 8.0 where a foreign key refers to one (1217)."""
+    query, statement = logged.query, logged.statement
     failed = query.error not in (0, _UNKNOWN_TABLE)
     if failed and statement.effect == Effect.DROP_TABLE:
         raise StatementError(
             f"which tables were dropped before DROP TABLE failed on the source ({query.error}) is"
-            f" not in the log: {shortened(query.text)}",
+            f" not in the log: {logged.text}",
             table=", ".join(statement.tables),
             hint="spark-repl skip --gtid GTID, and make the source's tables those of the target:"
             " DROP TABLE of what is left there, or snapshot --table",

@@ -17,6 +17,7 @@ import numpy as np
 from py4j.protocol import Py4JNetworkError
 
 from ..crash_points import reach
+from ..ddl.column_rules import masked_otherwise
 from ..errors import (
     ConcurrentChangeError,
     FencedError,
@@ -113,6 +114,10 @@ class Repairing:
         read = rows.definition
         if not table.columns.fits(read.arrow_schema()) or key_of(table.definition) != key_of(read):
             raise RowsOutdated("the table has other columns than the source")
+        if name := masked_otherwise(table.definition, read):
+            raise RowsRefused(
+                f"column {name} is masked otherwise than the table was made with, or by another key"
+            )
         if table.definition.truncated:
             raise RowsRefused("it keeps rows that the source has removed by TRUNCATE")
         return table

@@ -31,7 +31,7 @@ from ..relay.record import Kind
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
-from .logged import Done, Logged, before, shortened
+from .logged import Done, Logged, before, shown
 from .quarantining import check_quarantine
 from .read_logged import check_dropped, concerned, has_failed, read_query
 from .rewritten import RewrittenStatements
@@ -83,6 +83,8 @@ class Statements:
         self._tools = ToolTables(tracking, self._alterations)
         self._filtered = FilteredStatements(tracking, self._tools, copies=point.copies)
         self._rewritten, self._sessions = RewrittenStatements(tracking), Sessions(tracking)
+        rules = tracking.column_rules
+        self._literals = rules.withholding is None
 
     def apply(self, record: Any, cut: Cut) -> Done:
         """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
@@ -97,20 +99,21 @@ class Statements:
         statement = classify_in(query.text, session)
         if has_failed(query, statement):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
-            return Done(Way.NOTHING, shortened(query.text))
+            return Done(Way.NOTHING, shown(query, session, literals=self._literals))
         if self._skip and GtidSet.parse(cut.group_gtids).intersect(self._skip):
             self._sessions.pass_over(statement, cut)
-            return Done(Way.LEFT_OUT, shortened(query.text), statement.tables)
+            text = shown(query, session, literals=self._literals)
+            return Done(Way.LEFT_OUT, text, statement.tables)
         self._sessions.see(statement, query, cut)
         statement, query = self._rewritten.take(statement, query, cut)
         names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         moment = int(record["commit_time"]), int(record["position"])
-        logged = Logged(statement, query, cut, source, session, *moment)
+        logged = Logged(statement, query, cut, source, session, *moment, self._literals)
         way, left = self._filtered.take(logged)
         if way is None:
-            check_dropped(query, left.statement)
+            check_dropped(left)
             self._check_copied(left)
             way = self._way(left)
         return Done(way, logged.text, tuple(statement.tables))

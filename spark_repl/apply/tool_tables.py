@@ -16,7 +16,7 @@ from ..ddl.online_tools import copied
 from ..ddl.renamed import like, rename
 from ..ddl.session import Session
 from ..ddl.statement import Effect
-from ..ddl.tool_names import Role, ToolTable, tool_table
+from ..ddl.tool_names import Role, ToolTable, tool_tables
 from ..ddl.way import Way
 from ..errors import SettingError
 from .logged import before
@@ -89,8 +89,9 @@ class ToolTables:
             return {made.name: made.of} if made else {}
         asked = {name: left[name].of for name in statement.tables if name in left}
         for _, name in statement.renames if asked else ():
-            if (tool := self._tool(name)) and tool.of in asked.values():
-                asked.setdefault(name, tool.of)
+            for tool in self._tools(name):
+                if tool.of in asked.values():
+                    asked.setdefault(name, tool.of)
         return asked
 
     def _created(self, logged: Logged) -> bool:
@@ -105,26 +106,29 @@ class ToolTables:
         """The tool's table that a CREATE makes; None for one that is not left out."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
-        tool = self._tool(name)
-        if not self._folds or tool is None:
-            return None
-        table = tracking.live(tool.of)
-        if table is None or tracking.live(name) is not None:
+        tool = next((one for one in self._tools(name) if tracking.live(one.of)), None)
+        table = tracking.live(tool.of) if tool and self._folds else None
+        if tool is None or table is None or tracking.live(name) is not None:
             return None
         definition = statement.definition
         if statement.like:
             definition = like(table.definition_in_log, name) if statement.like == tool.of else None
-        definition = definition and self._forms.apply(definition)
+        definition = definition and self._kept(definition)
         copy = tool.role is Role.COPY
         if copy and (definition is None or not _same(table.definition_in_log, definition)):
             return None  # a table of somebody's who calls it so
         return LeftTable(name, tool.of, definition, copy)
 
-    def _tool(self, name: str) -> ToolTable | None:
-        """``tool_table``, which goes by the names that the tool gives."""
+    def _kept(self, definition: TableDefinition) -> TableDefinition:
+        """A tool's table as it is kept on record."""
+        rules = self._tracking.column_rules
+        return rules.hiding(self._forms.apply(definition))
+
+    def _tools(self, name: str) -> list[ToolTable]:
+        """``tool_tables``, which goes by the names that the tool gives."""
         routes = self._rewrites.routes
-        tool = tool_table(routes.before(name))
-        return tool and replace(tool, of=routes.after(tool.of))
+        tools = tool_tables(routes.before(name))
+        return [replace(tool, of=routes.after(tool.of)) for tool in tools]
 
     @property
     def _rewrites(self) -> Rewrites:
@@ -163,7 +167,7 @@ class ToolTables:
             raise self._refused(logged, f"column {renamed[0]} has another name")
         # What can't be told stops here, where no row has been left out yet.
         copied(table.definition_in_log, self._forms.apply(made.definition))
-        definition = self._forms.apply(made.definition)
+        definition = self._kept(made.definition)
         after = replace(known, definition=definition, altered=True)
         self._left.put(after, logged.cut)
         return Way.LEFT_OUT

@@ -67,8 +67,15 @@ class XaParts:
         Raises TargetError when bytes are gone, FencedError when another one owns the target now,
         OSError when what shows that others have ended can't be made durable."""
         control, layout, rules = tracking.control, tracking.layout, tracking.column_rules
-        plain = not rules.any
-        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, plain=plain)
+        filters = tracking.filters
+        rewrites = filters.now.rewrites
+
+        def hidden(logged: str) -> str:
+            name = rewrites.table(logged)
+            return name if rules.hides(name) else ""
+
+        asked = hidden if rules.any else None
+        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked)
         prepared = [
             Branch.of_json(branch, store.path(branch["position"]))
             for branch in (cut.prepared if cut else ())

@@ -233,6 +233,8 @@ class TableDefinition:
     """what the target has of the rows (``ddl.table_modes``); '': those of the source"""
     logged_key: tuple[int, ...] = ()
     """the source's key, where the target's rows are not told apart by it"""
+    gone: tuple[str, ...] = field(default=(), compare=False)
+    """columns of which a rule says something still, and which the source has dropped"""
 
     @property
     def name(self) -> str:
@@ -278,7 +280,8 @@ class TableDefinition:
         return self.logged_key if self.mode == "history" else self.primary_key
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        fields = {n: v for n, v in asdict(self).items() if n != "gone" or v}
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> TableDefinition:
@@ -294,7 +297,7 @@ class TableDefinition:
             fields.get("source_name", ""),
             tuple((number, _column_of(column)) for number, column in fields.get("withheld", ())),
             fields.get("row_filter", ""), fields.get("mode", ""),
-            tuple(fields.get("logged_key", ())),
+            tuple(fields.get("logged_key", ())), tuple(fields.get("gone", ())),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:

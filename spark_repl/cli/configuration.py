@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Sequence
 
-from ..config import Config, load
+from ..config import Config, read_values
+from ..config.tables import read_tables
 from ..ddl.row_filters import check_row_filters
 from ..errors import ConfigError
 from . import log_lines
@@ -12,7 +14,7 @@ from . import log_lines
 
 def configuration(options: argparse.Namespace) -> Config:
     """The file's settings with the command line's on top. Raises ConfigError."""
-    config = load(options.config) if options.config else Config()
+    config = _read(options.config) if options.config else Config()
     given = {
         "relay.path": options.relay,
         "target.path": options.target,
@@ -24,9 +26,7 @@ def configuration(options: argparse.Namespace) -> Config:
             if getattr(options, name) is None:
                 raise ConfigError(f"--{name} is missing", hint="give it, or --config FILE")
     config = config.override({key: value for key, value in given.items() if value is not None})
-    config.check_supported()
-    check_row_filters(config.tables)
-    return _logged(config, options)
+    return _logged(_checked(config, options.config), options)
 
 
 def loaded(options: argparse.Namespace) -> Config:
@@ -41,10 +41,46 @@ def read_as(file: str, options: argparse.Namespace) -> Config:
 
 def checked(file: str) -> Config:
     """That file's configuration alone. Raises ConfigError."""
-    config = load(file)
-    config.check_supported()
-    check_row_filters(config.tables)
+    return _checked(_read(file), file)
+
+
+def _read(file: str) -> Config:
+    """The file's configuration. Raises ConfigError with its faults, and those of expressions."""
+    values = read_values(file)
+    try:
+        return Config.from_mapping(values, file=file)
+    except ConfigError as error:
+        rules = read_tables(values.get("tables", ()), [])  # what is right of them
+        more = _failing(lambda: check_row_filters(rules))
+        raise _as_one([error, *more], file) from None
+
+
+def _checked(config: Config, file: str | None) -> Config:
+    """The same configuration. Raises ConfigError with all that is wrong with it beyond its keys."""
+    if errors := _failing(config.check_supported, lambda: check_row_filters(config.tables)):
+        raise _as_one(errors, file)
     return config
+
+
+def _failing(*tests: Callable[[], object]) -> list[ConfigError]:
+    errors = []
+    for test in tests:
+        try:
+            test()
+        except ConfigError as error:
+            errors.append(error)
+    return errors
+
+
+def _as_one(errors: Sequence[ConfigError], file: str | None) -> ConfigError:
+    if len(errors) == 1:
+        return errors[0]
+    faults = tuple(fault for one in errors for fault in one.faults or (one.message,))
+    listed = "".join(f"\n  - {fault}" for fault in faults)
+    hints = dict.fromkeys(one.hint for one in errors if one.hint)
+    error = ConfigError(f"{len(faults)} faults{listed}", file=file, hint="; ".join(hints) or None)
+    error.faults = faults
+    return error
 
 
 def _logged(config: Config, options: argparse.Namespace) -> Config:

@@ -17,15 +17,19 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .. import formats
+from ..binlog.event_types import CRC_LENGTH
 from ..crash_points import reach
 from ..delta import storage
 from ..errors import TargetError
+from ..relay.span_tables import tables_of
 from ..runtime.private_files import make_folder
 from .log_bytes import copy_bytes, durable_file
 
 if TYPE_CHECKING:
     from ..schedule.branches import Branch
 
+Hidden = Callable[[str], str]
+"""a table's name on the source -> what the target calls it, "" for one without hidden columns"""
 _COPY_BYTES = 16 << 20
 _FORMAT = 1
 """the branch's events as they are in the relay log; a later one's number follows ``.events``"""
@@ -36,10 +40,11 @@ class XaStore:
     """Keeps copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
     def __init__(
-        self, folder: str, here: str = "", *, keep_all: bool = False, plain: bool = True
+        self, folder: str, here: str = "", *, keep_all: bool = False, hidden: Hidden | None = None
     ) -> None:
-        """``plain``: whether the values of rows may be kept as they are in the log."""
-        self.folder, self.here, self._plain = folder, here or folder, plain
+        """``hidden``: asked of each table's name, as the source has it; None: no table has values
+        that may not be kept as they are in the log."""
+        self.folder, self.here, self._hidden = folder, here or folder, hidden
         self._keep_all = keep_all  # the applier will go back to an earlier cut
 
     def keep_ended(self, keep: bool) -> None:
@@ -53,15 +58,9 @@ class XaStore:
     def keep(self, branch: Branch) -> Branch:
         """Copies a branch's bytes, durably; returns the branch that lies there. Raises OSError, and
         TargetError when the relay log ends before the branch does, or its values may not be
-        kept."""
-        if not self._plain:
-            raise TargetError(
-                f"XA {branch.xid} stays prepared, and the target would have its rows, of whatever"
-                " tables, as they are in the log, where [[tables]] has columns masked or left out",
-                gtid=branch.gtid,
-                hint="end the branch on the source and start again; or apply such a source without"
-                " include, exclude and mask",
-            )
+        kept; DecodeError where it can't be told which those are."""
+        if self._hidden is not None:
+            _check_plain(branch, self._hidden)
         path, root = self.path(branch.position), os.path.dirname(os.path.dirname(self.here))
         with branch.open() as source, durable_file(path, root, "xa_keeping") as out:
             source.seek(branch.start)
@@ -128,6 +127,24 @@ class XaStore:
     def _remove(self, path: str) -> None:
         for each in {path, self._kept(path)}:
             storage.remove_if_there(each)
+
+
+def _check_plain(branch: Branch, hidden: Hidden) -> None:
+    """Raises TargetError for a branch with rows of a table that has hidden columns."""
+    with branch.open() as file:
+        tables = tables_of(file, branch.start, branch.end, CRC_LENGTH * branch.checksum)
+    tables_hidden = sorted(filter(None, map(hidden, tables or ())))
+    if tables is not None and not tables_hidden:
+        return
+    what = "its rows" if tables_hidden else "its statements' texts (binlog_rows_query_log_events)"
+    raise TargetError(
+        f"XA {branch.xid} stays prepared, and the target would have {what} as they are in the log,"
+        " where [[tables]] has columns masked or left out",
+        gtid=branch.gtid,
+        table=", ".join(tables_hidden) or None,
+        hint="end the branch on the source and start again; or leave such tables to a channel of"
+        " their own, without XA",
+    )
 
 
 def _size(path: str) -> int:

@@ -20,10 +20,11 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
-from .masks import masked_default
+from .masks import masked_default, without_default
 from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import NO_RULE, TableRules
+from .tool_names import Role, tool_table
 
 if TYPE_CHECKING:
     from ..config.tables import TableRule
@@ -73,6 +74,11 @@ class ColumnRules:
         more rows or columns."""
         return bool(self.rules.shaping(name).reshaping)
 
+    def hides(self, name: str) -> bool:
+        """Whether the table ``name`` has columns that are withheld or masked."""
+        rule = self.rules.shaping(name)
+        return bool(rule.include or rule.exclude or rule.mask)
+
     def filters_rows(self, name: str) -> bool:
         """Whether the table ``name`` lacks rows."""
         return bool(self.rules.shaping(name).row_filter)
@@ -81,10 +87,12 @@ class ColumnRules:
         """What the target has of the table ``name``."""
         return self.rules.shaping(name).mode
 
-    def rule_of(self, logged: TableDefinition) -> TableRule:
-        """The rule about rows and columns of the source's table; NO_RULE where there is none."""
+    def rule_of(self, logged: TableDefinition, there: TableDefinition | None = None) -> TableRule:
+        """The rule about rows and columns of the source's table; NO_RULE where there is none.
+        ``there``: the target's, where it is there: one that lacks rows is a table of rows."""
         rule = self.rules.shaping(logged.name)
-        return rule if self._is_own(rule, logged) or not _is_sentry(logged, rule) else NO_RULE
+        rows = self._is_own(rule, logged) or bool(there and there.row_filter)
+        return rule if rows or not _is_sentry(logged, rule) else NO_RULE
 
     def _is_own(self, rule: TableRule, logged: TableDefinition) -> bool:
         return rule is self.rules.of_table(logged.name)
@@ -93,7 +101,7 @@ class ColumnRules:
         """Raises SettingError where a table whose target's is ``before`` gets a name of which other
         rows or columns are in the target."""
         logged = rename(before.in_log, after)
-        rule = self.rule_of(logged)
+        rule = self.rule_of(logged, before)
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
         check_extra(
             before,
@@ -110,7 +118,7 @@ class ColumnRules:
                 hint="give both names one row_filter, or leave the statement out (spark-repl skip)"
                 " and copy the table anew under its new name",
             )
-        now, then = shown_columns(before), shown_columns(self.shaped(logged))
+        now, then = shown_columns(before), shown_columns(self.shaped(logged, before))
         if now != then:
             differ = ", ".join(sorted({name for name, _ in {*now} ^ {*then}}))
             raise SettingError(
@@ -133,18 +141,20 @@ class ColumnRules:
                 " and copy the table anew under its new name",
             )
 
-    def shaped(self, logged: TableDefinition) -> TableDefinition:
-        """The target's table of the source's ``logged``. Raises SettingError for a rule that the
-        table has no room for."""
+    def shaped(
+        self, logged: TableDefinition, there: TableDefinition | None = None
+    ) -> TableDefinition:
+        """The target's table of the source's ``logged``; ``there``: as it was before. Raises
+        SettingError for a rule that the table has no room for."""
         if not self.concern(logged.name):
             return logged
-        rule = self.rule_of(logged)
+        rule = self.rule_of(logged, there)
         _check(logged, rule, named=is_plain(rule.match) and self._is_own(rule, logged))
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
         for number, column in enumerate(logged.columns):
             if _is_withheld(column.name, rule):
-                withheld.append((number, column))
+                withheld.append((number, without_default(column)))
                 continue
             key[number] = len(columns)
             mask = masks.get(column.name.lower(), "")
@@ -158,9 +168,15 @@ class ColumnRules:
         )
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode), rule.mode)
 
+    def hiding(self, logged: TableDefinition) -> TableDefinition:
+        """The source's table as it may be kept: without defaults of hidden columns. Raises
+        SettingError as ``shaped`` does."""
+        return self.shaped(logged).in_log
+
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
         made = self._typed(column, mask, table)
-        return replace(made, default=masked_default(made, self.key))
+        made = replace(made, default=masked_default(made, self.key))
+        return replace(made, logged=without_default(column, made))
 
     def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
         """The masked column, whose default is not known yet."""
@@ -178,7 +194,8 @@ class ColumnRules:
         if (verb == "truncate" and text) or (
             verb == "keep_last" and text and column.collation != BINARY
         ):
-            return plain
+            # Values have any length, and are not filled up to it.
+            return replace(plain, type=_T.VARCHAR) if column.type == _T.STRING else plain
         if verb == "constant" and text and column.collation != BINARY:
             return replace(plain, meta=max(column.meta, 4 * len(value)))
         raise SettingError(
@@ -197,8 +214,13 @@ def _is_withheld(name: str, rule: TableRule) -> bool:
 def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
     """Whether a tool's table is no copy of the one that the rule is about, but has one column and
     no row: gh-ost keeps the name by it that the table is to get."""
+    tool = tool_table(logged.name_on_source)
     alone = [column.name for column in logged.columns] == ["id"]
-    return alone and (bool(rule.row_filter) or _is_withheld("id", rule))
+    return (
+        alone
+        and (tool is None or tool.role is Role.OTHER)
+        and (bool(rule.row_filter) or _is_withheld("id", rule))
+    )
 
 
 def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
@@ -206,15 +228,35 @@ def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
     return [(column.name, column.mask) for column in target.columns if not column.kept]
 
 
+def masked_otherwise(there: TableDefinition, read: TableDefinition) -> str:
+    """The first column that both have, of one name, and mask otherwise, or by another secret key;
+    "" for none."""
+    masks = dict(shown_columns(there))
+    return next((name for name, mask in shown_columns(read) if masks.get(name, mask) != mask), "")
+
+
+def _said(rule: TableRule) -> list[str]:
+    """The columns of which the rule says something."""
+    return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
+
+
+def _with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
+    """What the source's table becomes, with the columns that it had and the rule names still."""
+    had = {column.name.lower() for column in there.in_log.columns}
+    had |= {name.lower() for name in there.gone}
+    left = had - {column.name.lower() for column in source.columns}
+    return replace(source, gone=tuple(name for name in _said(rule) if name.lower() in left))
+
+
 def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
     def refused(reason: str) -> SettingError:
         return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
 
-    names = [column.name.lower() for column in logged.columns]
-    said = [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
-    if named and (unknown := [one for one in said if one.lower() not in names]):
-        there = [column.name for column in logged.columns]
-        listed = (f"{one}{nearest(one, there)}" for one in unknown)
+    names, said = [column.name.lower() for column in logged.columns], _said(rule)
+    there = {*names, *(one.lower() for one in logged.gone)}
+    if named and (unknown := [one for one in said if one.lower() not in there]):
+        own = [column.name for column in logged.columns]
+        listed = (f"{one}{nearest(one, own)}" for one in unknown)
         raise refused(f"the table has no column {', '.join(listed)}")
     masked = {name.lower() for name, _ in rule.mask}
     hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
@@ -237,7 +279,8 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     Raises SettingError where a column is shown, or otherwise masked, by another name, and
     StatementError where what the target has of rows does not say what becomes of them.
     """
-    target = rules.shaped(made.definition)
+    source = made.definition
+    target = rules.shaped(_with_gone(there, source, rules.rule_of(source)), there)
     if made.gone and keeps_taken_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):

@@ -3,6 +3,7 @@
 The server logs the values of functions and expressions, but not those of literals: they are in
 CREATE TABLE only. ``Column.default`` keeps them: ``NULL``, a number, ``'text`` (no closing quote),
 ``0x...`` or ``0b...``; where it was known, as the column stores them (``settled_default``).
+Of a source's column that is masked ``*mask*`` and what the mask makes of it (``masks``).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HINT = (
 def default_value(column: Column, table: str, position: RelayPosition) -> pa.Array:
     """Array[1] of the column's Arrow type. DecodeError when the default is not known:
     it names the table and the transaction's position."""
-    if column.default is None:
+    if column.default is None or column.default.startswith("*"):
         raise DecodeError(
             f"an INSERT leaves out column {column.name}, whose default is not known",
             table=table,
@@ -52,9 +53,7 @@ def literal(column: Column) -> pa.Array:
         said = settle(column.default, column, Session())
         return pa.array([_value(column, said)], column.arrow_type)
     except (ValueError, OverflowError, pa.ArrowException) as error:
-        raise StatementError(
-            f"the default {column.default} of column {column.name} is not understood"
-        ) from error
+        raise StatementError(f"the default of column {column.name} is not understood") from error
 
 
 def _value(column: Column, said: str) -> Any:

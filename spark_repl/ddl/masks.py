@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,16 +41,30 @@ def masked_default(column: Column, key: bytes) -> str | None:
     """``Column.default`` of the target's masked ``column``: what an INSERT means that leaves it
     out. None where the source's is not known, or no literal."""
     source = column.logged
-    if source is None or (source.default is None and not is_constant(column)):
+    said, constant = source and source.default, is_constant(column)
+    if source is None or (said is None and not constant):
         return None
+    if said and said.startswith("*") and not constant:
+        mine = f"*{column.mask}*"
+        return said.removeprefix(mine) if said.startswith(mine) else None
     try:
-        values = pa.nulls(1) if is_constant(column) else literal(source)
+        values = pa.nulls(1) if constant else literal(source)
     except StatementError:
         return None
     value = masked(values, column, key)[0].as_py()
     if value is None:
         return "NULL"
     return f"0x{value.hex()}" if isinstance(value, bytes) else f"'{value}"
+
+
+def without_default(source: Column, masked: Column | None = None) -> Column:
+    """The source's column as it is kept beside the target's ``masked`` one, or (None) where there
+    is none: its own default may be a value that nobody may see. What is not known then is ``**``,
+    which tells it from a column that has no default to be known."""
+    if source.default in (None, "NULL"):
+        return source
+    known = masked is not None and masked.default is not None and not is_constant(masked)
+    return replace(source, default=f"*{masked.mask}*{masked.default}" if masked and known else "**")
 
 
 def is_constant(column: Column) -> bool:

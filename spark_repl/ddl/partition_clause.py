@@ -72,7 +72,7 @@ def _only_name(cursor: Cursor) -> str:
 
 def _expression(cursor: Cursor) -> tuple[str, str]:
     """(column, function of it or '')."""
-    said = cursor.rest()
+    said = cursor.rest(literals=True)
     name = cursor.name()
     if cursor.done():
         return name, ""
@@ -116,7 +116,7 @@ def _values(cursor: Cursor, session: Session) -> tuple[Value, ...]:
 
 
 def _value(cursor: Cursor, session: Session) -> Value:
-    said = cursor.rest()
+    said = cursor.rest(literals=True)
     value: Value = None
     token = cursor.peek()
     if not cursor.word("MAXVALUE", "NULL"):
@@ -150,5 +150,5 @@ def _text(cursor: Cursor) -> str:
     if cursor.at("DATE", "TIMESTAMP") and following and following.kind == STRING:
         cursor.next()
     elif token is None or token.kind != STRING:
-        raise StatementError(f"a partition's value {cursor.rest()} is not understood")
+        raise StatementError(f"a partition's value {cursor.rest(literals=True)} is not understood")
     return cursor.string()

@@ -48,6 +48,12 @@ class Token:
     raw: str
     charset: str = ""
 
+    @property
+    def shown(self) -> str:
+        """What messages have of it: no literal, which may be a value that nobody may see."""
+        literal = self.kind in (STRING, NUMBER) or self.text[:2] in ("0X", "0B")
+        return "?" if literal else self.raw
+
 
 def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
     """The tokens of ``statement``; StatementError if a quote or a comment has no end. ``sql_mode``:
@@ -162,9 +168,10 @@ class Cursor:
     def done(self) -> bool:
         return self._at >= len(self._items)
 
-    def rest(self) -> str:
-        """The next few words, for messages."""
-        return " ".join(t.raw for t in self._items[self._at : self._at + 4]) or "its end"
+    def rest(self, *, literals: bool = False) -> str:
+        """The next few words, for messages; with ``literals`` where no mask can be about them."""
+        words = self._items[self._at : self._at + 4]
+        return " ".join(t.raw if literals else t.shown for t in words) or "its end"
 
     def at(self, *words: str) -> bool:
         """Whether the next token is one of these unquoted words."""
@@ -216,7 +223,7 @@ class Cursor:
             return token.raw
         if token.kind == NAME or token.raw[0] == '"':
             return token.text
-        raise StatementError(f"a name expected, not {token.raw}")
+        raise StatementError(f"a name expected, not {token.shown}")
 
     def table(self, database: str) -> str:
         """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
@@ -231,7 +238,7 @@ class Cursor:
     def number(self) -> int:
         token = self.next()
         if token.kind != NUMBER or not token.text.isdigit() or len(token.text) > 18:
-            raise StatementError(f"a number expected, not {token.raw}")
+            raise StatementError(f"a number expected, not {token.shown}")
         return int(token.text)
 
     def string(self) -> str:
@@ -240,7 +247,7 @@ class Cursor:
         if token.kind == WORD and (token.text == "N" or token.text[0] == "_"):
             token = self.next()
         if token.kind != STRING:
-            raise StatementError(f"a string expected, not {token.raw}")
+            raise StatementError(f"a string expected, not {token.shown}")
         text = token.text
         while (more := self.peek()) is not None and more.kind == STRING:
             text += self.next().text

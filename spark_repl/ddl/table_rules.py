@@ -52,8 +52,16 @@ class TableRules:
         kept = kept_from(name)
         before = self._routes.before(kept or name)
         lenders = [self.of_table(kept)] if kept else []
-        numbers = map(self._routes.deciding, may_have_rows_of(before))
-        lenders += [self.rules[number] for number in numbers if number >= 0]
+        lenders += map(self._lent, may_have_rows_of(before))
+        return next((rule for rule in lenders if rule.reshaping), own)
+
+    def _lent(self, before: str) -> TableRule:
+        """The same of a table by its name before ``to``, which may be a tool's itself."""
+        number = self._routes.deciding(before)
+        own = self.rules[number] if number >= 0 else NO_RULE
+        if own.match and is_plain(own.match):
+            return own
+        lenders = map(self._lent, may_have_rows_of(before))
         return next((rule for rule in lenders if rule.reshaping), own)
 
     @cached_property

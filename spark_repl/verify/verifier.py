@@ -18,7 +18,7 @@ from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..copy.chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
-from ..ddl.column_rules import ColumnRules
+from ..ddl.column_rules import ColumnRules, masked_otherwise
 from ..ddl.extra_columns import deleted_column, without_extra
 from ..ddl.filters import ReplicationFilters
 from ..ddl.table_modes import appends
@@ -260,6 +260,12 @@ class Verifier:
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
             self._shown[name] = files
+            if files.made and (other := masked_otherwise(files.made, whole)):
+                check.changed = (
+                    f"column {other} is masked otherwise than the table was made with, or by"
+                    " another key (target.mask_key_env, mask_key_file)"
+                )
+                return None
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"

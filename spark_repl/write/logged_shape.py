@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import NUMERIC_TYPES, ColumnType
@@ -63,7 +64,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     """Raises SettingError where columns are withheld, masked or added, or rows filtered, otherwise
     than the table was made with."""
     there = table.at_place
-    rule = rules.rule_of(there.in_log)
+    rule = rules.rule_of(there.in_log, there)
     mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
     if not mine and not rules.concern(table.name):
         return
@@ -81,12 +82,52 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
             table=table.name,
             hint=_back(table.name),
         )
-    if shown_columns(rules.shaped(there.in_log)) != shown_columns(there):
+    now, then = shown_columns(rules.shaped(there.in_log, there)), shown_columns(there)
+    if now == then:
+        return
+    if [(name, _kind(mask)) for name, mask in now] == [(name, _kind(mask)) for name, mask in then]:
         raise SettingError(
-            "include, exclude, mask or its key is another one than the table was made with",
+            "the secret key of masks is another one than the table was made with: its rows would be"
+            " masked by two",
             table=table.name,
-            hint=_back(table.name),
+            hint="give the key of before (target.mask_key_env, mask_key_file), or use an empty"
+            " target",
         )
+    raise SettingError(
+        "include, exclude or mask is another one than the table was made with",
+        table=table.name,
+        hint=_back(table.name),
+    )
+
+
+def column_faults(table: Table, rules: ColumnRules) -> list[SettingError]:
+    """What ``check_columns`` raises, if it does."""
+    try:
+        check_columns(table, rules)
+    except SettingError as error:
+        return [error]
+    return []
+
+
+def raise_all(errors: Sequence[SettingError]) -> None:
+    """Raises those of several tables as one SettingError; nothing where there are none."""
+    errors = [*{one.table: one for one in errors}.values()]  # of one that is made anew once
+    if len(errors) < 2:
+        for error in errors:
+            raise error
+        return
+    listed = "".join(f"\n  - {one.table}: {one.message}" for one in errors)
+    hints = dict.fromkeys(one.hint for one in errors if one.hint)
+    raise SettingError(
+        f"{len(errors)} tables are not as [[tables]] would have them now{listed}",
+        table=", ".join(str(one.table) for one in errors),
+        hint="; ".join(hints),
+    )
+
+
+def _kind(mask: str) -> str:
+    """The mask without what is seen of its secret key."""
+    return "sha256" if mask.startswith("sha256") else mask
 
 
 def _back(name: str) -> str:

@@ -24,9 +24,10 @@ from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
 from ..delta.stamp import Stamp
+from ..errors import SettingError
 from .ahead import TablesAhead
 from .key_index import KeyIndex
-from .logged_shape import check_columns
+from .logged_shape import column_faults, raise_all
 from .new_tables import NewTables
 from .own_metadata import user_metadata
 from .quarantined_tables import QuarantinedTables
@@ -81,7 +82,8 @@ class Tracking:
         self.settle = Settle(control, layout)
 
     def load(self, cut: Cut | None) -> None:
-        """Reads every known table. Raises TargetError when others replaced or changed one."""
+        """Reads every known table. Raises TargetError when others replaced or changed one, and
+        SettingError with all tables of which ``[[tables]]`` says something else now."""
         self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
         self.definitions.load()
         self.left.load(cut)
@@ -98,6 +100,7 @@ class Tracking:
         for made in made_behind(self.control, cut):
             places.setdefault((own(made.name), made.made_by), made.path)
         at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
+        faults = list[SettingError]()
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
             newest = pool.map(self.delta.snapshot, map(self.layout.table, places.values()))
             snapshots = dict(zip(places, newest, strict=True))
@@ -110,7 +113,9 @@ class Tracking:
                     raise gone_table(name, self.layout.table(path))
                 continue  # the applier died between the announcement and the creation
             table = self._reader.at(name, path, snapshot, cut)
-            check_columns(table, self.column_rules)
+            if wrong := column_faults(table, self.column_rules):
+                faults += wrong
+                continue
             if made_by == MADE_BY_ROWS:
                 self.tables[table.name] = table
                 self.filters.seen(table.definition)
@@ -120,6 +125,7 @@ class Tracking:
                 self.commits.check(table, at_cut.metadata_id, at_cut.version, snapshot)
             else:  # in no cut yet: from its creation on
                 self.commits.check(table, snapshot.metadata_id, 0, snapshot)
+        raise_all(faults)
         ended = self.filters.ended([*self.tables, *self.waiting])
         self.waiting.drop(ended)
         self.tables = {name: table for name, table in self.tables.items() if name not in ended}
@@ -159,7 +165,7 @@ class Tracking:
     def wider_definitions(self) -> dict[str, TableDefinition]:
         """The tables of which the target keeps more than the source has, at that place."""
         there = {table.name: table.at_place for table in list(self.tables.values())}
-        return {name: one for name, one in there.items() if one.in_log is not one}
+        return {name: one for name, one in there.items() if one.gone or one.in_log is not one}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """The foreign keys of each table that is there, or is going to be made from its first

@@ -15,7 +15,7 @@ import pytest
 
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
-from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError, TargetError
+from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import HERE, last_shown, run, stopped
@@ -183,12 +183,24 @@ def test_other_rules_than_the_table_was_made_with(
         given["tables"] = []
     error = stopped(log.folder, tmp_path / "lake", **given)
     assert isinstance(error, SettingError) and "than the table was made with" in str(error)
+    key = change == "another key"
+    assert ("secret key" in str(error), "target.mask_key_env" in (error.hint or "")) == (key, key)
 
 
-def test_a_branch_that_stays_prepared_is_not_kept(
+def test_all_tables_that_were_made_otherwise_are_named(
     log: LogWriter, tmp_path: Path, given: Given
 ) -> None:
-    log.xa_prepare((b"x", b"", 1), insert(A, (3, SECRET, SECRET, 1)))
-    error = stopped(log.folder, tmp_path / "lake", **given)
-    assert isinstance(error, TargetError) and "stays prepared" in str(error)
-    assert holding(tmp_path / "lake", SECRET) == []
+    for name in ("b", "c", "d"):
+        log.ddl(Table(name, A.columns).create)
+    assert run(log.folder, tmp_path / "lake", **given)
+    there = last_shown(tmp_path / "lake")
+    plain = {"match": "t.b"}
+    filtered = {"match": "t.c", "row_filter": "id > 1", **{k: RULE[k] for k in ("exclude", "mask")}}
+    more = {**RULE, "match": "t.d", "mode": "changelog"}
+    error = stopped(
+        log.folder, tmp_path / "lake", **{**given, "tables": [plain, filtered, more, RULE]}
+    )
+    assert isinstance(error, SettingError) and error.table == "t.b, t.c, t.d"
+    for said in ("t.b: include, exclude or mask", "t.c: row_filter", "t.d: mode"):
+        assert said in str(error)
+    assert run(log.folder, tmp_path / "lake", **given) and last_shown(tmp_path / "lake") == there

@@ -177,6 +177,28 @@ def test_an_online_tool_s_tables_go_with_their_table(
     assert last_shown(tmp_path / "none").keys() == {"t.b", "u.c"}
 
 
+@pytest.mark.parametrize("statement", ["RENAME TABLE t.{} TO t.z", "ALTER TABLE t.{} RENAME t.z"])
+@pytest.mark.parametrize("name", ["_a_new", "_a_old"])
+def test_an_online_tool_s_table_that_leaves(
+    log: LogWriter, tmp_path: Path, name: str, statement: str
+) -> None:
+    """It has no rows here, so nothing comes in by its new name; its old one is free again."""
+    for _ in range(2):
+        log.ddl("CREATE TABLE t._a_new LIKE t.a")
+        log.ddl("ALTER TABLE t._a_new ADD n INT")
+        log.ddl("ALTER TABLE t._a_new DROP n")
+        log.transaction(insert(Table("_a_new"), (1, "x")))
+        if name == "_a_old":
+            log.ddl("RENAME TABLE t.a TO t._a_old, t._a_new TO t.a")
+        log.ddl(statement.format(name))
+        log.transaction(insert(Table("z"), (2, "y")))
+        log.ddl("DROP TABLE t.z")
+    log.transaction(insert(A, (3, "z")))
+    given = {"filters": ONLY_A, "ddl": {"online_tools": "fold"}}
+    assert run(log.folder, tmp_path / "lake", **given)
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x"), (3, "z")]}
+
+
 def test_a_table_that_comes_in_is_copied(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("RENAME TABLE t.b TO t.c")
     log.transaction(insert(Table("c"), (7, "c")))

@@ -3,6 +3,7 @@ that online schema-change tools make."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,60 @@ def test_a_tools_copy_has_the_rule_of_its_table(
     assert run(log.folder, target, tables=rules)
     assert last_shown(target) == {"t.a": [(1, f"{HIDDEN[:-1]}*3", 5)]}
     assert holding(target, SECRET) == []
+
+
+@pytest.mark.parametrize("old", ["_a_20260101123456_del", "_a_20260101123456_20260202123456_del"])
+def test_a_table_whose_name_ends_in_a_moment(tmp_path: Path, old: str) -> None:
+    """gh-ost writes one into the name of the table as it was alone."""
+    name, copy, target = "a_20260101123456", "_a_20260101123456_gho", tmp_path / "lake"
+    rules, made = [{**MASKED, "match": f"t.{name}"}], Table(name, A.columns)
+    log = LogWriter(tmp_path / "log")
+    log.ddl(made.create)
+    log.ddl(f"CREATE TABLE t.{copy} LIKE t.{name}")
+    log.transaction(insert(made, (1, SECRET, 7)), insert(Table(copy, A.columns), (1, SECRET, 7)))
+    log.ddl(f"RENAME TABLE t.{name} TO t.{old}, t.{copy} TO t.{name}")
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {f"t.{name}": [(1, HIDDEN)], f"t.{old}": [(1, HIDDEN)]}
+    assert holding(target, SECRET) == []
+
+
+def test_a_copy_of_a_table_as_it_was(log: LogWriter, tmp_path: Path) -> None:
+    """What pt-online-schema-change has left is altered by it, too; a rule of its own counts."""
+    copy, target = Table("__a_old_new", A.columns), tmp_path / "lake"
+    log.ddl("RENAME TABLE t.a TO t._a_old")
+    log.ddl("CREATE TABLE t.__a_old_new LIKE t._a_old")
+    log.transaction(insert(copy, (1, SECRET, 7)))
+    assert run(log.folder, target, tables=[MASKED])
+    assert last_shown(target) == {"t._a_old": [(1, HIDDEN)], "t.__a_old_new": [(1, HIDDEN)]}
+    assert holding(target, SECRET) == []
+    plain = {"match": r"t.\_a\_old"}
+    bare = LogWriter(tmp_path / "bare")
+    bare.ddl(Table("_a_old", A.columns).create)
+    bare.ddl("CREATE TABLE t.__a_old_new LIKE t._a_old")
+    bare.transaction(insert(copy, (1, SECRET, 7)))
+    bare.ddl("RENAME TABLE t._a_old TO t.__a_old_old, t.__a_old_new TO t._a_old")
+    assert run(bare.folder, tmp_path / "plain", tables=[MASKED, plain])
+    assert last_shown(tmp_path / "plain")["t._a_old"] == [(1, SECRET, 7)]
+
+
+def test_plain_tables_of_a_tools_names_that_the_target_has(tmp_path: Path) -> None:
+    """They stop the start where a rule comes for the table that they are named after; the error
+    says the rule by which they stay as they are."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    for name in ("_a_old", "_a_new"):
+        log.ddl(Table(name, A.columns).create)
+        log.transaction(insert(Table(name, A.columns), (1, "x", 7)))
+    assert run(log.folder, target)
+    there, rules = last_shown(target), [MASKED]
+    error = stopped(log.folder, target, tables=rules)
+    assert isinstance(error, SettingError) and error.table == "t._a_new, t._a_old"
+    matches = re.findall("match = '(.+?)'", error.hint or "")
+    assert len(matches) == 2
+    rules = [*({"match": match} for match in matches), MASKED]
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, SECRET, 7)))
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {**there, "t.a": [(1, HIDDEN)]}
 
 
 def test_a_copy_of_which_no_statement_is_known(tmp_path: Path) -> None:

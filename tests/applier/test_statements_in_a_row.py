@@ -75,6 +75,20 @@ def test_no_more_than_some_wait_for_a_commit(tmp_path, monkeypatch):
     assert numbers(target) == list(range(1, 22))
 
 
+def test_those_that_filters_leave_out_have_few_commits(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    for number in range(40):
+        log.ddl(Table(f"b{number}").create)
+    log.ddl(A.create)
+    with applier(log.folder, target, filters={"do_table": ["t.a"]}) as replica:
+        control = replica.tracking.control
+        before = control._open().version()
+        apply_without_stream(replica)
+        assert control._open().version() - before < 10
+    assert numbers(target) == list(range(1, 42))
+    assert list(cuts(target)[-1].tables) == ["t.a"]
+
+
 def test_what_follows_publishes_those_before_it_first(tmp_path):
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)

@@ -3,6 +3,7 @@ and rows that are read from the source become the same, and no value is seen."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,11 @@ def test_both_ways_give_the_same(
         following.catch_up()
         found = following.verify()
         assert found.tables["u.a"] == {"rows": 3, "ranges": 1, "differing": 0, "undecided": 0}
+        monkeypatch.setenv("OTHER_KEY", "another")
+        other = replace(following.config.target, mask_key_env="OTHER_KEY")
+        following.config = replace(following.config, target=other)
+        found = following.verify()
+        assert found.tables == {} and "by another key" in found.not_compared["u.a"]
     target = Path(following.config.target.path)
     one, nulls, other = last_shown(target)["u.a"]
     assert one[len(TYPES) + 1 :] == ("*" * len(SECRET) + "7788", "ab", b"ab", None, "-", 7, "w")

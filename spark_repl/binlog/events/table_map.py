@@ -69,10 +69,10 @@ def parse_table_map(
     inconsistent, and for one without column names that ``known`` lacks or contradicts; of a table
     that is LEFT_OUT or UNREAD there, or the server's own and unknown, it has no columns.
     """
-    return _parsed(body, None if known is None else known.get(_table(body)))
+    return _parsed(body, None if known is None else known.get(table_of_map(body)))
 
 
-def _table(body: bytes) -> str:
+def table_of_map(body: bytes) -> str:
     """``database.table`` of a TABLE_MAP body."""
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)

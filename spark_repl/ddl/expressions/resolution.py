@@ -121,7 +121,7 @@ class _Resolver:
         if not plain or said is None or kind.result not in _NUMBERS:
             raise NotComputed("DEFAULT() of what is no integer or double is not computed here")
         if not _NUMBERS[kind.result].fullmatch(said):
-            raise NotComputed(f"DEFAULT() of what is {said} is not computed here")
+            raise NotComputed("DEFAULT() of what is no number is not computed here")
         return Node("literal", kind, detail=(float if kind == REAL_TYPE else int)(said))
 
 

@@ -267,6 +267,19 @@ def test_all_faults_of_rules_at_once(file: Path, capsys: Any) -> None:
     assert "tables[1].row_filter a >: it is not understood" in errors[4]
 
 
+@pytest.mark.parametrize("more", ['row_filtre = "b"\n', 'key_prefix = "x"\n'])
+def test_a_start_says_them_all_at_once(file: Path, tmp_path: Path, capsys: Any, more: str) -> None:
+    """Of whatever kind: keys, what this version does not do, expressions."""
+    folders = [f'[{key}]\npath = "{tmp_path / key}"\n' for key in ("relay", "target")]
+    file.write_text("".join(folders) + f'[[tables]]\nmatch = "a.b"\nrow_filter = "a >"\n{more}')
+    said = ("tables[1].row_filter a >", f"tables[1].{more.split()[0]}")
+    for command in ("apply", "run"):
+        assert main([command, "--config", str(file)]) == 2
+        printed = capsys.readouterr().err
+        assert all(one in printed for one in said) and "2 faults" in printed
+    assert not (tmp_path / "target").exists()
+
+
 def test_what_is_not_done_yet_is_not_explained(file: Path, capsys: Any) -> None:
     file.write_text('[[tables]]\nmatch = "shop.a"\nkey_prefix = "x"\n')
     assert main(["config", "explain", "shop.b", "--config", str(file)]) == 2

@@ -151,6 +151,8 @@ def test_rows_and_gaps() -> None:
     [
         ("d._t_gho", "d.t", Role.COPY), ("d._t_ghc", "d.t", Role.OTHER),
         ("d._t_del", "d.t", Role.OTHER), ("d._t_20240101123456_del", "d.t", Role.OTHER),
+        ("d._t_20240101123456_gho", "d.t_20240101123456", Role.COPY),
+        ("d._t_20240101123456_ghc", "d.t_20240101123456", Role.OTHER),
         ("d.__t_new", "d.t", Role.COPY), ("d._t_old", "d.t", Role.OTHER),
         ("d._a_new_new", "d.a_new", Role.COPY),
     ],
@@ -164,7 +166,8 @@ def test_names_of_online_tools(name: str, of: str, role: Role) -> None:
     ("name", "of"),
     [
         ("d._t_gho", ("d.t",)), ("d.__t_gho", ("d._t",)), ("d._t_ghc", ()), ("d._t_del", ("d.t",)),
-        ("d._t_20240101123456_del", ("d.t",)), ("d._t_new", ("d.t",)), ("d.t_new", ()),
+        ("d._t_20240101123456_del", ("d.t", "d.t_20240101123456")), ("d._t_new", ("d.t",)),
+        ("d._t_20240101123456_gho", ("d.t_20240101123456",)), ("d.t_new", ()),
         ("d.___t_old", ("d.t", "d._t", "d.__t")),
     ],
 )  # fmt: skip

@@ -16,7 +16,13 @@ import pytest
 
 from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.kernels.sha256 import hmac_sha256
+from spark_repl.config.tables import TableRule
+from spark_repl.ddl.column_rules import ColumnRules
+from spark_repl.ddl.defaults import default_value, literal
+from spark_repl.ddl.effect import classify
 from spark_repl.ddl.masks import masked
+from spark_repl.ddl.table_rules import TableRules
+from spark_repl.position import RelayPosition
 
 TEXT = Column("v", ColumnType.VARCHAR, 160, True, collation=255)
 KEY = b"planted-key"
@@ -82,3 +88,24 @@ def test_bytes() -> None:
 )
 def test_other_types_are_hashed_by_their_text(value: Any, kind: pa.DataType, text: bytes) -> None:
     assert made([value, None, value], "sha256:ab", kind) == [hashed(text), None, hashed(text)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mask", "shown"),
+    [
+        ("BINARY(6) NOT NULL DEFAULT 'abc'", "truncate:2", b"ab"),
+        ("BINARY(6) NOT NULL DEFAULT 'abc'", "truncate:4", b"abc\0"),
+        ("BINARY(6) NOT NULL", "truncate:4", bytes(4)),
+        ("CHAR(6) DEFAULT 'a bc'", "truncate:2", "a "),
+        ("CHAR(6) DEFAULT 'ab c'", "keep_last:2", "** c"),
+        ("VARCHAR(6) DEFAULT 'ab c'", "keep_last:5", "****"),
+    ],
+)
+def test_a_default_is_masked_as_values_are(kind: str, mask: str, shown: str | bytes) -> None:
+    """Not filled up to the length of the source's column, nor without spaces that it had inside."""
+    made = classify(f"CREATE TABLE t.a (id INT PRIMARY KEY, v {kind})", "t").definition
+    assert made is not None
+    rules = ColumnRules(TableRules((TableRule("t.a", mask=(("v", mask),)),)), KEY)
+    column = rules.shaped(made).columns[1]
+    assert default_value(column, "t.a", RelayPosition(1, 4))[0].as_py() == shown
+    assert masked(literal(made.columns[1]), column, KEY)[0].as_py() == shown

@@ -1,0 +1,23 @@
+"""What the configuration says of single tables, by rules of their own and of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_repl.config import Config
+from spark_repl.write.table_options import TableOptions
+
+
+@pytest.mark.parametrize("added", [{"extra_columns": ["gtid"]}, {"mode": "changelog"}])
+@pytest.mark.parametrize("folds", [False, True])
+def test_a_tools_table_with_anothers_columns_is_not_quarantined(
+    added: dict[str, Any], folds: bool
+) -> None:
+    """It has the columns by the rule about its table, and what an error does by its own name."""
+    rules = [{"match": "t.a", "on_error": "stop", **added}, {"match": r"t.\_%"}]
+    config = Config.from_mapping({"apply": {"on_error": "quarantine"}, "tables": rules})
+    options = TableOptions.of(config)
+    asked = {name: options.quarantines(name, folds=folds) for name in ("t.a", "t._a_gho", "t._b")}
+    assert asked == {"t.a": False, "t._a_gho": False, "t._b": True}
