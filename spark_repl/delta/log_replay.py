@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -122,13 +123,12 @@ def _replayed(
 
 def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | None:
     """(next version, live files) of the last classic one-file checkpoint up to ``version``."""
-    log = os.path.join(folder, "_delta_log")
-    try:
-        with open_input(os.path.join(log, "_last_checkpoint")) as file:
-            last = json.loads(file.read())
-    except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
-        return None
-    at = int(last["version"])
+    log, last = os.path.join(folder, "_delta_log"), dict[str, Any]()
+    # Not there, or empty, since the power failed: the checkpoint may be there all the same.
+    hint = os.path.join(log, "_last_checkpoint")
+    with suppress(FileNotFoundError, ValueError), open_input(hint) as file:
+        last = json.loads(file.read())
+    at = int(last.get("version", version + 1))
     if last.get("parts") or last.get("v2Checkpoint"):
         return None
     if at > version:  # an older version that is kept has one of its own, or stands on one
