@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from ..errors import TargetError
-from .storage import exists, names, open_input, parquet_source
+from .storage import has_bytes, names, open_input, parquet_source
 
 Action = dict[str, Any]
 
@@ -128,14 +128,13 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
     hint = os.path.join(log, "_last_checkpoint")
     with suppress(FileNotFoundError, ValueError), open_input(hint) as file:
         last = json.loads(file.read())
-    at = int(last.get("version", version + 1))
     if last.get("parts") or last.get("v2Checkpoint"):
         return None
-    if at > version:  # an older version that is kept has one of its own, or stands on one
-        matches = (_CHECKPOINT.fullmatch(name) for name in names(log))
-        at = max((v for m in matches if m and (v := int(m[1])) <= version), default=-1)
-    path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
-    if at < 0 or not exists(path):
+    path = os.path.join(log, f"{(at := int(last.get('version', 0))):020d}.checkpoint.parquet")
+    if not last or at > version or not has_bytes(path):
+        # An older version that is kept has one of its own, or stands on one.
+        at, path = _before(log, version)
+    if at < 0:
         return None
     with pq.ParquetFile(parquet_source(path)) as file:
         if "sidecar" in file.schema_arrow.names:
@@ -144,6 +143,17 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
                 return None  # a V2 checkpoint: its files are listed elsewhere
         adds = file.read(columns=["add"]).column("add").drop_null()
     return at + 1, {add["path"]: _plain(add) for add in adds.to_pylist()}
+
+
+def _before(log: str, version: int) -> tuple[int, str]:
+    """The version, -1 where there is none, and the path of the last classic one-file checkpoint up
+    to ``version``, by the log's names."""
+    matches = filter(None, map(_CHECKPOINT.fullmatch, names(log)))
+    there = {int(match[1]): os.path.join(log, match[0]) for match in matches}
+    for at in sorted((at for at in there if at <= version), reverse=True):
+        if has_bytes(there[at]):
+            return at, there[at]
+    return -1, ""
 
 
 def _plain(add: Action) -> Action:
