@@ -30,6 +30,7 @@ from ..control.continuity import check_continuity, goes_on_at, is_anonymous
 from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
 from ..control.history import indexed, record, resolve
 from ..control.table_paths import used_paths
+from ..delta.checkpoint import forget_lost
 from ..delta.empty_commits import remove_empty_commits
 from ..gtid import GtidSet
 from ..relay.look import look
@@ -129,12 +130,14 @@ def resume(
 
 
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
-    """Removes what a power failure has left of commits that no cut shows. Raises TargetError."""
+    """Removes what a power failure has left of commits that no cut shows, and what names a
+    checkpoint that it has taken. Raises TargetError."""
     shown: dict[str, int] = {}
     for one in (one for cut in cuts for one in cut.tables.values()):
         shown[one.path] = max(one.version, shown.get(one.path, -1))
     layout = tracking.layout
     for path in sorted(used_paths(tracking.control)):
+        forget_lost(layout.table(path))
         remove_empty_commits(layout.table(path), shown.get(path, -1))
 
 

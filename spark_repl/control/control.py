@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from .. import formats
 from ..delta import storage
-from ..delta.checkpoint import is_newest
+from ..delta.checkpoint import is_newest, past_lost
 from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
@@ -89,7 +89,9 @@ class Control:
 
     def _open(self) -> DeltaTable:
         with delta_rs(_READ, self.path):
-            return DeltaTable(self.path, storage_options=self._options)
+            return past_lost(
+                self.path, lambda: DeltaTable(self.path, storage_options=self._options)
+            )
 
     def rows(self, kind: str) -> list[Row]:
         """All rows of one kind, oldest first. Empty when there is no control table yet. Raises

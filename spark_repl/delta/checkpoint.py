@@ -10,16 +10,21 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
 from ..errors import TargetError
+from ..runtime.object_store import is_remote
 from .delta_table import opened
 from .log_replay import commit_path
-from .storage import exists, open_input
+from .storage import exists, has_bytes, names, open_input, remove_if_there
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
     from .durable import Durable
     from .table_log import Snapshot, TableLog
 
@@ -53,6 +58,34 @@ def last(folder: str) -> int:
             return int(json.loads(file.read())["version"])
     except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
         return 0
+
+
+def forget_lost(folder: str) -> bool:
+    """Removes what names the last checkpoint where that is not there, or has no bytes: the power
+    failed before it was on the disk. delta-rs opens no such table; without the hint it looks for
+    another one, as Delta does, and all commits since are there. False where there is nothing to
+    remove, or this account may not. Raises OSError."""
+    if is_remote(folder) or not (version := last(folder)):
+        return False
+    log = os.path.join(folder, "_delta_log")
+    name = f"{version:020d}.checkpoint."
+    if any(one.startswith(name) and has_bytes(os.path.join(log, one)) for one in names(log)):
+        return False
+    with suppress(PermissionError):
+        remove_if_there(os.path.join(log, "_last_checkpoint"))
+        return True
+    return False
+
+
+def past_lost(folder: str, open_table: Callable[[], DeltaTable]) -> DeltaTable:
+    """What ``open_table`` gives of the table at ``folder``, whatever the power has taken of its
+    checkpoints. Raises as that does, and OSError."""
+    try:
+        return open_table()
+    except DeltaError:
+        if not forget_lost(folder):
+            raise
+        return open_table()
 
 
 def is_newest(folder: str, version: int) -> bool:

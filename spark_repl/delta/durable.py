@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ..runtime.object_store import is_remote
 from ..runtime.private_files import make_folder, opener
-from .checkpoint import is_newest
+from .checkpoint import is_newest, last
 from .deletion_vector import path_of
 from .log_replay import Action, commit_path, read_commit
 from .storage import data_file
@@ -66,7 +66,9 @@ class Durable:
             version = known.version
             while os.path.exists(commit_path(folder, version + 1)):
                 version += 1
-            if is_newest(folder, version):  # else those behind it were removed
+            # Else those behind it were removed; so may they be where no checkpoint is told of,
+            # as what names the last one may be lost since the power failed.
+            if last(folder) and is_newest(folder, version):
                 return version
         return max((version for version, _ in _commits(folder)), default=-1)
 

@@ -38,7 +38,9 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
         return []
     matches = [match for match in map(_NAME.fullmatch, names(logged)) if match]
     versions = sorted((int(match[1]) for match in matches if match[2] == "json"), reverse=True)
-    needed = max([shown, *(int(match[1]) for match in matches if match[2] != "json")])
+    checkpoints = [match for match in matches if match[2] != "json"]
+    whole = [match for match in checkpoints if os.path.getsize(os.path.join(logged, match[0]))]
+    needed = max([shown, *(int(match[1]) for match in whole)])
     removed = []
     for version in versions:
         path = commit_path(folder, version)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from .checkpoint import last
 from .delta_rs import delta_rs
 from .delta_table import opened
-from .storage import listed, modified, remove_if_there
+from .storage import has_bytes, listed, modified, remove_if_there
 
 if TYPE_CHECKING:
     from .durable import Durable
@@ -48,7 +48,12 @@ class _Log:
             number, kind = name[:_DIGITS], name[_DIGITS + 1 :]
             if kind in numbers and len(number) == _DIGITS and number.isdigit():
                 numbers[kind].append(int(number))
+        numbers[_CHECKPOINT] = [v for v in numbers[_CHECKPOINT] if self._is_whole(v)]
         self.versions = {kind: sorted(versions) for kind, versions in numbers.items()}
+
+    def _is_whole(self, version: int) -> bool:
+        """Nothing stands on a checkpoint whose bytes the power has taken."""
+        return has_bytes(self.path(version, _CHECKPOINT))
 
     def path(self, version: int, kind: str) -> str:
         return os.path.join(self._path, _name(version, kind))

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import suppress
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from ..errors import TargetError
-from .storage import exists, names, open_input, parquet_source
+from .storage import has_bytes, names, open_input, parquet_source
 
 Action = dict[str, Any]
 
@@ -122,20 +123,18 @@ def _replayed(
 
 def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | None:
     """(next version, live files) of the last classic one-file checkpoint up to ``version``."""
-    log = os.path.join(folder, "_delta_log")
-    try:
-        with open_input(os.path.join(log, "_last_checkpoint")) as file:
-            last = json.loads(file.read())
-    except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
-        return None
-    at = int(last["version"])
+    log, last = os.path.join(folder, "_delta_log"), dict[str, Any]()
+    # Not there, or empty, since the power failed: the checkpoint may be there all the same.
+    hint = os.path.join(log, "_last_checkpoint")
+    with suppress(FileNotFoundError, ValueError), open_input(hint) as file:
+        last = json.loads(file.read())
     if last.get("parts") or last.get("v2Checkpoint"):
         return None
-    if at > version:  # an older version that is kept has one of its own, or stands on one
-        matches = (_CHECKPOINT.fullmatch(name) for name in names(log))
-        at = max((v for m in matches if m and (v := int(m[1])) <= version), default=-1)
-    path = os.path.join(log, f"{at:020d}.checkpoint.parquet")
-    if at < 0 or not exists(path):
+    path = os.path.join(log, f"{(at := int(last.get('version', 0))):020d}.checkpoint.parquet")
+    if not last or at > version or not has_bytes(path):
+        # An older version that is kept has one of its own, or stands on one.
+        at, path = _before(log, version)
+    if at < 0:
         return None
     with pq.ParquetFile(parquet_source(path)) as file:
         if "sidecar" in file.schema_arrow.names:
@@ -144,6 +143,17 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
                 return None  # a V2 checkpoint: its files are listed elsewhere
         adds = file.read(columns=["add"]).column("add").drop_null()
     return at + 1, {add["path"]: _plain(add) for add in adds.to_pylist()}
+
+
+def _before(log: str, version: int) -> tuple[int, str]:
+    """The version, -1 where there is none, and the path of the last classic one-file checkpoint up
+    to ``version``, by the log's names."""
+    matches = filter(None, map(_CHECKPOINT.fullmatch, names(log)))
+    there = {int(match[1]): os.path.join(log, match[0]) for match in matches}
+    for at in sorted((at for at in there if at <= version), reverse=True):
+        if has_bytes(there[at]):
+            return at, there[at]
+    return -1, ""
 
 
 def _plain(add: Action) -> Action:

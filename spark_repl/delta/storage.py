@@ -66,6 +66,17 @@ def exists(path: str) -> bool:
     return bool(info.type != pyarrow.fs.FileType.NotFound)
 
 
+def has_bytes(path: str) -> bool:
+    """Whether there is a file, and not an empty one, as power failures leave them; an object is
+    whole."""
+    if is_remote(path):
+        return exists(path)
+    try:
+        return os.path.getsize(path) > 0
+    except FileNotFoundError:
+        return False
+
+
 def is_gone(error: BaseException, folder: str) -> bool:
     """Whether an error says that a file below ``folder`` isn't there: Python's, pyarrow's of an
     object store, or Spark's."""

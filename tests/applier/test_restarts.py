@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from spark_repl.cli.main import main
 from spark_repl.delta.log_replay import commit_path
@@ -72,6 +74,21 @@ def test_newest_commit_is_empty_behind_a_power_failure(log, target, killed):
     assert rows(target, A) == [(1, "x"), (2, "x")]
     assert lost[0].stat().st_size, "the same version, written anew"
     assert not [path for path in lost[1:] if path.exists() and not path.stat().st_size]
+
+
+def test_checkpoints_are_lost_behind_a_power_failure(log, target):
+    """What names them was on the disk, their bytes were not: delta-rs opens neither table."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    for table in (target / "t/a", target / "_repl/control"):
+        DeltaTable(str(table)).create_checkpoint()
+        (lost,) = (table / "_delta_log").glob("*.checkpoint.parquet")
+        lost.write_bytes(b"")
+        with pytest.raises(DeltaError):
+            DeltaTable(str(table))
+    log.transaction(insert(A, (2, "x")))
+    run(log.folder, target)
+    assert rows(target, A) == [(1, "x"), (2, "x")]
 
 
 @pytest.mark.parametrize("step", ["before_statement", "after_statement", "before_cut", "after_cut"])

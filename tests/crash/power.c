@@ -4,8 +4,9 @@
  * POWER=PREFIX:NOTES: a file's bytes are those of its last fsync (NOTES/<identity>), a folder's
  * names those of its last fsync (NOTES/<identity>.names), less those that were removed since: that
  * a file is gone may reach the disk at any time, that it is there only by fsync. An identity is the
- * inode and its time of birth, as inodes come again. Who reads or writes notes holds NOTES/lock: of
- * two threads that sync one folder, the one that listed it first must not be the last to note it.
+ * inode and its time of birth, as inodes come again; behind that of a folder's folder there is a /.
+ * Who reads or writes notes holds NOTES/lock: of two threads that sync one folder, the one that
+ * listed it first must not be the last to note it.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -74,7 +75,8 @@ static void copy_names(int fd, const char *to)
     while (dir && (one = readdir(dir))) {
         if (!strcmp(one->d_name, ".") || !strcmp(one->d_name, "..")) continue;
         if (noted(fd, one->d_name, "", line, sizeof line)) continue;
-        fprintf(out, "%s %s\n", strrchr(line, '/') + 1, one->d_name);
+        fprintf(out, "%s%s %s\n", strrchr(line, '/') + 1, one->d_type == DT_DIR ? "/" : "",
+                one->d_name);
     }
     if (dir) closedir(dir);
     fclose(out);

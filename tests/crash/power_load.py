@@ -1,17 +1,22 @@
 """What runs on a disk that loses its power: receiver, applier, upkeep and purge in one process.
 
-``python -m tests.crash.power_load SOURCE DISK NOTES FAILURES``: receives and applies a history,
-step by step, and throws away whatever may go as soon as it may. At each moment where something has
-gone it puts what the disk would be, if the power failed then, below FAILURES; it ends as a process
-does whose machine has gone.
+``python -m tests.crash.power_load SOURCE DISK NOTES FAILURES [emptied]``: receives and applies a
+history, step by step, and throws away whatever may go as soon as it may. At each moment where
+something has gone it puts what the disk would be, if the power failed then, below FAILURES; it ends
+as a process does whose machine has gone. ``emptied``: what was not synced is there without bytes,
+where its name was.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,19 +25,35 @@ from deltalake import DeltaTable
 
 from spark_repl.apply.replica import Replica
 from spark_repl.control import control, tidying
+from spark_repl.control.control import Control
+from spark_repl.control.held_rows import Row
 from spark_repl.control.xa_store import XaStore
 from spark_repl.crash_points import listening
+from spark_repl.delta import checkpoint
+from spark_repl.delta.log_replay import Action
+from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.service.applied_purge import purge_applied
+from spark_repl.write import tending
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.dump_stream import receive
-from tests.support.local_delta import Crash, applier, apply_without_stream
+from tests.support.local_delta import HERE, Crash, LocalDelta, applier, apply_without_stream
 from tests.support.power import fail, identity
+from tests.support.tended import tend
 
 A, B = Table("a"), Table("b")
 STEPS = 8
 KILLED = 4  # the step behind whose cut the applier is, before its branch has gone
 LIMITS = Limits(segment_size_bytes=1500)
+HOURS = dict.fromkeys(("every_cut_hours", "minute_cut_hours", "cut_retention_hours"), 1)
+KINDS = {
+    "relay file": r"/relay/relay\.\d+",
+    "commit of the control table": r"/_repl/control/_delta_log/\d+\.json",
+    "commit of a table": r"/lake/t/\w+/_delta_log/\d+\.json",
+    "branch": r"/_repl/xa/\d+\.events",
+}
+"""what goes when something else stands for it -> how the paths of such files end"""
 
 
 def xid(step: int) -> tuple[bytes, bytes, int]:
@@ -60,42 +81,86 @@ def rows_behind(steps: int) -> tuple[list[Any], list[Any]]:
 
 
 class Failures:
-    """Copies of what the disk would be."""
+    """Copies of what the disk would be: behind each crash point that matters, and behind the first
+    file of each of ``KINDS`` that goes in a step. Any thread may take one."""
 
-    def __init__(self, disk: Path, notes: Path, folder: Path) -> None:
-        self._of, self._folder = (identity(disk), notes), folder
+    def __init__(self, disk: Path, notes: Path, folder: Path, *, emptied: bool) -> None:
+        self._of, self._folder, self._emptied = (identity(disk), notes), folder, emptied
         self._count = itertools.count(1)
+        self._seen = set[str]()
 
     def now(self, why: str) -> None:
-        fail(*self._of, self._folder / f"{next(self._count):03d} {why}")
+        left = self._folder / f"{next(self._count):03d} {why}"
+        fail(*self._of, left, emptied=self._emptied)
 
     def at(self, name: str) -> None:
-        if name in ("relay_purged", "after_cut"):
+        if name == "after_cut":
             self.now(name)
 
+    def step(self, number: int) -> None:
+        """What goes from now on goes in another step."""
+        self.now(f"end of step {number}")
+        self._seen.clear()
 
-def _clean(table: DeltaTable) -> None:
-    """What is left of the log when all before the newest checkpoint is old."""
-    log = Path(table.table_uri.removeprefix("file://")) / "_delta_log"
-    newest = max(path.name[:20] for path in log.glob("*.checkpoint.parquet"))
-    for path in log.glob("*.json"):
-        if path.name[:20] < newest:
-            path.unlink()
-    table._table = DeltaTable(table.table_uri)._table  # which knows commits that are gone
+    def gone(self, path: str) -> None:
+        """A file has just been removed."""
+        for kind, end in KINDS.items():
+            if kind not in self._seen and re.search(end + "$", path):
+                self._seen.add(kind)
+                self.now(f"{kind} removed")
 
 
-def main(source: Path, disk: Path, notes: Path, folder: Path) -> None:
-    failures, log = Failures(disk, notes, folder), LogWriter(source)
+class OldCuts(Control):
+    """Each is two hours old at once: it may go as soon as there is another one."""
+
+    def _row(self, *said: Any, **more: Any) -> Row:
+        row = super()._row(*said, **more)
+        return {**row, "at": row["at"] - timedelta(hours=2)}
+
+
+class OldCommits(LocalDelta):
+    """Each is years old at once: it may go as soon as others stand for it."""
+
+    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
+        super().create(folder, new, stamp)
+        _dated(folder, 0)
+
+    def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
+        return _dated(planned.folder, super().commit(planned, actions, stamp))
+
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        return _dated(planned.folder, super().rewrite(planned, actions, app))
+
+
+def _dated(folder: str, version: int) -> int:
+    os.utime(Path(folder, "_delta_log", f"{version:020d}.json"), (0, 0))
+    return version
+
+
+def _telling(true: Callable[..., None], failures: Failures) -> Callable[..., None]:
+    def remove(path: Any, **options: Any) -> None:
+        true(path, **options)
+        failures.gone(os.fspath(path))
+
+    return remove
+
+
+def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) -> None:
+    failures, log = Failures(disk, notes, folder, emptied=emptied), LogWriter(source)
     true = DeltaTable.vacuum
 
     def vacuum(table: DeltaTable, hours: int, **options: Any) -> Any:
+        table._table = DeltaTable(table.table_uri)._table  # it stood on commits that are gone
         _ = true(table, 0, **options)
         failures.now("control table vacuumed")
 
     with ExitStack() as stack:
         for module, name, value in (
             (control, "_PRUNE_EVERY", 4), (tidying, "_CHECKPOINT_EVERY", 3),
-            (DeltaTable, "cleanup_metadata", _clean), (DeltaTable, "vacuum", vacuum),
+            (tidying, "_OPENED_S", -9), (checkpoint, "EVERY", 3), (tending, "_CLEAN_EVERY", 3),
+            (tending, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
+            (os, "remove", _telling(os.remove, failures)),
+            (os, "unlink", _telling(os.unlink, failures)),
         ):  # fmt: skip
             stack.enter_context(patch.object(module, name, value))
         writer = stack.enter_context(RelayWriter(disk / "relay", 9, LIMITS))
@@ -106,7 +171,10 @@ def main(source: Path, disk: Path, notes: Path, folder: Path) -> None:
             if step in (0, KILLED + 1):
                 if replica:
                     replica.close()
-                opened = applier(disk / "relay", disk / "lake", keys={"cut_retention_hours": 1})
+                opened = applier(
+                    disk / "relay", disk / "lake", keys=HOURS,
+                    parts=replace(HERE, delta_log=OldCommits, control=OldCuts),
+                )  # fmt: skip
                 replica = stack.enter_context(opened)
                 failures.now("started")  # which removes branches, too
                 stack.enter_context(listening(failures.at))
@@ -117,10 +185,12 @@ def main(source: Path, disk: Path, notes: Path, folder: Path) -> None:
                     apply_without_stream(replica)
                 continue
             apply_without_stream(replica)
-            purged = purge_applied(replica.config, settle=replica.tracking.settle)
-            failures.now(f"{step} purged {len(purged.files)}")
+            purge_applied(replica.config, settle=replica.tracking.settle)
+            if step == STEPS - 1:
+                tend(replica)  # what was due beside it may be put off by other work
+            failures.step(step)
         os._exit(9)
 
 
 if __name__ == "__main__":
-    main(*map(Path, sys.argv[1:]))
+    main(*map(Path, sys.argv[1:5]), emptied="emptied" in sys.argv[5:])

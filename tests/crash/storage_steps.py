@@ -10,31 +10,42 @@ import ctypes
 import json
 import logging
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from spark_repl.apply.replica import Replica
 from spark_repl.crash_points import listening
 from spark_repl.runtime.retry import Retries
-from tests.support.binlog_writer import LogWriter, Table, insert, update
+from spark_repl.write.upkeep import Upkeep
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, rows
 
-A = Table("a")
+A, D, E = Table("a"), Table("d"), Table("e")
+P, K = Table("p", map_flags=2), Table("k", (("id", "int"), ("p", "int")))
+CASCADES = K.create.removesuffix(")") + ", FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)"
+AHEAD = "head start"
+CREATE = "CREATE TABLE t.c{} (id INT PRIMARY KEY)"
+ALTER, RENAME = "ALTER TABLE t.d ADD c{} INT", "RENAME TABLE t.e TO t.f{0}, t.f{0} TO t.e"
 FAIL, TIMEOUT, LAND = 1, 2, 3
 NUMBERS = {FAIL: 5, TIMEOUT: 1205, LAND: 5}
 
 
 @dataclass(frozen=True)
 class Step:
-    """``call``, on a path that holds ``part``, meets a fault behind the crash point. ``kinds``:
-    which of them; ``retried``: whether a new attempt is needed, or what landed is found."""
+    """``call``, on a path that holds ``part``, meets a fault behind the crash point (AHEAD: where
+    the group is staged while a stream is started). ``kinds``: which of them; ``retried``: whether a
+    new attempt is needed, or what landed is found; ``statement``: one before the transaction, of
+    the case's number."""
 
     point: str
     call: str
     part: str
     kinds: tuple[int, ...] = (FAIL, TIMEOUT)
     retried: bool = True
+    statement: str = ""
 
 
 STEPS = {
@@ -56,7 +67,12 @@ STEPS = {
     "cut": Step("before_cut", "create", "/_repl/control/_delta_log/"),
     "cut is named": Step("before_cut", "link", "/_repl/control/_delta_log/"),
     "cut's answer": Step("before_cut", "link", "/_repl/control/_delta_log/", (LAND,), False),
-    "statement": Step("before_statement", "create", "/t/c"),
+    "statement": Step("before_statement", "create", "/t/c", statement=CREATE),
+    "ALTER": Step("before_statement", "link", "/t/d/_delta_log/", statement=ALTER),
+    "ALTER's answer": Step("before_statement", "link", "/t/d/_delta_log/", (LAND,), False, ALTER),
+    "RENAME's names": Step("before_cut", "link", "/_repl/control/_delta_log/", statement=RENAME),
+    "cascade": Step("staged", "read", "/lake/t/k/"),  # an index that is not read is made again
+    "head start": Step(AHEAD, "read", "/log/bin.0"),
 }  # fmt: skip
 
 
@@ -66,28 +82,38 @@ def main(folder: Path) -> None:
     Retries._pause = lambda self, seconds: None  # type: ignore[method-assign]
     storage, log, target = ctypes.CDLL(None), LogWriter(folder / "log"), folder / "lake"
     log.ddl("CREATE DATABASE t")
-    log.ddl(A.create)
-    log.transaction(insert(A, (0, "x")))
+    for statement in (*(table.create for table in (A, D, E, P)), CASCADES):
+        log.ddl(statement)
+    log.transaction(insert(A, (0, "x")), insert(P, (FAIL, "x"), (TIMEOUT, "x")))
+    log.transaction(insert(K, (10, FAIL), (20, TIMEOUT), (30, None)))
     cases = [(name, step, kind) for name, step in STEPS.items() for kind in step.kinds]
-    with applier(log.folder, target) as found:
+    # Upkeep beside a case would meet its fault, and put off what it does.
+    with patch.object(Upkeep, "look"), applier(log.folder, target) as found:
         _apply(found)
         for number, (name, step, kind) in enumerate(cases, 1):
             _write(log, step, number)
+            if name == "cascade":
+                log.transaction(delete(P, (kind, "x")))
             said = _met(storage, step, kind, found)
             said["all"] = rows(target, A) == [*((n, "y") for n in range(number)), (number, "x")]
             print(json.dumps({"step": name, "kind": kind, **said}), flush=True)
+    assert rows(target, K) == [(30, None)]
 
 
 def _write(log: LogWriter, step: Step, number: int) -> None:
-    if step.point == "before_statement":
-        log.ddl(Table(f"c{number}").create)
+    if step.statement:
+        log.ddl(step.statement.format(number))
     log.transaction(update(A, ((number - 1, "x"), (number - 1, "y"))), insert(A, (number, "x")))
     if step.part == ".events":
         log.xa_prepare((b"x%d" % number, b"", 1), insert(A, (-number, "x")))
 
 
-def _apply(found: Replica) -> None:
+def _apply(found: Replica, ahead: Callable[[], object] | None = None) -> None:
+    """``ahead``: done before a head start, where there is to be one."""
     index, coordinator = found.opened.applied.refresh(), found.coordinator
+    if ahead is not None:
+        ahead()
+        coordinator.begin_ahead(index)
     coordinator.apply(index.slice(coordinator.position, index.end))
 
 
@@ -106,7 +132,7 @@ def _met(storage: Any, step: Step, kind: int, found: Replica) -> dict[str, Any]:
 
     retries, before = found.counters.retries, _worker(found)
     with listening(arm):
-        _apply(found)
+        _apply(found, (lambda: arm(AHEAD)) if step.point == AHEAD else None)
     storage.faulty_storage_plan(b"", b"", 0)
     retries, worker = found.counters.retries - retries, _worker(found)
     counted = "COUNT_TRANSACTIONS_RETRIES"

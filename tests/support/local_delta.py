@@ -56,7 +56,7 @@ class LocalDelta(DeltaLog):
         pass
 
     def version(self, folder: str) -> int:
-        for version in itertools.count(checkpoint.last(folder)):
+        for version in itertools.count(_last_checkpoint(folder)):
             if not storage.exists(_path(folder, version)):
                 return version - 1
         raise AssertionError
@@ -78,7 +78,7 @@ class LocalDelta(DeltaLog):
         try:
             return log_replay.last_txn(snapshot.folder, snapshot.version, app)
         except LookupError:  # its commits are cleaned up
-            kept = _checkpointed(snapshot.folder, checkpoint.last(snapshot.folder))
+            kept = _checkpointed(snapshot.folder, _last_checkpoint(snapshot.folder))
             txns = (action["txn"] for action in kept if "txn" in action)
             return next((txn["version"] for txn in txns if txn["appId"] == app), None)
 
@@ -142,10 +142,22 @@ def _numbered(new: NewTable) -> NewTable:
     return replace(new, schema_string=json.dumps(schema), configuration=configuration)
 
 
+def _last_checkpoint(folder: str) -> int:
+    """Its version, 0 when there is none; as Delta does it, it is looked for by the log's names
+    where what names it is lost since the power failed, and one without bytes is none."""
+    last = checkpoint.last(folder)
+    if last or storage.exists(_path(folder, 0)):
+        return last
+    log = os.path.join(folder, "_delta_log")
+    there = [name for name in storage.names(log) if ".checkpoint.parquet" in name]
+    whole = [name for name in there if storage.has_bytes(os.path.join(log, name))]
+    return max((int(name[:20]) for name in whole), default=0)
+
+
 def _checkpointed(folder: str, version: int) -> list[Action]:
-    """What a version's checkpoint has beside files, if there is one."""
+    """What a version's checkpoint has beside files, if there is one with bytes."""
     path = _path(folder, version).replace(".json", ".checkpoint.parquet")
-    if not storage.exists(path):
+    if not storage.has_bytes(path):
         return []
     found = pq.read_table(path, columns=["metaData", "txn"]).to_pylist()
     for action in found:

@@ -30,12 +30,13 @@ def environment(library: Path, disk: Path, notes: Path) -> dict[str, str]:
     return {**os.environ, "LD_PRELOAD": str(library), "POWER": f"{disk}:{notes}"}
 
 
-def fail(disk: str, notes: Path, left: Path) -> None:
+def fail(disk: str, notes: Path, left: Path, *, emptied: bool = False) -> None:
     """Makes in ``left`` what is there of a disk, by its ``identity``, when its power fails now: at
-    one moment, since other threads that sync wait for the notes' lock meanwhile."""
+    one moment, since other threads that sync wait for the notes' lock meanwhile. ``emptied``: what
+    was not synced itself is there, long ago and empty, where its name was."""
     with open(notes / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _folder(disk, notes, left)
+        _folder(disk, notes, left, emptied)
 
 
 def identity(path: Path) -> str:
@@ -50,7 +51,7 @@ def identity(path: Path) -> str:
     return f"{inode}-{seconds.stdout.strip()}-{int(clock.partition('.')[2])}"
 
 
-def _folder(folder: str, notes: Path, left: Path) -> None:
+def _folder(folder: str, notes: Path, left: Path, emptied: bool) -> None:
     left.mkdir(parents=True)
     names: dict[str, str] = {}
     listed = notes / f"{folder}.names"
@@ -61,7 +62,11 @@ def _folder(folder: str, notes: Path, left: Path) -> None:
         else:
             names[name] = what
     for name, what in names.items():
-        if (notes / f"{what}.names").exists():
-            _folder(what, notes, left / name)
+        if what.endswith("/"):
+            if emptied or (notes / f"{what[:-1]}.names").exists():
+                _folder(what[:-1], notes, left / name, emptied)
         elif (notes / what).exists():
             shutil.copy(notes / what, left / name)
+        elif emptied:
+            (left / name).touch()
+            os.utime(left / name, (0, 0))

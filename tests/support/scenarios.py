@@ -157,6 +157,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RETRY}::test_waits_as_mysql_does",
         f"{_RETRY}::test_in_vain",
         f"{_APPLIER}::test_several_tables_retry_at_once",
+        "crash/test_storage_faults.py::test_a_fault_at_each_step_is_retried",
         "crash/test_storage_faults.py::test_calls_fail_time_out_or_land_unanswered",
     )),
     38: ("rpl_ps_worker_retry_transaction_mts", (

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from spark_repl import Config
+from spark_repl.apply.replica import Replica
 from spark_repl.apply.replica_parts import Parts
 from spark_repl.control import control as control_module
 from spark_repl.control.control import Control
@@ -83,11 +84,16 @@ def tended(
     """A run with all of the upkeep that is due behind it. ``keys``: of [target]."""
     with applier(relay, target, keys=keys, parts=parts, channel=channel) as found:
         apply_without_stream(found)
-        workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
-        target_of = found.config.target
-        one = tending.Tending(found.tracking, workers, target_of, compaction=True)
-        upkeep = Upkeep(found.tracking, target_of, one.tend, one.forget)
         for _ in range(2):
-            upkeep.look(names)
-            upkeep._pool.submit(int).result()
-        upkeep.close()
+            tend(found)
+
+
+def tend(found: Replica) -> None:
+    """All of the upkeep that is due."""
+    workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
+    target = found.config.target
+    one = tending.Tending(found.tracking, workers, target, compaction=True)
+    upkeep = Upkeep(found.tracking, target, one.tend, one.forget)
+    upkeep.look(names)
+    upkeep._pool.submit(int).result()
+    upkeep.close()

@@ -120,16 +120,21 @@ def test_what_a_process_before_has_noted(
     assert log(0) in synced()
 
 
-def test_a_note_of_long_ago(table: Path, tmp_path: Path, synced: Callable[[], list[str]]) -> None:
+@pytest.mark.parametrize("hint", ['{"version": 4}', "", None])
+def test_a_note_of_long_ago(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]], hint: str | None
+) -> None:
     """The working state of a machine that the target comes back to, or one put back: the version
-    that it names is kept, as a cut was pinned, and those behind it were removed meanwhile."""
+    that it names is kept, as a cut was pinned, and those behind it were removed meanwhile. What
+    names the last checkpoint may be lost, or empty, since the power failed."""
     notes = tmp_path / "notes"
     Durable(str(tmp_path / "lake"), str(notes)).sync(str(table))
     for version in range(1, 9):
         commit(table, version)
     for version in (1, 2, 3):
         (tmp_path / log(version)).unlink()
-    (table / "_delta_log" / "_last_checkpoint").write_text('{"version": 4}')
+    if hint is not None:
+        (table / "_delta_log" / "_last_checkpoint").write_text(hint)
     synced()
     durable = Durable(str(tmp_path / "lake"), str(notes))
     assert durable.newest(str(table)) == 8

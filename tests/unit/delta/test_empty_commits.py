@@ -62,6 +62,13 @@ def test_what_a_cut_or_a_checkpoint_stands_on_is_refused(tmp_path):
     assert len(_left(tmp_path)) == 3
 
 
+def test_on_an_empty_checkpoint_nothing_stands(tmp_path):
+    """It was written behind the commit, and is lost as that is."""
+    table = _table(tmp_path, "{}", "")
+    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").touch()
+    assert remove_empty_commits(table, 0) == [1]
+
+
 def test_one_that_somebody_may_be_writing_is_refused(tmp_path):
     with pytest.raises(TargetError, match="may be writing"):
         remove_empty_commits(_table(tmp_path, "{}", "", age_s=1), 0)

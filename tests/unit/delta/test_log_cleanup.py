@@ -204,6 +204,14 @@ def test_the_checkpoint_that_the_hint_names_stays(
     assert names(folder, "checkpoint.parquet") == [12, 16, 24]
 
 
+def test_nothing_stands_on_an_empty_checkpoint(folder: str) -> None:
+    """Its bytes were not on the disk when the power failed."""
+    for version in (3, 16):
+        Path(folder, "_delta_log", f"{version:020d}.checkpoint.parquet").touch()
+    assert clean(folder, 3) == 11
+    assert readable(folder) == [3, *range(12, NEWEST + 1)]
+
+
 @pytest.mark.parametrize("after", range(0, 24, 5))
 def test_cut_off_anywhere(folder: str, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Whatever was removed before it ended: promised versions are whole, and the next one ends

@@ -122,8 +122,10 @@ def says(folder: Path, **said: Any) -> None:
         ({"version": 1}, {"sidecar": ["elsewhere"]}, False),
         ({"version": 1, "parts": 2}, {}, False),
         ({"version": 1, "v2Checkpoint": {"path": "elsewhere"}}, {}, False),
-        ({"version": 0}, {}, False),  # there is none
+        ({"version": 0}, {}, True),  # there is none: another one is looked for
         ({"version": 3}, {}, True),  # of a later version: there is one before
+        (None, {}, True),  # it is lost since the power failed: one is looked for
+        (None, {"sidecar": ["elsewhere"]}, False),
     ],
 )
 def test_checkpoints_of_other_kinds_are_left_to_spark(log, tmp_path, said, columns, known):
@@ -133,9 +135,24 @@ def test_checkpoints_of_other_kinds_are_left_to_spark(log, tmp_path, said, colum
     adds = pa.table({"add": [{"path": "f0", "size": 1}], **columns})
     for version in (1, 3):
         pq.write_table(adds, tmp_path / "_delta_log" / f"{version:020d}.checkpoint.parquet")
-    says(tmp_path, **said)
+    if said is not None:
+        says(tmp_path, **said)
     found = live_files(folder, 2)
     assert found is None if not known else (found or {}).keys() == {"f0", "f2"}
+
+
+@pytest.mark.parametrize("named", [3, None])
+def test_a_checkpoint_that_is_an_empty_file_is_none(log, tmp_path, named):
+    """Its bytes were not on the disk when the power failed: the commits are there."""
+    folder = log(*[None] * 5)
+    lose(folder, 0)
+    place = tmp_path / "_delta_log"
+    adds = pa.table({"add": [{"path": "f0", "size": 1}]})
+    pq.write_table(adds, place / f"{1:020d}.checkpoint.parquet")
+    (place / f"{3:020d}.checkpoint.parquet").touch()
+    if named:
+        says(tmp_path, version=named)
+    assert (live_files(folder, 4) or {}).keys() == {"f0", "f2", "f3", "f4"}
 
 
 def test_a_commit_without_commit_info_says_nothing(log):

@@ -36,6 +36,9 @@ PATCHED: dict[str, dict[str, str]] = {
     "crash/power_load.py": {
         "spark_repl.control.xa_store.XaStore.forget": "an end before the tables are synced for it"
     },
+    "crash/storage_steps.py": {
+        "spark_repl.write.upkeep.Upkeep.look": "upkeep beside a step would meet the step's fault"
+    },
     "live/test_snapshot_changes.py": {
         "spark_repl.runtime.workers.Workers.run": "statements on the server at one table's reading"
     },
