@@ -220,11 +220,8 @@ def _live(commands: Commands) -> None:
         _options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         _options(command, ("--master", "--take-over"))
-    _options(
-        verify,
-        ("--master",),
-        help="read and compare on this Spark master (default: processes here)",
-    )
+    here = "read and compare on this Spark master (default: processes here)"
+    _options(verify, ("--master",), help=here)
 
 
 def _status(commands: Commands) -> None:

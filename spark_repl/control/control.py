@@ -115,9 +115,8 @@ class Control:
         return held
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """The table's rows, read through Arrow's own file system: delta-rs' is a Python object,
-        which a thread of Arrow's may let go when the interpreter has ended; that aborts the
-        process."""
+        """The table's rows, through Arrow's own file system: delta-rs' is a Python object, and a
+        thread of Arrow's that lets it go when the interpreter has ended aborts the process."""
         with delta_rs(_READ, self.path):
             return table.to_pyarrow_table(filesystem=storage.below(self.path))
 
@@ -319,9 +318,8 @@ class Control:
         detail: str = "{}",
         number: int = 0,
     ) -> None:
-        """Appends one row beside a running applier, if ``check`` says so, by what the table holds
-        on the version behind which it lands. ``number``: its format, 0 for that of others. Raises
-        as that, OSError and TargetError."""
+        """Appends one row beside a running applier, if ``check`` says so of the version behind
+        which it lands. ``number``: its format, 0: others'. Raises as that, OSError, TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()

@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import last_shown, run, stopped
+from tests.support.planted import holding
 
 SECRET = "planted-secret-hunter2"
 COLUMNS = (
@@ -44,12 +45,6 @@ def log(tmp_path: Path) -> LogWriter:
     return made
 
 
-def planted(folder: Path, *secrets: str) -> list[Path]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert files
-    return [f for f in files if any(s.encode() in f.read_bytes() for s in secrets)]
-
-
 def test_it_is_kept_as_it_is_masked(
     log: LogWriter, tmp_path: Path, given: dict[str, Any], caplog: Any
 ) -> None:
@@ -69,7 +64,7 @@ def test_it_is_kept_as_it_is_masked(
     assert second == (2, *first[1:-1], 5)
     assert third == (3, first[1], "ne", None, "-", None, None)
     assert fourth == (4, *third[1:])
-    assert planted(target, SECRET, "new-secret") == []
+    assert holding(target, SECRET, "new-secret") == []
     assert SECRET not in caplog.text and "new-secret" not in caplog.text
 
 
@@ -102,13 +97,13 @@ def test_a_tools_copy_that_is_left_out(
     log.ddl("CREATE TABLE t._a_gho LIKE t.a")
     log.ddl("ALTER TABLE t._a_gho ALTER k SET DEFAULT 'k-secret', ADD new INT DEFAULT 1234567")
     assert run(log.folder, target, **given)
-    assert planted(target, SECRET, "k-secret", "1234567") == []
+    assert holding(target, SECRET, "k-secret", "1234567") == []
     log.ddl("RENAME TABLE t.a TO t._a_del, t._a_gho TO t.a")
     log.transaction(insert(Table("a", (*COLUMNS, ("new", "int"))), {0: 2}))
     assert run(log.folder, target, **given)
     first, second = last_shown(target)["t.a"]
     assert second == (2, *first[1:3], "*******t", *first[4:])
-    assert planted(target, SECRET, "k-secret", "1234567") == []
+    assert holding(target, SECRET, "k-secret", "1234567") == []
     assert SECRET not in caplog.text and "k-secret" not in caplog.text
 
 
@@ -130,4 +125,4 @@ def test_an_error_shows_no_literal(
     said = f"{error} {error.hint} {caplog.text}"
     for secret in (SECRET, "1234567", SECRET.encode().hex()):
         assert secret not in said
-    assert planted(tmp_path / "lake", SECRET, "1234567") == []
+    assert holding(tmp_path / "lake", SECRET, "1234567") == []
