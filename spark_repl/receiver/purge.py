@@ -44,10 +44,11 @@ def deciding(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Removes the whole log, where it can't go on: the receiver begins a new one. The published end
-    goes first, so whatever happens in between, no reader takes the rest for a log."""
+    """Removes the whole log, where it can't go on: the receiver begins a new one. The list of files
+    goes first and the published end last, which says that they are a receiver's: whatever happens
+    in between, no reader takes the rest for a log, or for recorded files."""
     with locked(folder):
-        for name in (END, LIST, *map(file_name, sorted(numbers_in(folder)))):
+        for name in (LIST, *map(file_name, sorted(numbers_in(folder))), END):
             (folder / name).unlink(missing_ok=True)
 
 

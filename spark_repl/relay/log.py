@@ -122,11 +122,24 @@ def open_log(path: str) -> RelayLog:
             if log is not None:
                 return log
         time.sleep(0.01)
-    _from_index(location if location.is_file() else location / INDEX)  # says which file is missing
+    _check_listed(path, location)
     raise LogError(
         "the published end and the list of files are of different logs", file=path,
         hint="start the receiver again: it puts that right",
     )  # fmt: skip
+
+
+def _check_listed(path: str, location: Path) -> None:
+    """Raises LogError where the list of a receiver's log, or a file that it names, is gone."""
+    index = location / INDEX if location.is_dir() else location
+    if not index.exists() and index.name == INDEX:
+        raise LogError(
+            "a receiver has written here, and the list of its files is gone", file=str(index),
+            hint="start the receiver again: it makes the list from the files, or begins a new log",
+        )  # fmt: skip
+    if not index.exists():
+        _open(path, location)  # which says that
+    _from_index(index)
 
 
 def _published(location: Path, end: End) -> RelayLog | None:
