@@ -85,6 +85,14 @@ def read_end(folder: str | Path) -> End | None:
     )  # fmt: skip
 
 
+def is_begun(folder: str | Path) -> bool:
+    """Whether a receiver writes here that has published no end yet: this is no recorded log."""
+    try:
+        return not os.path.getsize(Path(folder) / NAME)
+    except FileNotFoundError:
+        return False
+
+
 def _pack(end: End) -> bytes:
     fields = (_MAGIC, bytes.fromhex(end.log_id), end.position.packed, end.transactions)
     return _RECORD.pack(*fields, zlib.crc32(_RECORD.pack(*fields, 0)))
