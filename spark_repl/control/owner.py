@@ -47,6 +47,10 @@ class Owner:
         return self.host == socket.gethostname()
 
     @property
+    def is_this_process(self) -> bool:
+        return self.is_here and self.pid == os.getpid() and self.started == _started(self.pid)
+
+    @property
     def is_dead(self) -> bool:
         """Whether it has released the target, or is known to be dead: only processes of this host
         can be looked at. One of this process is, too, when it has ended and storage did not take
@@ -55,8 +59,8 @@ class Owner:
             return True
         if not self.is_here:
             return False
-        given_up = self.pid == os.getpid() and self.claim and self.claim not in _held
-        return bool(given_up) or _started(self.pid) != self.started
+        given_up = self.is_this_process and self.claim != "" and self.claim not in _held
+        return given_up or _started(self.pid) != self.started
 
 
 @contextmanager

@@ -82,8 +82,6 @@ class RelayWriter:
                 hint="stop it, or give this one a relay.path of its own",
             ) from None  # fmt: skip
         recovered = recover(self.folder)
-        self._end = EndWriter(self.folder)
-        self._stack.callback(self._end.close)
         if recovered is not None:
             self._resume(recovered)
         return self
@@ -104,8 +102,15 @@ class RelayWriter:
         self._described = recovered.source_file if recovered.described else ""
         self._checksum = recovered.checksum
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND)
+        self._open_end()
         if self.lost is None:
             self.sync()
+
+    def _open_end(self) -> None:
+        """From now on what lies in the folder is a receiver's log, for whoever reads it."""
+        if self._end is None:
+            self._end = EndWriter(self.folder)
+            self._stack.callback(self._end.close)
 
     @property
     def _path(self) -> Path:
@@ -292,6 +297,7 @@ class RelayWriter:
         if end is not None:
             numbers.append(end.position.file_no)
         self.log_id = uuid.uuid4().hex
+        self._open_end()
         number = max(numbers, default=0) + 1
         head = file_head(
             self.log_id, self.server_id, self.received, source, self.source_file,

@@ -28,7 +28,7 @@ from ..position import MAX_FILE_NO, RelayPosition
 from .file_head import FileHead, RelayFile, events, head_complete, read_head
 from .file_list import NAME as INDEX
 from .file_list import log_id_line
-from .published import End, is_begun, read_end
+from .published import End, is_followed, read_end
 
 _SUFFIX = re.compile(r"(.+)\.(\d+)")
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
@@ -117,7 +117,7 @@ def open_log(path: str) -> RelayLog:
         folder = location if location.is_dir() else location.parent
         end, one = read_end(folder), location.is_file() and location.suffix != ".index"
         with suppress(FileNotFoundError):  # purged between the look at the list and the file
-            if one or (end is None and not is_begun(folder)):
+            if one or (end is None and not is_followed(folder)):
                 return _open(path, location)
             log = _published(location, end) if end is not None else None
             if log is not None:
@@ -126,7 +126,7 @@ def open_log(path: str) -> RelayLog:
     if end is None:
         raise LogError(
             "a receiver has begun a log here, and published nothing of it", file=path,
-            hint="wait for it, or start it again: it goes on from there",
+            hint="wait for it, or start it again; where no file is its own, remove relay.end",
         )  # fmt: skip
     _check_listed(path, location)
     raise LogError(

@@ -85,12 +85,10 @@ def read_end(folder: str | Path) -> End | None:
     )  # fmt: skip
 
 
-def is_begun(folder: str | Path) -> bool:
-    """Whether a receiver writes here that has published no end yet: this is no recorded log."""
-    try:
-        return not os.path.getsize(Path(folder) / NAME)
-    except FileNotFoundError:
-        return False
+def is_followed(folder: str | Path) -> bool:
+    """Whether a receiver writes here, which may have published no end yet: what lies here is no
+    recorded log."""
+    return (Path(folder) / NAME).exists()
 
 
 def _pack(end: End) -> bytes:

@@ -56,10 +56,11 @@ class Companion:
         """For a turn that has to wait: returns at once when it is to end."""
         self.stop.wait(seconds)
 
-    def join(self, timeout_s: float | None) -> None:
-        """Waits until it has ended, if it was begun."""
+    def join(self, timeout_s: float) -> bool:
+        """Waits until it has ended, if it was begun; returns whether it goes on."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
+        return self._thread.is_alive()
 
     def _run(self) -> None:
         try:

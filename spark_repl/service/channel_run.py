@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..config import Config, load
 from ..control.channels import check_unowned, control_of
 from ..control.copies import last_copy, standing
-from ..errors import ConfigError, PurgedError, Stopped
+from ..errors import ConfigError, PurgedError, SparkReplError, Stopped
 from ..observe.announcement import announce
 from ..observe.endpoint import check_free
 from ..receiver.purge import clear
@@ -55,8 +56,15 @@ class ChannelRun:
         self._stop, self._reload = threading.Event(), threading.Event()
         self._replica: Replica | None = None
         self._recopier: Recopier | None = None
-        self.has_claimed = False
-        """whether the target was this run's, or no other's was in its way"""
+
+    @property
+    def has_claimed(self) -> bool:
+        """Whether the channel in the target was this process's last, so that there is nobody whom
+        it has to take it over from. False where that can't be asked."""
+        with suppress(SparkReplError, OSError):
+            owner = control_of(self.config).owner()
+            return owner is not None and owner[1].is_this_process
+        return False
 
     def stop(self) -> None:
         """Safe from any thread, and in a signal's handler."""
@@ -68,10 +76,9 @@ class ChannelRun:
         """Has the file read anew, once it follows; safe as ``stop`` is."""
         self._reload.set()
 
-    def wait_for_threads(self) -> None:
-        """Until nothing of a run that has ended is at work any more: a copy's chunk, perhaps."""
-        if self._recopier is not None:
-            self._recopier.join(None)
+    def is_at_work(self, wait_s: float) -> bool:
+        """Whether something of a run that has ended goes on after so long: a copy's chunk."""
+        return self._recopier is not None and self._recopier.join(wait_s)
 
     def run(self) -> Result | None:
         """What was applied; None: stopped before there was a log.
@@ -129,7 +136,6 @@ class ChannelRun:
                 spark, self.config, take_over=self._take_over, stop=self._stop, lenient=lenient,
                 bar=self._bar,
             )  # fmt: skip
-            self.has_claimed = True
         except Stopped:
             return False
         return True
@@ -155,7 +161,6 @@ class ChannelRun:
                 self._known, self._file, self._reload, receiver, applier, recopier, verify
             )
             with applier, recopier, watch(receiver, applier), verify, reload:
-                self.has_claimed = True
                 progress.begin(applier)
                 if applier.page:
                     announce(config, f"the page: {applier.page}")

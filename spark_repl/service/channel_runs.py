@@ -29,6 +29,10 @@ _AGAIN_S, _AGAIN_MOST_S = 10.0, 600.0
 """a failed channel is begun again after the first, each time twice as late; one that has gone on
 for the second begins with the first"""
 _POLL_S = 0.2
+_END_S = 30.0
+"""for what a run that has ended has left at work, where all are to end"""
+_LASTING = (ConfigError, SetupError)
+"""mended by somebody, not by another start"""
 
 Begin = Callable[["Config", str, bool], "ChannelRun"]
 """configuration, its file, whether the target is to be taken over as the command line may say"""
@@ -62,7 +66,7 @@ class ChannelRuns:
 
     def run(self) -> dict[str, Result]:
         """What each channel has applied, once all have ended: by ``stop``, or since none of them
-        can go on. Raises the first error of those that did not end well."""
+        can go on. Raises the error of one that did not end well."""
         for name, channel in self._channels.items():
             channel.thread.name = f"channel {name}"
             channel.thread.start()
@@ -71,9 +75,9 @@ class ChannelRuns:
             if all(c.is_at_rest for c in channels) or any(c.without_jvm for c in channels):
                 self.stop()
             time.sleep(_POLL_S)  # signals are heard in between
-        for channel in self._channels.values():
-            if channel.error is not None:
-                raise channel.error
+        errors = [c.error for c in self._channels.values() if c.error is not None]
+        if errors:
+            raise min(errors, key=_rank)
         return {name: c.result for name, c in self._channels.items() if c.result is not None}
 
     def stop(self) -> None:
@@ -98,6 +102,12 @@ class ChannelRuns:
             check_side_by_side({**self._configs, file: config})
             self._configs[file] = config
             return config
+
+
+def _rank(error: SparkReplError) -> int:
+    """Which of several errors is the process's: by 2, of a configuration's fault, a service manager
+    leaves it at rest, so any that another start may mend goes first."""
+    return 0 if isinstance(error, JvmEndedError) else 2 if isinstance(error, _LASTING) else 1
 
 
 class _Channel:
@@ -168,7 +178,7 @@ class _Channel:
                 self.result = run.run()
             finally:
                 self._take_over = self._take_over and not run.has_claimed
-                run.wait_for_threads()
+                self._wait_for_threads(run)
         except SparkReplError as error:
             return error
         except BaseException as error:  # unseen, it would be a channel that stands still
@@ -178,11 +188,21 @@ class _Channel:
             self._run = None
         return None
 
+    def _wait_for_threads(self, run: ChannelRun) -> None:
+        """Until nothing of a run that has ended is at work any more; a copy's chunk may wait for
+        its source for an hour, and the process's end does not wait for that."""
+        ends = None
+        while run.is_at_work(_POLL_S):
+            if self._stopping.is_set():
+                ends = ends or time.monotonic() + _END_S
+                if time.monotonic() > ends:
+                    return
+
     def _wait(self, error: SparkReplError, wait_s: float) -> Config | None:
         """Says why it has stopped, and waits until it is to be begun again; the configuration for
         that, None where it ends."""
         while True:
-            lasting = isinstance(error, ConfigError | SetupError)
+            lasting = isinstance(error, _LASTING)
             when = ", is begun again " + (
                 "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
             )

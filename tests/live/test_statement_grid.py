@@ -54,7 +54,10 @@ def check(found: Found, cells: int) -> None:
     assert not found.stopped, "\n".join(found.stopped[:40])
     assert found.outcomes["equal"] > cells * 0.6, found.outcomes
     for cell, why in found.copied.items():
-        assert cell.is_unknown, f"{cell}: {why}"
+        feeds = cell.state == "change data feed" and why.startswith(
+            "Delta does not write rows anew"
+        )
+        assert cell.is_unknown or feeds, f"{cell}: {why}"
 
 
 def test_sample_of_the_grid(server: Server, tmp_path: Path) -> None:

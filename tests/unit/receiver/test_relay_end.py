@@ -18,6 +18,7 @@ from spark_repl.receiver.recovery import numbers_in, recover
 from spark_repl.receiver.report import Report, has_received, has_said, read_report
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import file_list, published
+from spark_repl.relay import log as log_module
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME, End, EndWriter, read_end
 from tests.support.binlog_writer import SOURCE, LogWriter
@@ -138,13 +139,28 @@ def test_an_error_is_said_until_the_source_answers(tmp_path: Path) -> None:
     assert (said["LAST_ERROR_NUMBER"], said["LAST_ERROR_MESSAGE"]) == (0, "")
 
 
-def test_what_a_receiver_has_begun_is_no_recorded_log(tmp_path: Path) -> None:
+def test_what_a_receiver_has_begun_is_no_recorded_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the first file and the first end that is published."""
     log = LogWriter(tmp_path)
     log.ddl("CREATE DATABASE t")
     assert open_log(str(tmp_path)).end is None
-    EndWriter(tmp_path).close()
+    end = EndWriter(tmp_path)
+    monkeypatch.setattr(log_module, "_ATTEMPTS", 3)
     with pytest.raises(LogError, match="has begun a log here, and published nothing"):
         open_log(str(tmp_path))
     (file,) = [path for path in tmp_path.iterdir() if path.name.endswith("000001")]
     assert open_log(str(file)).path == str(file), "one file is what it is"
+    end.publish(End("0" * 32, RelayPosition(1, 4), 0))
+    end.close()
+    assert published.is_followed(tmp_path), "also where the end comes right behind the look for it"
+    with pytest.raises(LogError):
+        open_log(str(tmp_path))
+
+
+def test_a_receiver_that_got_nothing_leaves_recorded_files_as_they_are(tmp_path: Path) -> None:
+    LogWriter(tmp_path).ddl("CREATE DATABASE t")
+    with RelayWriter(tmp_path, 1):
+        pass
+    assert not (tmp_path / NAME).exists() and open_log(str(tmp_path)).end is None

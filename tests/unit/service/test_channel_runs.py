@@ -35,7 +35,7 @@ class Runs:
         self.reloads: list[str] = []
         self.renamed: dict[str, str] = {}
         self.keys: dict[str, str] = {}
-        self.fakes: dict[str, ChannelRun] = {}
+        self.fakes: dict[str, _Fake] = {}
         self.running: set[str] = set()
         configs = {f"{name}.toml": self.read(f"{name}.toml") for name in ways}
         self.channels = ChannelRuns(configs, self.read, self.begin, self.errors.append, again_s)
@@ -75,7 +75,18 @@ class Late(SourceError):
 class _Fake(ChannelRun):
     def __init__(self, runs: Runs, config: Config) -> None:
         super().__init__(config, "", lambda: pytest.fail("no Spark"))
-        self.runs = runs
+        self.runs, self.claims = runs, False
+
+        self.late: SparkReplError | None = None
+        self.works, self.asked = threading.Event(), 0
+
+    @property
+    def has_claimed(self) -> bool:
+        return self.claims
+
+    def is_at_work(self, wait_s: float) -> bool:
+        self.asked += 1
+        return self.works.is_set()
 
     def reload(self) -> None:
         self.runs.reloads.append(self.config.channel)
@@ -86,12 +97,12 @@ class _Fake(ChannelRun):
         way = ways.pop(0) if len(ways) > 1 else ways[0]
         if isinstance(way, BaseException) and not isinstance(way, Late):
             raise way
-        self.has_claimed = True
+        self.claims = True
         if way is None or isinstance(way, Late):
             self.runs.running.add(name)
             self._stop.wait(_MOST_S)
             if way is not None:
-                raise way
+                raise self.late or way
             return RESULT
         assert isinstance(way, Result)
         return way
@@ -177,6 +188,35 @@ def test_the_jvms_end_is_that_of_all(runs):
     found = runs(eu=[JvmEndedError("gone")], us=[None])
     found.thread.join(_MOST_S)
     assert isinstance(found.ended, JvmEndedError) and found.errors == [found.ended]
+
+
+def test_it_is_the_jvms_end_that_the_process_ends_with(runs):
+    """By a configuration's fault a service manager would leave it at rest."""
+    found = runs(eu=[ConfigError("a port that is taken")], us=[Late("gone")])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    found.fakes["us"].late = JvmEndedError("gone")
+    found.fakes["us"].stop()
+    found.thread.join(_MOST_S)
+    assert isinstance(found.ended, JvmEndedError)
+
+
+def test_a_channel_at_rest_is_no_reason_to_end_with_its_fault(runs):
+    found = runs(eu=[ConfigError("a port that is taken")], us=[Late("us")])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    found.channels.stop()
+    found.thread.join(_MOST_S)
+    assert str(found.ended) == "us"
+
+
+def test_what_is_at_work_still_is_waited_for_unless_all_end(runs):
+    found = runs(0.01, eu=[Late("eu"), None], us=[None])
+    found.until(lambda: found.running == {"eu", "us"})
+    found.fakes["eu"].works.set()
+    found.fakes["eu"].stop()
+    found.until(lambda: found.fakes["eu"].asked > 2)
+    assert not found.errors
+    found.fakes["eu"].works.clear()
+    found.until(lambda: found.begun.count(("eu", False)) == 1)
 
 
 def test_what_fails_while_all_end_is_told(runs):
