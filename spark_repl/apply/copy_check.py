@@ -21,7 +21,7 @@ from ..ddl.session import Session
 from ..errors import StatementError
 from ..gtid import GtidSet
 from ..relay.record import Kind, gtid_name
-from .read_logged import concerned, has_failed, read_query
+from .read_logged import concerned, read_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +47,7 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
     for record in _statements(applied, meanwhile):
         query = read_query(record, applied.relay, 0)
         statement = rewrites.statement(classify_in(query.text, Session.of(query)))
-        if has_failed(query, statement):
+        if statement.has_failed(query):
             continue
         try:
             statement = names.statement(statement, rewrites.spoken(statement, copy.bounds))

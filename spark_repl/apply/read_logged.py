@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..ddl.statement import Effect
+from ..ddl.statement import UNKNOWN_TABLE, Effect
 from ..errors import StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..relay.log import RelayLog
     from .logged import Logged
 
-_UNKNOWN_TABLE = 1051
 # A table of the name is not there before them.
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 
@@ -38,18 +37,11 @@ def read_query(record: Any, relay: RelayLog, base: int) -> Query:
     return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
 
 
-def has_failed(query: Query, statement: Statement) -> bool:
-    """Whether it failed on the source and changed nothing there: DROP TABLE drops what it finds."""
-    drops = statement.effect == Effect.DROP_TABLE
-    dropped = drops and (query.error == _UNKNOWN_TABLE or len(statement.tables) > 1)
-    return bool(query.error) and not dropped
-
-
 def check_dropped(logged: Logged) -> None:
     """Raises StatementError for a DROP TABLE of several tables that has failed after some of them,
     as on servers before 8.0 where a foreign key refers to one (1217)."""
     query, statement = logged.query, logged.statement
-    failed = query.error not in (0, _UNKNOWN_TABLE)
+    failed = query.error not in (0, UNKNOWN_TABLE)
     if failed and statement.effect == Effect.DROP_TABLE:
         raise StatementError(
             f"which tables were dropped before DROP TABLE failed on the source ({query.error}) is"

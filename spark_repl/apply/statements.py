@@ -33,7 +33,7 @@ from .copy_check import give_up
 from .filtered import FilteredStatements
 from .logged import Done, Logged, before, shown
 from .quarantining import check_quarantine
-from .read_logged import check_dropped, concerned, has_failed, read_query
+from .read_logged import check_dropped, concerned, read_query
 from .rewritten import RewrittenStatements
 from .sessions import Sessions
 from .tool_tables import ToolTables
@@ -97,7 +97,7 @@ class Statements:
         query = read_query(record, relay, base)
         session = self._sessions.of(query)
         statement = classify_in(query.text, session)
-        if has_failed(query, statement):
+        if statement.has_failed(query):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
             return Done(Way.NOTHING, shown(query, session, literals=self._literals))
         if self._skip and GtidSet.parse(cut.group_gtids).intersect(self._skip):

@@ -71,8 +71,9 @@ class NameCase:
         elif statement.effect == Effect.NO_EFFECT and not statement.changes_definition:
             return
         for name in names:
-            others = [other for other in present if other != name and fold(other) == fold(name)]
-            if not others or name in present:
+            lower = fold(name)
+            others = [other for other in present if fold(other) == lower]
+            if not others or name in others:
                 continue
             creates = statement.effect in _CREATES and name == statement.tables[0]
             if creates and not statement.if_not_exists:

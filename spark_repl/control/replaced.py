@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 def replaced_paths(control: Control) -> set[str]:
     """Paths, relative to the target, of tables that no cut shows and nobody writes to."""
+    used = used_paths(control)  # before: what is announced meanwhile is nobody's leftover
     stands = standing(control)
     in_use = {row.path for row in made_behind(control, stands.cut)}
     in_use.update(shown_paths(control, stands.cut).values())
@@ -29,7 +30,7 @@ def replaced_paths(control: Control) -> set[str]:
         in_use.update(stands.copy.paths.values())
         if behind := stands.copy.behind:
             in_use.update(version.path for version in behind.tables.values())
-    unused = used_paths(control) - in_use
+    unused = used - in_use
     if unused:  # thousands of cuts are read for them alone
         cuts = map(Cut.of, control.cut_rows())
         shown = (version.path for cut in cuts for version in cut.tables.values())

@@ -5,4 +5,6 @@ from __future__ import annotations
 
 def fold(name: str) -> str:
     """``name`` in lower case as MySQL has it: one character becomes one."""
+    if name.isascii():
+        return name.lower()
     return "".join(char.lower()[0] for char in name)

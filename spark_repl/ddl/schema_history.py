@@ -41,6 +41,8 @@ class SchemaHistory:
         """Takes in one logged statement. Never raises."""
         session = replace(Session.of(query), charsets=self.charsets)
         statement = classify_in(query.text, session)
+        if statement.has_failed(query):
+            return statement
         if statement.database_charset and statement.made_database(query):
             self.charsets[statement.database] = statement.database_charset
         # A table that was there may be another one than the statement describes.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SELECT = "CREATE TABLE ... SELECT makes rows from a query"
 """the reason why there is no definition"""
+UNKNOWN_TABLE = 1051
+"""the error of DROP TABLE that did not find all of its tables"""
 ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
 
 
@@ -64,6 +66,13 @@ class Statement:
     reason: str = ""
     engine: str = ""
     database_charset: str = ""
+
+    def has_failed(self, query: Query) -> bool:
+        """Whether it failed on the source and changed nothing there: DROP TABLE drops what it
+        finds, and what was logged in place of rows has changed some, or it were not logged."""
+        drops = self.effect is Effect.DROP_TABLE
+        dropped = drops and (query.error == UNKNOWN_TABLE or len(self.tables) > 1)
+        return bool(query.error) and not dropped and self.verb not in ROW_CHANGES
 
     def made_database(self, query: Query) -> bool:
         """Whether CREATE or ALTER DATABASE surely took effect: where IF NOT EXISTS found it there,

@@ -153,8 +153,11 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     """What a transaction without rows of its own means; ``records`` is that one alone."""
     record = records[0]
     kind = Kind(int(record["kind"]))
-    if kind == Kind.QUERY and state.history.see(_query(state, file, record, b"")).changes_rows:
-        kind = Kind.STATEMENT
+    if kind == Kind.QUERY:
+        query = _query(state, file, record, b"")
+        statement = state.history.see(query)
+        if statement.changes_rows and not statement.has_failed(query):
+            kind = Kind.STATEMENT
     if kind == Kind.XA_PREPARE:
         state.prepared[_xid(state, file, record)] = file, records
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):

@@ -202,8 +202,12 @@ def _folders(paths: Iterable[str], folder: str) -> set[str]:
 
 def _sync_files(paths: Iterable[str]) -> None:
     each = list(set(paths))
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(_sync_some, (each[number::_AT_ONCE] for number in range(_AT_ONCE))))
+    count = min(_AT_ONCE, len(each))
+    if count < 2:  # so most lists are, of thousands of tables: no threads for them
+        _sync_some(each)
+        return
+    with ThreadPoolExecutor(count) as pool:
+        list(pool.map(_sync_some, (each[number::count] for number in range(count))))
 
 
 def _sync_some(paths: Iterable[str]) -> None:

@@ -172,8 +172,11 @@ class Tracking:
         TABLE_MAP; None: they are not known."""
         keys: dict[str, tuple[ForeignKey, ...] | None] = {}
         keys.update(self.definitions.expected_keys())
-        there = self.logged_definitions().items()
-        return keys | {n: d.foreign_keys for n, d in there if n not in self.left.tables}
+        left = self.left.tables
+        there = [t for t in list(self.tables.values()) if not t.at_place.dropped]
+        return keys | {
+            t.name: t.definition_in_log.foreign_keys for t in there if t.name not in left
+        }
 
     def drop(self, names: Iterable[str], position: int) -> None:
         """Takes tables out of what the next cut shows, by a statement that ends at ``position``."""

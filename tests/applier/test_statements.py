@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.control.copies import Copy, record_copy
+from spark_repl.errors import StatementError
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
@@ -243,3 +244,13 @@ def test_what_a_server_says_that_has_lost_a_memory_table(tmp_path: Path, stateme
     log.transaction(insert(A, (1, "new")))
     run(log.folder, target)
     assert last_shown(target) == {"t.a": [(1, "new")]}
+
+
+def test_a_change_of_rows_that_failed_halfway_stops(tmp_path: Path) -> None:
+    """So servers before 5.5 log it where a table has no transactions: the first row stays."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl("INSERT INTO a VALUES (1, 'x'), (1, 'y')", error=1062)
+    error = stopped(log.folder, target)
+    assert isinstance(error, StatementError) and "binlog_format=ROW" in error.message
+    assert error.gtid == log.gtid(1)

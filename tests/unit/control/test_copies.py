@@ -7,8 +7,10 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +33,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.replaced import gone_paths, remove_replaced, replaced_paths
 from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import current_paths
+from spark_repl.control.table_paths import announce, current_paths
 from spark_repl.copy import copy_plan
 from spark_repl.crash_points import listening
 from spark_repl.errors import HistoryError
@@ -298,3 +300,34 @@ def test_a_purge_and_a_copy_that_begins_wait_for_each_other(tmp_path: Path) -> N
     files = sorted(log.folder.iterdir())
     with deciding(log.folder):
         assert sorted(log.folder.iterdir()) == files, "nothing is written into a recorded folder"
+
+
+class Announcing(Control):
+    """``meanwhile``: what another thread does behind the next look at the tables announced."""
+
+    meanwhile: Callable[[], None] | None = None
+
+    def rows(self, kind: str) -> list[dict[str, Any]]:
+        found = super().rows(kind)
+        if kind == "table" and (now := self.meanwhile) is not None:
+            self.meanwhile = None
+            now()
+        return found
+
+
+def test_a_table_that_is_announced_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """The applier makes tables while upkeep looks for those that nothing names: its row would be
+    forgotten, with what statements make of the table then."""
+    layout = Layout(str(tmp_path))
+    control = Announcing(layout.control)
+    control.claim()
+    cut(control, 5)
+    control.meanwhile = lambda: announce(control, "t.a", "t/a", 6, "made")
+    assert gone_paths(control, layout) == set()
+    assert current_paths(control) == {"t.a": "t/a"}
+    control._pruned = -1_000_000
+    control.meanwhile = lambda: announce(control, "t.b", "t/b", 7, "made")
+    assert control.prune(
+        Retention(0, 0, 0), Settle(control, layout), lambda: gone_paths(control, layout)
+    )
+    assert current_paths(control).keys() == {"t.a", "t.b"}

@@ -52,3 +52,10 @@ def test_a_table_has_its_databases_character_set(
     statements: list[tuple[str, bytes]], want: tuple[str, int]
 ) -> None:
     assert definition_after(*statements) == want
+
+
+def test_a_database_that_failed_to_change_keeps_its_character_set() -> None:
+    history = SchemaHistory({}, {"l": "latin1"})
+    for text in ("ALTER DATABASE l CHARACTER SET latin2", "DROP DATABASE l"):
+        history.see(Query(1, 0, 3664, "t", text.encode(), b""))
+    assert history.charsets == {"l": "latin1"}

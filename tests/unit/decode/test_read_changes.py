@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,37 @@ def test_text_is_in_the_databases_character_set(tmp_path: Path) -> None:
     assert found["after"] == {"id": 1, "v": "Ã©"}
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t.a RENAME COLUMN v TO x",
+        "ALTER TABLE t.a RENAME TO t.b",
+        "DROP TABLE t.a",
+        "DROP DATABASE t",
+        "RENAME TABLE t.a TO t.b",
+        "CREATE TABLE t.a (i INT PRIMARY KEY, x VARCHAR(40), y INT)",
+        "CREATE TABLE t.c SELECT 1",
+        "FROBNICATE TABLE t.a",
+    ],
+)
+def test_what_failed_on_the_source_changes_no_names(tmp_path: Path, statement: str) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(T.create)
+    log.ddl(statement, error=1205)
+    log.transaction(insert(replace(T, bare=True), (1, "x", 2)))
+    [found] = rows(log.folder)
+    assert (found["table"], found["after"]) == ("t.a", {"id": 1, "v": "x", "w": 2})
+
+
+def test_a_drop_that_failed_halfway_leaves_no_guess(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(T.create)
+    log.ddl("DROP TABLE t.a, t.b", error=1217)
+    log.transaction(insert(replace(T, bare=True), (1, "x", 2)))
+    with pytest.raises(DecodeError, match="no statement seen so far does"):
+        rows(log.folder)
+
+
 def test_xa_rows_come_where_they_are_committed() -> None:
     found = rows(FIXTURES / "logs" / "compressed")
     counts = Counter((r["table"], r["gtid"].rpartition(":")[2]) for r in found)
@@ -142,14 +174,20 @@ def test_statements_stop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement",
-    ["INSERT INTO a VALUES (1)", "LOAD DATA INFILE 'x' INTO TABLE a", "CREATE TABLE b SELECT 1 c"],
+    ("statement", "error"),
+    [
+        ("INSERT INTO a VALUES (1)", 0),
+        ("INSERT INTO a VALUES (1), (1)", 1062),
+        ("LOAD DATA INFILE 'x' INTO TABLE a", 0),
+        ("CREATE TABLE b SELECT 1 c", 0),
+    ],
 )
-def test_statements_without_begin_stop(tmp_path: Path, statement: str) -> None:
-    """As 5.0 and 5.1 logged a change of tables that have no transactions."""
+def test_statements_without_begin_stop(tmp_path: Path, statement: str, error: int) -> None:
+    """As 5.0 and 5.1 logged a change of tables that have no transactions; one that failed had
+    changed rows by then."""
     log = LogWriter(tmp_path / "log")
     log.ddl(T.create)
-    log.ddl(statement)
+    log.ddl(statement, error=error)
     with pytest.raises(StatementError, match="changes rows by statements") as caught:
         rows(log.folder)
     assert caught.value.gtid == log.gtid(1)
