@@ -68,7 +68,7 @@ def forget_lost(folder: str) -> bool:
     opens no such table; without both it looks for another checkpoint, as Delta does, and all
     commits since are there. False where there is nothing to remove, or this account may not. Raises
     OSError."""
-    if is_remote(folder):
+    if is_remote(folder) or _stands(folder):
         return False
     log = os.path.join(folder, "_delta_log")
     there, version = set(names(log)), last(folder)
@@ -86,6 +86,21 @@ def forget_lost(folder: str) -> bool:
             remove_if_there(path)
         return bool(lost)
     return False
+
+
+def _stands(folder: str) -> bool:
+    """Whether the checkpoint that the hint names is whole, and so is each behind it, as far as that
+    is told without listing the log, which takes the longer the more is kept: from there on one
+    commit is looked for after the other."""
+    version = last(folder)
+    if not version or not is_whole(checkpoint_path(folder, version)):
+        return False
+    while exists(commit_path(folder, version)):
+        version += 1
+        path = checkpoint_path(folder, version)
+        if exists(path) and not is_whole(path):
+            return False
+    return True
 
 
 def useless(commits: set[int], whole: Collection[int], damaged: Collection[int]) -> list[int]:

@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from spark_repl.delta import checkpoint
 from spark_repl.delta.checkpoint import forget_lost, last, past_lost
 
 NEWEST = 5
@@ -112,3 +113,13 @@ def test_a_hint_of_a_checkpoint_that_is_there_stays(log: Path, tmp_path: Path) -
     assert not forget_lost(str(log.parent)) and last(str(log.parent)) == 2
     for other in (str(tmp_path / "none"), "s3a://bucket/t"):
         assert not forget_lost(other)
+
+
+@pytest.mark.parametrize("hint", [2, NEWEST])
+def test_a_log_whose_checkpoints_are_whole_is_not_listed(
+    log: Path, monkeypatch: pytest.MonkeyPatch, hint: int
+) -> None:
+    """Each start asks, of each table: what the hint names, and the few versions behind it."""
+    (log / "_last_checkpoint").write_text(json.dumps({"version": hint, "size": 5}))
+    monkeypatch.setattr(checkpoint, "names", lambda folder: pytest.fail("the log is listed"))
+    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == hint
