@@ -16,6 +16,7 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from ..runtime.object_store import is_remote
 from .checkpoint import last, useless
 from .delta_rs import delta_rs
 from .delta_table import opened
@@ -51,7 +52,8 @@ class _Log:
             if kind in numbers and len(number) == _DIGITS and number.isdigit():
                 numbers[kind].append(int(number))
         there = set(numbers[_CHECKPOINT])
-        whole = {version for version in there if is_whole(checkpoint_path(folder, version))}
+        remote = is_remote(folder)  # an object is whole, and a request for each takes its time
+        whole = {v for v in there if remote or is_whole(checkpoint_path(folder, v))}
         self.useless = useless(set(numbers[_COMMIT]), whole, there - whole)
         numbers[_CHECKPOINT] = list(whole)
         self.versions = {kind: sorted(versions) for kind, versions in numbers.items()}
