@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -19,8 +20,8 @@ from deltalake.exceptions import DeltaError
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .delta_table import opened
-from .log_replay import commit_path
-from .storage import exists, has_bytes, names, open_input, remove_if_there
+from .log_replay import checkpoint_path, commit_path
+from .storage import exists, is_whole, names, open_input, remove_if_there
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 EVERY = 50
+_COMMIT, _CHECKPOINT = re.compile(r"\d{20}\.json"), re.compile(r"\d{20}\.checkpoint\.parquet")
 NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables: no commit of theirs writes a checkpoint."""
 
@@ -61,20 +63,52 @@ def last(folder: str) -> int:
 
 
 def forget_lost(folder: str) -> bool:
-    """Removes what names the last checkpoint where that is not there, or has no bytes: the power
-    failed before it was on the disk. delta-rs opens no such table; without the hint it looks for
-    another one, as Delta does, and all commits since are there. False where there is nothing to
-    remove, or this account may not. Raises OSError."""
-    if is_remote(folder) or not (version := last(folder)):
+    """Removes what is left of checkpoints that were not on the disk when the power failed, where
+    it is ``useless``, and what names the last one where that is not there, or not whole. delta-rs
+    opens no such table; without both it looks for another checkpoint, as Delta does, and all
+    commits since are there. False where there is nothing to remove, or this account may not. Raises
+    OSError."""
+    if is_remote(folder) or _stands(folder):
         return False
     log = os.path.join(folder, "_delta_log")
+    there, version = set(names(log)), last(folder)
+    commits = {int(name[:20]) for name in there if _COMMIT.fullmatch(name)}
+    checkpoints = {int(name[:20]) for name in there if _CHECKPOINT.fullmatch(name)}
+    whole = {one for one in checkpoints if is_whole(checkpoint_path(folder, one))}
+    lost = [checkpoint_path(folder, one) for one in useless(commits, whole, checkpoints - whole)]
     name = f"{version:020d}.checkpoint."
-    if any(one.startswith(name) and has_bytes(os.path.join(log, one)) for one in names(log)):
-        return False
+    if version and not any(
+        one.startswith(name) and is_whole(os.path.join(log, one)) for one in there
+    ):
+        lost.append(os.path.join(log, "_last_checkpoint"))
     with suppress(PermissionError):
-        remove_if_there(os.path.join(log, "_last_checkpoint"))
-        return True
+        for path in lost:  # the hint last: whoever is cut off here looks for them again
+            remove_if_there(path)
+        return bool(lost)
     return False
+
+
+def _stands(folder: str) -> bool:
+    """Whether the checkpoint that the hint names is whole, and so is each behind it, as far as that
+    is told without listing the log, which takes the longer the more is kept: from there on one
+    commit is looked for after the other."""
+    version = last(folder)
+    if not version or not is_whole(checkpoint_path(folder, version)):
+        return False
+    while exists(commit_path(folder, version)):
+        version += 1
+        path = checkpoint_path(folder, version)
+        if exists(path) and not is_whole(path):
+            return False
+    return True
+
+
+def useless(commits: set[int], whole: Collection[int], damaged: Collection[int]) -> list[int]:
+    """The versions of ``damaged`` checkpoints that may go: every commit since the last ``whole``
+    one before is there. Where one is not, the table would be an older one without it, and nobody
+    would know."""
+    bases = {one: max((v for v in whole if v < one), default=-1) for one in damaged}
+    return sorted(one for one, base in bases.items() if commits.issuperset(range(base + 1, one)))
 
 
 def past_lost(folder: str, open_table: Callable[[], DeltaTable]) -> DeltaTable:

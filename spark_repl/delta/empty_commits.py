@@ -17,7 +17,7 @@ from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .checkpoint import last
 from .log_replay import commit_path
-from .storage import names, remove_if_there
+from .storage import is_whole, names, remove_if_there
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
     matches = [match for match in map(_NAME.fullmatch, names(logged)) if match]
     versions = sorted((int(match[1]) for match in matches if match[2] == "json"), reverse=True)
     checkpoints = [match for match in matches if match[2] != "json"]
-    whole = [match for match in checkpoints if os.path.getsize(os.path.join(logged, match[0]))]
+    whole = [match for match in checkpoints if is_whole(os.path.join(logged, match[0]))]
     needed = max([shown, *(int(match[1]) for match in whole)])
     removed = []
     for version in versions:

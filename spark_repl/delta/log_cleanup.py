@@ -16,10 +16,12 @@ from collections.abc import Collection
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from .checkpoint import last
+from ..runtime.object_store import is_remote
+from .checkpoint import last, useless
 from .delta_rs import delta_rs
 from .delta_table import opened
-from .storage import has_bytes, listed, modified, remove_if_there
+from .log_replay import checkpoint_path
+from .storage import is_whole, listed, modified, remove_if_there
 
 if TYPE_CHECKING:
     from .durable import Durable
@@ -37,7 +39,8 @@ _DIGITS = 20
 
 class _Log:
     """What lies in a table's log: versions by kind (commits, checksums, and checkpoints of one
-    file), ascending, and names of parts. When a file was written is asked of few: it takes ten
+    file), ascending; ``useless`` ones of checkpoints that the power has taken, on which nothing
+    stands; and names of parts. When a file was written is asked of few: it takes ten
     times as long as to read its name."""
 
     def __init__(self, folder: str) -> None:
@@ -48,12 +51,12 @@ class _Log:
             number, kind = name[:_DIGITS], name[_DIGITS + 1 :]
             if kind in numbers and len(number) == _DIGITS and number.isdigit():
                 numbers[kind].append(int(number))
-        numbers[_CHECKPOINT] = [v for v in numbers[_CHECKPOINT] if self._is_whole(v)]
+        there = set(numbers[_CHECKPOINT])
+        remote = is_remote(folder)  # an object is whole, and a request for each takes its time
+        whole = {v for v in there if remote or is_whole(checkpoint_path(folder, v))}
+        self.useless = useless(set(numbers[_COMMIT]), whole, there - whole)
+        numbers[_CHECKPOINT] = list(whole)
         self.versions = {kind: sorted(versions) for kind, versions in numbers.items()}
-
-    def _is_whole(self, version: int) -> bool:
-        """Nothing stands on a checkpoint whose bytes the power has taken."""
-        return has_bytes(self.path(version, _CHECKPOINT))
 
     def path(self, version: int, kind: str) -> str:
         return os.path.join(self._path, _name(version, kind))
@@ -102,6 +105,8 @@ def remove_commits(
     commits, all_checkpoints = log.versions[_COMMIT], log.versions[_CHECKPOINT]
     if not commits:
         return 0
+    for version in log.useless:  # before delta-rs opens what they stand in the way of
+        remove_if_there(log.path(version, _CHECKPOINT))
     young = commits[len(log.older(_COMMIT, before)) :]
     needed = min([*young[:1], commits[-1], *([] if begin is None else [begin])])
     base = max((v for v in all_checkpoints if v <= needed), default=0)

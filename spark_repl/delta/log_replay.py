@@ -13,10 +13,12 @@ import re
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import TargetError
-from .storage import has_bytes, names, open_input, parquet_source
+from ..runtime.object_store import is_remote
+from .storage import is_whole, names, one_line, open_input, parquet_source
 
 Action = dict[str, Any]
 
@@ -39,6 +41,11 @@ _ADD_FIELDS = (
 def commit_path(folder: str, version: int) -> str:
     """Where the commit of a version lies."""
     return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+
+
+def checkpoint_path(folder: str, version: int) -> str:
+    """Where the checkpoint of a version lies that is one file."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.checkpoint.parquet")
 
 
 def read_commit(folder: str, version: int) -> list[Action] | None:
@@ -130,19 +137,41 @@ def _checkpoint(folder: str, version: int) -> tuple[int, dict[str, Action]] | No
         last = json.loads(file.read())
     if last.get("parts") or last.get("v2Checkpoint"):
         return None
-    path = os.path.join(log, f"{(at := int(last.get('version', 0))):020d}.checkpoint.parquet")
-    if not last or at > version or not has_bytes(path):
+    path = checkpoint_path(folder, at := int(last.get("version", 0)))
+    if not last or at > version or not is_whole(path):
         # An older version that is kept has one of its own, or stands on one.
         at, path = _before(log, version)
     if at < 0:
         return None
+    adds = _adds(path, at)
+    return None if adds is None else (at + 1, {add["path"]: _plain(add) for add in adds})
+
+
+def _adds(path: str, version: int) -> list[Action] | None:
+    """The ``add`` of each row of a version's checkpoint; None where they are listed elsewhere.
+    Raises OSError, and TargetError for a damaged one."""
+    try:
+        return _read_adds(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and (error.errno or is_remote(path)):
+            raise
+        raise TargetError(
+            f"the checkpoint of version {version} of the table's log is damaged:"
+            f" {one_line(str(error))}",
+            file=path,
+            hint="where the commits before it are there, remove it; else bring it back from a"
+            " backup, or start again with an empty target",
+        ) from error
+
+
+def _read_adds(path: str) -> list[Action] | None:
     with pq.ParquetFile(parquet_source(path)) as file:
         if "sidecar" in file.schema_arrow.names:
             sidecars = file.read(columns=["sidecar"]).column("sidecar")
             if sidecars.null_count < len(sidecars):
-                return None  # a V2 checkpoint: its files are listed elsewhere
-        adds = file.read(columns=["add"]).column("add").drop_null()
-    return at + 1, {add["path"]: _plain(add) for add in adds.to_pylist()}
+                return None  # a V2 checkpoint
+        adds: list[Action] = file.read(columns=["add"]).column("add").drop_null().to_pylist()
+    return adds
 
 
 def _before(log: str, version: int) -> tuple[int, str]:
@@ -151,7 +180,7 @@ def _before(log: str, version: int) -> tuple[int, str]:
     matches = filter(None, map(_CHECKPOINT.fullmatch, names(log)))
     there = {int(match[1]): os.path.join(log, match[0]) for match in matches}
     for at in sorted((at for at in there if at <= version), reverse=True):
-        if has_bytes(there[at]):
+        if is_whole(there[at]):
             return at, there[at]
     return -1, ""
 

@@ -29,6 +29,8 @@ _REFUSED = re.compile(
 )
 
 
+_PARQUET, _PARQUET_END = b"PAR1", 8
+"""what a file begins and ends with; before the last one lies the length of the footer"""
 _MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
 
 
@@ -66,15 +68,25 @@ def exists(path: str) -> bool:
     return bool(info.type != pyarrow.fs.FileType.NotFound)
 
 
-def has_bytes(path: str) -> bool:
-    """Whether there is a file, and not an empty one, as power failures leave them; an object is
-    whole."""
+def is_whole(path: str) -> bool:
+    """Whether there is a file, and not what power failures leave of one: it isn't empty, and one
+    of Parquet has both its ends, and room for the footer that the last one tells of. That takes two
+    small reads; an object is whole."""
     if is_remote(path):
         return exists(path)
     try:
-        return os.path.getsize(path) > 0
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if not path.endswith(".parquet"):
+                return size > 0
+            begin = file.read(len(_PARQUET))
+            file.seek(max(0, size - _PARQUET_END))
+            end = file.read()
     except FileNotFoundError:
         return False
+    room = size - len(_PARQUET) - _PARQUET_END
+    footer = int.from_bytes(end[:-4], "little")
+    return begin == end[-4:] == _PARQUET and 0 < footer <= room
 
 
 def is_gone(error: BaseException, folder: str) -> bool:

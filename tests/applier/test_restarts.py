@@ -76,14 +76,15 @@ def test_newest_commit_is_empty_behind_a_power_failure(log, target, killed):
     assert not [path for path in lost[1:] if path.exists() and not path.stat().st_size]
 
 
-def test_checkpoints_are_lost_behind_a_power_failure(log, target):
+@pytest.mark.parametrize("left", [b"", bytes(9000)])
+def test_checkpoints_are_lost_behind_a_power_failure(log, target, left):
     """What names them was on the disk, their bytes were not: delta-rs opens neither table."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
     for table in (target / "t/a", target / "_repl/control"):
         DeltaTable(str(table)).create_checkpoint()
         (lost,) = (table / "_delta_log").glob("*.checkpoint.parquet")
-        lost.write_bytes(b"")
+        lost.write_bytes(left)
         with pytest.raises(DeltaError):
             DeltaTable(str(table))
     log.transaction(insert(A, (2, "x")))

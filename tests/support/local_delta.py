@@ -144,20 +144,20 @@ def _numbered(new: NewTable) -> NewTable:
 
 def _last_checkpoint(folder: str) -> int:
     """Its version, 0 when there is none; as Delta does it, it is looked for by the log's names
-    where what names it is lost since the power failed, and one without bytes is none."""
+    where what names it is lost since the power failed, and one that is not whole is none."""
     last = checkpoint.last(folder)
     if last or storage.exists(_path(folder, 0)):
         return last
     log = os.path.join(folder, "_delta_log")
     there = [name for name in storage.names(log) if ".checkpoint.parquet" in name]
-    whole = [name for name in there if storage.has_bytes(os.path.join(log, name))]
+    whole = [name for name in there if storage.is_whole(os.path.join(log, name))]
     return max((int(name[:20]) for name in whole), default=0)
 
 
 def _checkpointed(folder: str, version: int) -> list[Action]:
-    """What a version's checkpoint has beside files, if there is one with bytes."""
+    """What a version's checkpoint has beside files, if there is a whole one."""
     path = _path(folder, version).replace(".json", ".checkpoint.parquet")
-    if not storage.has_bytes(path):
+    if not storage.is_whole(path):
         return []
     found = pq.read_table(path, columns=["metaData", "txn"]).to_pylist()
     for action in found:

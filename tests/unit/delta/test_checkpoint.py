@@ -11,9 +11,20 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from spark_repl.delta.checkpoint import forget_lost, last
+from spark_repl.delta import checkpoint
+from spark_repl.delta.checkpoint import forget_lost, last, past_lost
 
 NEWEST = 5
+LEFT = {
+    "nothing": None,
+    "a name without bytes": lambda whole: b"",
+    "zeros": lambda whole: bytes(len(whole)),
+    "the first half": lambda whole: whole[: len(whole) // 2],
+    "the second half": lambda whole: bytes(len(whole) // 2) + whole[len(whole) // 2 :],
+    "all but the end": lambda whole: whole[:-8],
+    "an end that says too much": lambda whole: whole[:-8] + b"\xff\xff\xff\x7fPAR1",
+}
+"""what the power leaves of a checkpoint"""
 
 
 @pytest.fixture
@@ -27,20 +38,58 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "t/_delta_log"
 
 
+def named(log: Path, version: int) -> Path:
+    return log / f"{version:020d}.checkpoint.parquet"
+
+
+def damage(path: Path, left: str) -> None:
+    made = LEFT[left]
+    path.unlink() if made is None else path.write_bytes(made(path.read_bytes()))
+
+
 def rows(log: Path) -> int:
     return int(DeltaTable(str(log.parent)).to_pyarrow_table().num_rows)
 
 
-@pytest.mark.parametrize("left", ["nothing", "a name without bytes"])
+@pytest.mark.parametrize("left", LEFT)
 def test_what_names_it_goes(log: Path, left: str) -> None:
     """delta-rs opens no such table; without a hint it looks for another checkpoint, as Delta."""
-    lost = log / f"{NEWEST:020d}.checkpoint.parquet"
-    lost.unlink() if left == "nothing" else lost.write_bytes(b"")
-    with pytest.raises(DeltaError, match="_last_checkpoint"):
-        rows(log)
+    damage(named(log, NEWEST), left)
+    with pytest.raises(DeltaError, match=r"_last_checkpoint|Parquet|footer"):
+        DeltaTable(str(log.parent))
     assert forget_lost(str(log.parent))
     assert last(str(log.parent)) == 0 and rows(log) == NEWEST + 1
+    assert not named(log, NEWEST).exists()
     assert not forget_lost(str(log.parent))
+
+
+@pytest.mark.parametrize("hint", [None, 2])
+def test_a_damaged_one_that_nothing_names(log: Path, hint: int | None) -> None:
+    """delta-rs takes it by its name: the hint was not on the disk, or still the one before."""
+    damage(named(log, NEWEST), "zeros")
+    (log / "_last_checkpoint").unlink()
+    if hint:
+        (log / "_last_checkpoint").write_text(json.dumps({"version": hint, "size": 5}))
+    with pytest.raises(DeltaError, match="Corrupt footer"):
+        DeltaTable(str(log.parent))
+    assert past_lost(str(log.parent), lambda: DeltaTable(str(log.parent))).version() == NEWEST
+    assert rows(log) == NEWEST + 1 and last(str(log.parent)) == (hint or 0)
+
+
+def test_one_stays_where_commits_before_it_are_gone(log: Path) -> None:
+    """Without it the table would be an older one, and nobody would know."""
+    damage(named(log, NEWEST), "the first half")
+    (log / f"{NEWEST - 1:020d}.json").unlink()
+    with pytest.raises(DeltaError, match="Corrupt footer"):
+        past_lost(str(log.parent), lambda: DeltaTable(str(log.parent)))
+    assert named(log, NEWEST).exists()
+
+
+def test_of_two_both_go(log: Path) -> None:
+    for version in (2, NEWEST):
+        damage(named(log, version), "zeros")
+    assert forget_lost(str(log.parent)) and rows(log) == NEWEST + 1
+    assert not list(log.glob("*.parquet"))
 
 
 def test_one_of_an_account_that_may_not(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,3 +113,13 @@ def test_a_hint_of_a_checkpoint_that_is_there_stays(log: Path, tmp_path: Path) -
     assert not forget_lost(str(log.parent)) and last(str(log.parent)) == 2
     for other in (str(tmp_path / "none"), "s3a://bucket/t"):
         assert not forget_lost(other)
+
+
+@pytest.mark.parametrize("hint", [2, NEWEST])
+def test_a_log_whose_checkpoints_are_whole_is_not_listed(
+    log: Path, monkeypatch: pytest.MonkeyPatch, hint: int
+) -> None:
+    """Each start asks, of each table: what the hint names, and the few versions behind it."""
+    (log / "_last_checkpoint").write_text(json.dumps({"version": hint, "size": 5}))
+    monkeypatch.setattr(checkpoint, "names", lambda folder: pytest.fail("the log is listed"))
+    assert not forget_lost(str(log.parent)) and last(str(log.parent)) == hint

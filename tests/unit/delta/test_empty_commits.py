@@ -7,6 +7,8 @@ import os
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta import empty_commits
@@ -56,16 +58,17 @@ def test_what_a_cut_or_a_checkpoint_stands_on_is_refused(tmp_path):
     table = _table(tmp_path, "{}", "")
     with pytest.raises(TargetError, match="a cut or a checkpoint"):
         remove_empty_commits(table, 1)
-    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(b"x")
+    pq.write_table(pa.table({"add": [1]}), tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet")
     with pytest.raises(TargetError, match="a cut or a checkpoint"):
         remove_empty_commits(table, 0)
     assert len(_left(tmp_path)) == 3
 
 
-def test_on_an_empty_checkpoint_nothing_stands(tmp_path):
+@pytest.mark.parametrize("left", [b"", bytes(2000)])
+def test_on_a_checkpoint_that_is_not_whole_nothing_stands(tmp_path, left):
     """It was written behind the commit, and is lost as that is."""
     table = _table(tmp_path, "{}", "")
-    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").touch()
+    (tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet").write_bytes(left)
     assert remove_empty_commits(table, 0) == [1]
 
 

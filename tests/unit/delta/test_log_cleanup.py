@@ -204,12 +204,14 @@ def test_the_checkpoint_that_the_hint_names_stays(
     assert names(folder, "checkpoint.parquet") == [12, 16, 24]
 
 
-def test_nothing_stands_on_an_empty_checkpoint(folder: str) -> None:
-    """Its bytes were not on the disk when the power failed."""
+@pytest.mark.parametrize("left", [b"", bytes(5000)])
+def test_nothing_stands_on_a_checkpoint_that_is_not_whole(folder: str, left: bytes) -> None:
+    """Its bytes were not on the disk when the power failed. It goes, as delta-rs would take it."""
     for version in (3, 16):
-        Path(folder, "_delta_log", f"{version:020d}.checkpoint.parquet").touch()
+        Path(folder, "_delta_log", f"{version:020d}.checkpoint.parquet").write_bytes(left)
     assert clean(folder, 3) == 11
     assert readable(folder) == [3, *range(12, NEWEST + 1)]
+    assert names(folder, "checkpoint.parquet") == [3, 12, 24]
 
 
 @pytest.mark.parametrize("after", range(0, 24, 5))

@@ -142,17 +142,34 @@ def test_checkpoints_of_other_kinds_are_left_to_spark(log, tmp_path, said, colum
 
 
 @pytest.mark.parametrize("named", [3, None])
-def test_a_checkpoint_that_is_an_empty_file_is_none(log, tmp_path, named):
+@pytest.mark.parametrize("left", [b"", bytes(2000), b"PAR1" + bytes(2000)])
+def test_a_checkpoint_that_is_not_whole_is_none(log, tmp_path, named, left):
     """Its bytes were not on the disk when the power failed: the commits are there."""
     folder = log(*[None] * 5)
     lose(folder, 0)
     place = tmp_path / "_delta_log"
     adds = pa.table({"add": [{"path": "f0", "size": 1}]})
     pq.write_table(adds, place / f"{1:020d}.checkpoint.parquet")
-    (place / f"{3:020d}.checkpoint.parquet").touch()
+    (place / f"{3:020d}.checkpoint.parquet").write_bytes(left)
     if named:
         says(tmp_path, version=named)
     assert (live_files(folder, 4) or {}).keys() == {"f0", "f2", "f3", "f4"}
+
+
+@pytest.mark.parametrize("lost", ["pages", "footer"])
+def test_a_checkpoint_with_other_damage_is_refused_by_name(log, tmp_path, lost):
+    """Both ends are there, and what lies before the last one, or behind the first, is not."""
+    folder = log(None, None, None)
+    lose(folder, 0)
+    path = tmp_path / "_delta_log" / f"{1:020d}.checkpoint.parquet"
+    pq.write_table(pa.table({"add": [{"path": "f0", "size": 1}]}), path)
+    whole = path.read_bytes()
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    begin, end = (4, footer) if lost == "pages" else (footer, len(whole) - 8)
+    path.write_bytes(whole[:begin] + bytes(end - begin) + whole[end:])
+    with pytest.raises(TargetError, match="checkpoint of version 1") as found:
+        live_files(folder, 2)
+    assert found.value.file == str(path) and found.value.hint
 
 
 def test_a_commit_without_commit_info_says_nothing(log):

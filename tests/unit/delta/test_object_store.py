@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.xa_store import XaStore
 from spark_repl.delta import deletion_vector, storage
 from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
+from spark_repl.delta.durable import Durable
+from spark_repl.delta.log_cleanup import remove_commits
 from spark_repl.delta.new_file import date_ahead
 from spark_repl.errors import ConfigError, FencedError, OtherChannelError, TargetError
 from spark_repl.runtime.object_store import canonical, spark_settings
@@ -250,3 +253,16 @@ def test_a_table_in_quarantine(target, tmp_path, capsys):
     assert rows(target, a) == [(7, "y"), (8, "z")] and rows(target, b) == [(1, "x"), (2, "x")]
     assert not cuts(target)[-1].quarantined
     assert not storage.names(Layout(target).quarantine)
+
+
+def test_the_clean_up_of_a_log_asks_for_no_checkpoint(target, tmp_path, monkeypatch):
+    """An object is whole, and each request takes its time: the listing says all."""
+    for name in (*(f"{v:020d}.json" for v in range(5)), f"{3:020d}.checkpoint.parquet"):
+        with storage.open_output(f"{target}/_delta_log/{name}") as file:
+            file.write(b"{}")
+    with storage.open_output(f"{target}/_delta_log/_last_checkpoint") as file:
+        file.write(b'{"version": 3}')
+    monkeypatch.setattr(storage, "exists", lambda path: pytest.fail(f"{path} is asked for"))
+    assert remove_commits(target, Durable(str(tmp_path)), before=time.time() + 60) == 3
+    left = sorted(name.lstrip("0") for name in storage.names(f"{target}/_delta_log"))
+    assert left == ["3.checkpoint.parquet", "3.json", "4.json", "_last_checkpoint"]

@@ -64,12 +64,18 @@ PATCHED: dict[str, dict[str, str]] = {
     "unit/control/test_control.py": {
         "spark_repl.control.tidying.remove_commits": "young commits stay: nothing would be seen"
     },
+    "unit/delta/test_checkpoint.py": {
+        "spark_repl.delta.checkpoint.names": "a listing is what must not be made"
+    },
     "unit/delta/test_empty_commits.py": {
         "spark_repl.delta.empty_commits.names": "a listing is what must not be made"
     },
     "unit/delta/test_log_cleanup.py": {
         "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",
         "spark_repl.delta.log_cleanup.modified": "how many times are asked for is counted",
+    },
+    "unit/delta/test_object_store.py": {
+        "spark_repl.delta.storage.exists": "a request for each checkpoint must not be made"
     },
     "unit/copy/test_extra_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
     "unit/copy/test_filtered_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
