@@ -27,7 +27,7 @@ from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .cut import Cut
-from .fence import Fence, check_free, marks_of, other_channel, taken_over
+from .fence import Fence, beaten, check_free, marks_of, other_channel, taken_over
 from .held_back import HeldBack
 from .held_rows import HeldRows, Row
 from .layout import Layout
@@ -62,10 +62,8 @@ class Control:
         self.took_over = False  # from an owner that may be alive
         self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
-        self._read = HeldRows()
-        self._held_back = HeldBack()
-        self._pruned = 0  # the version
-        self._lock = threading.Lock()
+        self._read, self._held_back = HeldRows(), HeldBack()
+        self._pruned, self._lock = 0, threading.Lock()  # at a version
 
     @property
     def epoch(self) -> int:
@@ -136,8 +134,7 @@ class Control:
 
     def last_cut(self) -> Cut | None:
         """The newest cut; None: there is none."""
-        row = self._held().last_cut()
-        return Cut.of(row) if row else None
+        return Cut.of(row) if (row := self._held().last_cut()) else None
 
     def cut_count(self) -> int:
         return self._held().cut_count
@@ -173,8 +170,11 @@ class Control:
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.behind(owner[0] if owner else 0)
         self._times.follow(self._held())
-        with held_if_done(claim := self._fence.claim):
-            self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
+        try:
+            with held_if_done(claim := self._fence.claim):
+                self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
+        except FencedError as error:
+            raise beaten(error, self.path, self.owner(), self.channel) from error
         return self.epoch
 
     def check_owner(self) -> None:

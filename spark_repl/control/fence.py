@@ -85,6 +85,16 @@ def other_channel(path: str, recorded: str, channel: str) -> TakenFirstError:
     )
 
 
+def beaten(
+    error: FencedError, path: str, owner: tuple[int, Owner] | None, channel: str
+) -> FencedError | TakenFirstError:
+    """Somebody else's claim came first, in the same moment: the error, or that it is another
+    channel's, beside which there is place."""
+    recorded = owner[1].channel if owner else ""
+    another = channel and recorded not in ("", channel)
+    return other_channel(path, recorded, channel) if another else error
+
+
 def taken_over(path: str, owner: tuple[int, Owner] | None) -> FencedError:
     """``owner``: who has it now, behind the epoch; None where nobody can tell."""
     return FencedError(

@@ -25,7 +25,14 @@ from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
 from spark_repl.control.table_paths import announce
 from spark_repl.copy.copy_plan import plan_again
-from spark_repl.errors import ConfigError, FencedError, FormatError, OtherChannelError, TargetError
+from spark_repl.errors import (
+    ConfigError,
+    FencedError,
+    FormatError,
+    OtherChannelError,
+    TakenFirstError,
+    TargetError,
+)
 from spark_repl.gtid import GtidSet
 
 
@@ -274,6 +281,30 @@ def test_both_come_to_an_empty_target(tmp_path: Path) -> None:
         assert error.value.hint and error.value.hint.startswith("start it again: it goes beside")
     eu.check_owner()
     begun(tmp_path, "us")
+
+
+class Overtaken(Control):
+    """Another channel claims the empty target right before it does."""
+
+    first: Control
+
+    def write(self, kind: str, **values: Any) -> None:
+        if kind == "owner" and not self.first.epoch:
+            self.first.claim()
+        super().write(kind, **values)
+
+
+def test_both_claim_an_empty_target_in_one_moment(tmp_path: Path) -> None:
+    eu, us = (opened(config(tmp_path, name)).control for name in ("eu", "us"))
+    late = Overtaken(us.path, "us")
+    late.first = eu
+    with pytest.raises(TakenFirstError, match='belongs to the channel "eu", not "us"'):
+        late.claim()
+    eu.check_owner()
+    same = Overtaken(str(tmp_path / "other"), "us")
+    same.first = Control(same.path, "us")
+    with pytest.raises(FencedError):
+        same.claim()
 
 
 def test_the_first_ones_control_table_is_gone(tmp_path: Path) -> None:
