@@ -276,7 +276,7 @@ def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
 def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     """What the target's table ``there`` becomes where the source's does what ``made`` says.
 
-    Raises SettingError where a column is shown, or otherwise masked, by another name, and
+    Raises SettingError where a column is shown, withheld or masked otherwise by another name, and
     StatementError where what the target has of rows does not say what becomes of them.
     """
     source = made.definition
@@ -286,9 +286,11 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
     origins: list[Origin] = []
-    for origin, number in zip(made.origins, target.own, strict=True):
+    for column, origin, number in zip(source.columns, made.origins, target.own, strict=True):
         if number >= 0:
             origins.append(_origin(there, target.columns[number], origin))
+        elif isinstance(origin, KeptColumn) and there.own[origin.number] >= 0:
+            raise _otherwise(there, column, "shown")
     kept = [number for number, column in enumerate(there.columns) if column.extra]
     origins += map(KeptColumn, kept)
     return replace(made, definition=target, origins=tuple(origins))
@@ -302,12 +304,7 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
         number = there.own[origin.number]
         old = there.columns[number] if number >= 0 else None
         if old is None or old.mask != column.mask:
-            raise SettingError(
-                f"column {column.name} was {'withheld' if old is None else 'masked otherwise'}"
-                " under another name",
-                table=there.name,
-                hint=f"{_HINT}, so that both names are treated alike",
-            )
+            raise _otherwise(there, column, "withheld" if old is None else "masked otherwise")
         if not column.mask:
             return KeptColumn(number, origin.written)
         if column.mask == "null" or _is_same(old, column):
@@ -320,6 +317,14 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
     if not isinstance(origin, Filled) and hides_columns(there):
         raise _unknown(there, f"column {column.name} is new, and not of one value")
     return origin
+
+
+def _otherwise(there: TableDefinition, column: Column, how: str) -> SettingError:
+    said, hint = (
+        f"column {column.name} was {how} under another name",
+        f"{_HINT}, so that both names",
+    )
+    return SettingError(said, table=there.name, hint=f"{hint} are treated alike")
 
 
 def _is_same(old: Column, new: Column) -> bool:

@@ -85,3 +85,37 @@ def test_another_name_for_it_stops(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("ALTER TABLE t.a RENAME COLUMN mail TO post")
     error = stopped(log.folder, tmp_path / "lake", tables=rules)
     assert isinstance(error, SettingError) and "masked otherwise" in str(error)
+
+
+@pytest.mark.parametrize("match", ["t.a", "t.%"])
+@pytest.mark.parametrize(
+    "clause",
+    ["RENAME COLUMN mail TO post", "CHANGE mail post VARCHAR(40)", "CHANGE mail post TEXT"],
+)
+def test_another_name_that_include_does_not_list_stops(
+    log: LogWriter, tmp_path: Path, clause: str, match: str
+) -> None:
+    """It would take the column, and what the target has of it, out of the target."""
+    rules = [{"match": match, "include": ["id", "mail", "n"]}]
+    log.ddl(f"ALTER TABLE t.a {clause}")
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, SettingError) and error.table == "t.a"
+    assert "column post was shown under another name" in str(error)
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x", 7)]}
+
+
+@pytest.mark.parametrize("way", ["follow", "fold"])
+def test_another_name_in_a_tools_copy_stops(log: LogWriter, tmp_path: Path, way: str) -> None:
+    rules = [{"match": "t.a", "include": ["id", "mail", "n"]}]
+    log.ddl("CREATE TABLE t._a_gho LIKE t.a")
+    log.ddl("ALTER TABLE t._a_gho CHANGE mail post VARCHAR(40)")
+    given: dict[str, Any] = {"tables": rules, "ddl": {"online_tools": way}}
+    error = stopped(log.folder, tmp_path / "lake", **given)
+    assert isinstance(error, SettingError) and error.table == "t._a_gho"
+
+
+def test_another_name_beside_another_column_of_the_old_one(log: LogWriter, tmp_path: Path) -> None:
+    rules = [{"match": "t.%", "exclude": ["post"]}]
+    log.ddl("ALTER TABLE t.a RENAME COLUMN mail TO post, ADD mail INT")
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, SettingError) and "was shown under another name" in str(error)
