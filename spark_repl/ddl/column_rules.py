@@ -240,7 +240,7 @@ def _said(rule: TableRule) -> list[str]:
     return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
 
 
-def _with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
+def with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
     """What the source's table becomes, with the columns that it had and the rule names still."""
     had = {column.name.lower() for column in there.in_log.columns}
     had |= {name.lower() for name in there.gone}
@@ -280,7 +280,7 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     StatementError where what the target has of rows does not say what becomes of them.
     """
     source = made.definition
-    target = rules.shaped(_with_gone(there, source, rules.rule_of(source)), there)
+    target = rules.shaped(with_gone(there, source, rules.rule_of(source)), there)
     if made.gone and keeps_taken_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):

@@ -119,3 +119,14 @@ def test_another_name_beside_another_column_of_the_old_one(log: LogWriter, tmp_p
     log.ddl("ALTER TABLE t.a RENAME COLUMN mail TO post, ADD mail INT")
     error = stopped(log.folder, tmp_path / "lake", tables=rules)
     assert isinstance(error, SettingError) and "was shown under another name" in str(error)
+
+
+@pytest.mark.parametrize("rule", HIDING)
+def test_drop_column_and_another_name_in_one_statement(
+    log: LogWriter, tmp_path: Path, rule: dict[str, Any]
+) -> None:
+    rules, target = [{"match": f"t.{name}", **rule} for name in "ab"], tmp_path / "lake"
+    log.ddl("ALTER TABLE t.a DROP mail, RENAME TO t.b")
+    log.transaction(insert(Table("b", B.columns), (2, 8)))
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {"t.b": [(1, 7), (2, 8)]}
