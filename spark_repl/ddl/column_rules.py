@@ -216,11 +216,9 @@ def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
     no row: gh-ost keeps the name by it that the table is to get."""
     tool = tool_table(logged.name_on_source)
     alone = [column.name for column in logged.columns] == ["id"]
-    return (
-        alone
-        and (tool is None or tool.role is Role.OTHER)
-        and (bool(rule.row_filter) or _is_withheld("id", rule))
-    )
+    masked = "id" in {name.lower() for name, _ in rule.mask}
+    about = bool(rule.row_filter) or masked or _is_withheld("id", rule)
+    return alone and about and (tool is None or tool.role is Role.OTHER)
 
 
 def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:

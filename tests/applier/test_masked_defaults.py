@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import last_shown, run, stopped
 from tests.support.planted import holding
@@ -105,6 +107,23 @@ def test_a_tools_copy_that_is_left_out(
     assert second == (2, *first[1:3], "*******t", *first[4:])
     assert holding(target, SECRET, "k-secret", "1234567") == []
     assert SECRET not in caplog.text and "k-secret" not in caplog.text
+
+
+def test_a_table_that_a_tool_leaves_behind(
+    log: LogWriter, tmp_path: Path, given: dict[str, Any], caplog: Any
+) -> None:
+    """Its definition is on record, too, until it is dropped."""
+    target, given = tmp_path / "lake", {**given, "ddl": {"online_tools": "fold"}}
+    log.ddl("CREATE TABLE t._a_gho LIKE t.a")
+    log.ddl("RENAME TABLE t.a TO t._a_del, t._a_gho TO t.a")
+    log.ddl(
+        "ALTER TABLE t._a_del ALTER k SET DEFAULT 'k-secret', ALTER gone SET DEFAULT 'x-secret'"
+    )
+    assert run(log.folder, target, **given)
+    rows = Control(Layout(str(target)).control).rows("left_out")
+    noted = [row["detail"] for row in rows if "_a_del" in row["detail"]]
+    assert len(noted) == 2 and "secret" not in "".join(noted)
+    assert "k-secret" not in caplog.text and "x-secret" not in caplog.text
 
 
 @pytest.mark.parametrize(
