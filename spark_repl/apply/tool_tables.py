@@ -122,8 +122,9 @@ class ToolTables:
     def _kept(self, definition: TableDefinition, *, copy: bool) -> TableDefinition | None:
         """A tool's table as it is kept on record; None for one that is no copy, and that the rule
         has no room for: it is about other columns."""
+        rules = self._tracking.column_rules
         try:
-            return self._tracking.column_rules.hiding(self._forms.apply(definition))
+            return rules.hiding(self._forms.apply(definition))
         except SettingError:
             if copy:
                 raise

@@ -69,7 +69,8 @@ class XaParts:
         Raises TargetError when bytes are gone, FencedError when another one owns the target now,
         OSError when what shows that others have ended can't be made durable."""
         control, layout = tracking.control, tracking.layout
-        asked = partial(_hidden, tracking) if tracking.column_rules.any else None
+        rules = tracking.column_rules
+        asked = partial(_hidden, tracking) if rules.any else None
         store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked)
         prepared = [
             Branch.of_json(branch, store.path(branch["position"]))
@@ -251,6 +252,7 @@ def _check_prepared(branch: Branch) -> None:
 def _hidden(tracking: Tracking, logged: str) -> str:
     """What the target calls the source's table ``logged``, "" for one without hidden columns. While
     it is not known whether the source's names are in lower case, they may be."""
-    rules, name = tracking.column_rules, tracking.filters.now.rewrites.table(logged)
-    asks = tracking.names.value == ASK
+    rules, names, filters = tracking.column_rules, tracking.names, tracking.filters
+    rewrites = filters.now.rewrites
+    name, asks = rewrites.table(logged), names.value == ASK
     return name if rules.hides(name) or (asks and rules.folded().hides(fold(name))) else ""
