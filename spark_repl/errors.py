@@ -97,6 +97,10 @@ class Unconvertible(StatementError):
     """A column's change of type whose outcome for its values the log doesn't tell."""
 
 
+class UnknownZone(Unconvertible):
+    """One whose outcome depends on a session's time zone that is not known: no value is shown."""
+
+
 class SchemaError(SparkReplError):
     """The definition of a table in the log and the Delta table do not fit."""
 

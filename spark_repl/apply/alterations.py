@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..ddl.additive import additive
 from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.altered import alter
-from ..ddl.column_rules import ruled
+from ..ddl.column_rules import ruled, with_gone
 from ..ddl.columns import same_type
 from ..ddl.deleted_rows import check_deleted_rows
 from ..ddl.policy import Policy
@@ -190,7 +190,8 @@ class Alterations:
         if (table := self._tracking.live(before)) is not None:
             there = table.at_place
             if made is not None:
-                there = rules.shaped(self._forms.apply(rename(made, before)))
+                source = self._forms.apply(rename(made, before))
+                there = rules.shaped(with_gone(there, source, rules.rule_of(source)))
             rules.check_renamed(there, after)
             self._check_tool(table, after)
         elif before in self._tracking.waiting:

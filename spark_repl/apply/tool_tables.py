@@ -113,16 +113,22 @@ class ToolTables:
         definition = statement.definition
         if statement.like:
             definition = like(table.definition_in_log, name) if statement.like == tool.of else None
-        definition = definition and self._kept(definition)
         copy = tool.role is Role.COPY
+        definition = definition and self._kept(definition, copy=copy)
         if copy and (definition is None or not _same(table.definition_in_log, definition)):
             return None  # a table of somebody's who calls it so
         return LeftTable(name, tool.of, definition, copy)
 
-    def _kept(self, definition: TableDefinition) -> TableDefinition:
-        """A tool's table as it is kept on record."""
+    def _kept(self, definition: TableDefinition, *, copy: bool) -> TableDefinition | None:
+        """A tool's table as it is kept on record; None for one that is no copy, and that the rule
+        has no room for: it is about other columns."""
         rules = self._tracking.column_rules
-        return rules.hiding(self._forms.apply(definition))
+        try:
+            return rules.hiding(self._forms.apply(definition))
+        except SettingError:
+            if copy:
+                raise
+            return None
 
     def _tools(self, name: str) -> list[ToolTable]:
         """``tool_tables``, which goes by the names that the tool gives."""
@@ -154,7 +160,8 @@ class ToolTables:
             return Way.LEFT_OUT
         if not known.copy:
             made = self._alterations.made(logged, known.definition)
-            self._left.put(replace(known, definition=made.definition), logged.cut)
+            definition = self._kept(made.definition, copy=False)
+            self._left.put(replace(known, definition=definition), logged.cut)
             return Way.LEFT_OUT
         table = self._tracking.live(known.of)
         if not self._folds and not known.altered:
@@ -167,7 +174,7 @@ class ToolTables:
             raise self._refused(logged, f"column {renamed[0]} has another name")
         # What can't be told stops here, where no row has been left out yet.
         copied(table.definition_in_log, self._forms.apply(made.definition))
-        definition = self._kept(made.definition)
+        definition = self._kept(made.definition, copy=True)
         after = replace(known, definition=definition, altered=True)
         self._left.put(after, logged.cut)
         return Way.LEFT_OUT

@@ -13,7 +13,9 @@ import numpy as np
 from ..binlog.event_types import CRC_LENGTH
 from ..binlog.events.xid import DAMAGED, Xid
 from ..control.by_hand import XaDecision, xa_decisions
+from ..control.name_case import ASK
 from ..control.xa_store import XaStore
+from ..ddl.folded_name import fold
 from ..errors import GivenUpError, SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
@@ -66,15 +68,9 @@ class XaParts:
         """The branches that the cut names, with their bytes and what was decided about them.
         Raises TargetError when bytes are gone, FencedError when another one owns the target now,
         OSError when what shows that others have ended can't be made durable."""
-        control, layout, rules = tracking.control, tracking.layout, tracking.column_rules
-        filters = tracking.filters
-        rewrites = filters.now.rewrites
-
-        def hidden(logged: str) -> str:
-            name = rewrites.table(logged)
-            return name if rules.hides(name) else ""
-
-        asked = hidden if rules.any else None
+        control, layout = tracking.control, tracking.layout
+        rules = tracking.column_rules
+        asked = partial(_hidden, tracking) if rules.any else None
         store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked)
         prepared = [
             Branch.of_json(branch, store.path(branch["position"]))
@@ -251,3 +247,12 @@ def _check_prepared(branch: Branch) -> None:
             raise StatementError(
                 f"an XA_PREPARE event holds an invalid XID: not {branch.xid}", hint=DAMAGED
             )
+
+
+def _hidden(tracking: Tracking, logged: str) -> str:
+    """What the target calls the source's table ``logged``, "" for one without hidden columns. While
+    it is not known whether the source's names are in lower case, they may be."""
+    rules, names, filters = tracking.column_rules, tracking.names, tracking.filters
+    rewrites = filters.now.rewrites
+    name, asks = rewrites.table(logged), names.value == ASK
+    return name if rules.hides(name) or (asks and rules.folded().hides(fold(name))) else ""

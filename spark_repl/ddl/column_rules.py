@@ -216,11 +216,9 @@ def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
     no row: gh-ost keeps the name by it that the table is to get."""
     tool = tool_table(logged.name_on_source)
     alone = [column.name for column in logged.columns] == ["id"]
-    return (
-        alone
-        and (tool is None or tool.role is Role.OTHER)
-        and (bool(rule.row_filter) or _is_withheld("id", rule))
-    )
+    masked = "id" in {name.lower() for name, _ in rule.mask}
+    about = bool(rule.row_filter) or masked or _is_withheld("id", rule)
+    return alone and about and (tool is None or tool.role is Role.OTHER)
 
 
 def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
@@ -240,7 +238,7 @@ def _said(rule: TableRule) -> list[str]:
     return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
 
 
-def _with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
+def with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
     """What the source's table becomes, with the columns that it had and the rule names still."""
     had = {column.name.lower() for column in there.in_log.columns}
     had |= {name.lower() for name in there.gone}
@@ -276,19 +274,21 @@ def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
 def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     """What the target's table ``there`` becomes where the source's does what ``made`` says.
 
-    Raises SettingError where a column is shown, or otherwise masked, by another name, and
+    Raises SettingError where a column is shown, withheld or masked otherwise by another name, and
     StatementError where what the target has of rows does not say what becomes of them.
     """
     source = made.definition
-    target = rules.shaped(_with_gone(there, source, rules.rule_of(source)), there)
+    target = rules.shaped(with_gone(there, source, rules.rule_of(source)), there)
     if made.gone and keeps_taken_rows(there):
         made = replace(made, gone=None)
     if made.gone and hides_columns(there):
         raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
     origins: list[Origin] = []
-    for origin, number in zip(made.origins, target.own, strict=True):
+    for column, origin, number in zip(source.columns, made.origins, target.own, strict=True):
         if number >= 0:
             origins.append(_origin(there, target.columns[number], origin))
+        elif isinstance(origin, KeptColumn) and there.own[origin.number] >= 0:
+            raise _otherwise(there, column, "shown")
     kept = [number for number, column in enumerate(there.columns) if column.extra]
     origins += map(KeptColumn, kept)
     return replace(made, definition=target, origins=tuple(origins))
@@ -302,12 +302,7 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
         number = there.own[origin.number]
         old = there.columns[number] if number >= 0 else None
         if old is None or old.mask != column.mask:
-            raise SettingError(
-                f"column {column.name} was {'withheld' if old is None else 'masked otherwise'}"
-                " under another name",
-                table=there.name,
-                hint=f"{_HINT}, so that both names are treated alike",
-            )
+            raise _otherwise(there, column, "withheld" if old is None else "masked otherwise")
         if not column.mask:
             return KeptColumn(number, origin.written)
         if column.mask == "null" or _is_same(old, column):
@@ -320,6 +315,14 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
     if not isinstance(origin, Filled) and hides_columns(there):
         raise _unknown(there, f"column {column.name} is new, and not of one value")
     return origin
+
+
+def _otherwise(there: TableDefinition, column: Column, how: str) -> SettingError:
+    said, hint = (
+        f"column {column.name} was {how} under another name",
+        f"{_HINT}, so that both names",
+    )
+    return SettingError(said, table=there.name, hint=f"{hint} are treated alike")
 
 
 def _is_same(old: Column, new: Column) -> bool:

@@ -97,14 +97,14 @@ def zone_offset(change: TypeChange) -> int | ZoneInfo:
     if name == "UTC":
         return 0
     if name in ("", "SYSTEM"):
-        raise change.refused(
+        raise change.refused_zone(
             "the session's time zone is SYSTEM, the server's own, which is not known:"
             " source.system_time_zone tells it"
         )
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as error:
-        raise change.refused(f"the session's time zone {name} is not known") from error
+        raise change.refused_zone(f"the session's time zone {name} is not known") from error
 
 
 def to_clock(utc: Micros, change: TypeChange) -> Micros:

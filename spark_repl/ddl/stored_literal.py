@@ -16,7 +16,7 @@ import pyarrow as pa
 from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import DATE_TYPES, Column, ColumnType, Form
 from ..binlog.json.variant_text import document_to_variant
-from ..errors import NotComputed, Unconvertible
+from ..errors import NotComputed, Unconvertible, UnknownZone
 from .charsets import WIDE
 from .conversion import convert
 from .expressions import literals
@@ -64,15 +64,17 @@ def stored(said: str, column: Column, session: Session) -> pa.Array:
             raise ValueError(said)
         return way(said, change)
     except (ValueError, OverflowError, NotComputed, pa.ArrowException) as error:
-        raise Unconvertible(_not_known(said, column), hint="copy the table anew") from error
-    except Unconvertible as error:
-        raise Unconvertible(
-            f"{_not_known(said, column)}: {error.message}", hint=error.hint
-        ) from error
+        raise _not_known(column) from error
+    except UnknownZone as error:
+        raise _not_known(column, f": {error.message}") from error
+    except Unconvertible as error:  # it shows the value
+        raise _not_known(column) from error
 
 
-def _not_known(said: str, column: Column) -> str:
-    return f"what column {column.name} stores of {said.removeprefix(chr(39))[:60]!r} is not known"
+def _not_known(column: Column, reason: str = "") -> Unconvertible:
+    """Without the literal: it may be the DEFAULT of a column that nobody may see."""
+    said = f"what column {column.name} stores of a literal is not known{reason}"
+    return Unconvertible(said, hint="copy the table anew")
 
 
 def _read(said: str) -> _Literal:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
-from ..errors import Unconvertible
+from ..errors import Unconvertible, UnknownZone
 from .charsets import collation
 from .sql_modes import TIME_TRUNCATE_FRACTIONAL
 
@@ -67,11 +67,14 @@ class TypeChange:
         return bool(self.session.sql_mode & TIME_TRUNCATE_FRACTIONAL)
 
     def refused(self, reason: str) -> Unconvertible:
-        return Unconvertible(
-            f"column {self.after.name} becomes {described(self.after)} from"
-            f" {described(self.before)}: {reason}",
-            hint=_HINT,
-        )
+        return Unconvertible(self._said(reason), hint=_HINT)
+
+    def refused_zone(self, reason: str) -> UnknownZone:
+        return UnknownZone(self._said(reason), hint=_HINT)
+
+    def _said(self, reason: str) -> str:
+        types = f"{described(self.after)} from {described(self.before)}"
+        return f"column {self.after.name} becomes {types}: {reason}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import last_shown, run, stopped
 from tests.support.planted import holding
@@ -107,6 +109,23 @@ def test_a_tools_copy_that_is_left_out(
     assert SECRET not in caplog.text and "k-secret" not in caplog.text
 
 
+def test_a_table_that_a_tool_leaves_behind(
+    log: LogWriter, tmp_path: Path, given: dict[str, Any], caplog: Any
+) -> None:
+    """Its definition is on record, too, until it is dropped."""
+    target, given = tmp_path / "lake", {**given, "ddl": {"online_tools": "fold"}}
+    log.ddl("CREATE TABLE t._a_gho LIKE t.a")
+    log.ddl("RENAME TABLE t.a TO t._a_del, t._a_gho TO t.a")
+    log.ddl(
+        "ALTER TABLE t._a_del ALTER k SET DEFAULT 'k-secret', ALTER gone SET DEFAULT 'x-secret'"
+    )
+    assert run(log.folder, target, **given)
+    rows = Control(Layout(str(target)).control).rows("left_out")
+    noted = [row["detail"] for row in rows if "_a_del" in row["detail"]]
+    assert len(noted) == 2 and "secret" not in "".join(noted)
+    assert "k-secret" not in caplog.text and "x-secret" not in caplog.text
+
+
 @pytest.mark.parametrize(
     "statement",
     [
@@ -115,6 +134,9 @@ def test_a_tools_copy_that_is_left_out(
         f"ALTER TABLE t.a ALTER h SET DEFAULT '{SECRET}', FORCE 1234567 x'{SECRET.encode().hex()}'",
         f"CREATE TABLE t.a (v INT DEFAULT 1234567 WRONG '{SECRET}')",
         f"INSERT INTO t.a VALUES (1234567, '{SECRET}",
+        "ALTER TABLE t.a ADD born TIMESTAMP NULL DEFAULT '1985-03-07 10:00:00'",
+        "ALTER TABLE t.a ADD born BIT(64) DEFAULT -1234567.5",
+        "ALTER TABLE t.a ADD tag INT AS (h > DATE'1985-3-7') STORED",
     ],
 )
 def test_an_error_shows_no_literal(
@@ -123,6 +145,6 @@ def test_an_error_shows_no_literal(
     log.ddl(statement)
     error = stopped(log.folder, tmp_path / "lake", **given)
     said = f"{error} {error.hint} {caplog.text}"
-    for secret in (SECRET, "1234567", SECRET.encode().hex()):
+    for secret in (SECRET, "1234567", SECRET.encode().hex(), "1985"):
         assert secret not in said
-    assert holding(tmp_path / "lake", SECRET, "1234567") == []
+    assert holding(tmp_path / "lake", SECRET, "1234567", "1985") == []

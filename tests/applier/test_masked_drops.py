@@ -85,3 +85,48 @@ def test_another_name_for_it_stops(log: LogWriter, tmp_path: Path) -> None:
     log.ddl("ALTER TABLE t.a RENAME COLUMN mail TO post")
     error = stopped(log.folder, tmp_path / "lake", tables=rules)
     assert isinstance(error, SettingError) and "masked otherwise" in str(error)
+
+
+@pytest.mark.parametrize("match", ["t.a", "t.%"])
+@pytest.mark.parametrize(
+    "clause",
+    ["RENAME COLUMN mail TO post", "CHANGE mail post VARCHAR(40)", "CHANGE mail post TEXT"],
+)
+def test_another_name_that_include_does_not_list_stops(
+    log: LogWriter, tmp_path: Path, clause: str, match: str
+) -> None:
+    """It would take the column, and what the target has of it, out of the target."""
+    rules = [{"match": match, "include": ["id", "mail", "n"]}]
+    log.ddl(f"ALTER TABLE t.a {clause}")
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, SettingError) and error.table == "t.a"
+    assert "column post was shown under another name" in str(error)
+    assert last_shown(tmp_path / "lake") == {"t.a": [(1, "x", 7)]}
+
+
+@pytest.mark.parametrize("way", ["follow", "fold"])
+def test_another_name_in_a_tools_copy_stops(log: LogWriter, tmp_path: Path, way: str) -> None:
+    rules = [{"match": "t.a", "include": ["id", "mail", "n"]}]
+    log.ddl("CREATE TABLE t._a_gho LIKE t.a")
+    log.ddl("ALTER TABLE t._a_gho CHANGE mail post VARCHAR(40)")
+    given: dict[str, Any] = {"tables": rules, "ddl": {"online_tools": way}}
+    error = stopped(log.folder, tmp_path / "lake", **given)
+    assert isinstance(error, SettingError) and error.table == "t._a_gho"
+
+
+def test_another_name_beside_another_column_of_the_old_one(log: LogWriter, tmp_path: Path) -> None:
+    rules = [{"match": "t.%", "exclude": ["post"]}]
+    log.ddl("ALTER TABLE t.a RENAME COLUMN mail TO post, ADD mail INT")
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, SettingError) and "was shown under another name" in str(error)
+
+
+@pytest.mark.parametrize("rule", HIDING)
+def test_drop_column_and_another_name_in_one_statement(
+    log: LogWriter, tmp_path: Path, rule: dict[str, Any]
+) -> None:
+    rules, target = [{"match": f"t.{name}", **rule} for name in "ab"], tmp_path / "lake"
+    log.ddl("ALTER TABLE t.a DROP mail, RENAME TO t.b")
+    log.transaction(insert(Table("b", B.columns), (2, 8)))
+    assert run(log.folder, target, tables=rules)
+    assert last_shown(target) == {"t.b": [(1, 7), (2, 8)]}

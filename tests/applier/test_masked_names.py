@@ -173,6 +173,36 @@ def test_tables_of_a_tool_that_have_no_rows_of_the_table(log: LogWriter, tmp_pat
     assert shown["t._b_ghc"] == [(1, "x")] and shown["t._b_del"] == []
 
 
+SENTRY = "CREATE TABLE t._b_del (id INT AUTO_INCREMENT PRIMARY KEY)"
+NOTES = "CREATE TABLE t._b_ghc (id INT PRIMARY KEY, hint VARCHAR(9), value VARCHAR(9))"
+
+
+@pytest.mark.parametrize(
+    ("way", "rule", "statements"),
+    [
+        ("follow", {"match": "t.b", "mask": {"id": "null"}}, [SENTRY, "DROP TABLE t._b_del"]),
+        ("fold", {"match": "t.b", "mask": {"id": "null"}}, [SENTRY]),
+        ("fold", {"match": "t.%", "include": ["k", "v"]}, [NOTES]),
+        (
+            "fold",
+            {"match": "t.%", "include": ["k", "v"]},
+            [NOTES, "ALTER TABLE t._b_ghc ADD w INT"],
+        ),
+    ],
+)
+def test_tables_of_a_tool_that_the_rule_has_no_room_for(
+    tmp_path: Path, way: str, rule: dict[str, Any], statements: list[str]
+) -> None:
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl("CREATE TABLE t.b (k INT PRIMARY KEY, v VARCHAR(9), id INT)")
+    for statement in statements:
+        log.ddl(statement)
+    given: dict[str, Any] = {"tables": [rule], "ddl": {"online_tools": way}}
+    assert run(log.folder, target, **given)
+    assert run(log.folder, target, **given)
+    assert last_shown(target) == {"t.b": []}
+
+
 def test_a_rule_that_names_the_copy_itself(tmp_path: Path) -> None:
     log, old = LogWriter(tmp_path / "log"), Table("_a_old", A.columns)
     log.transaction(insert(old, (1, "mine", 7)))

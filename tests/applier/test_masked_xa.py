@@ -10,6 +10,7 @@ import pytest
 from spark_repl.errors import TargetError
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import last_shown, run, stopped
+from tests.support.planted import holding
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)")))
 B = Table("b", A.columns)
@@ -59,3 +60,17 @@ def test_one_of_other_tables_is_kept(log: LogWriter, tmp_path: Path, compressed:
     log.transaction(insert(A, (2, SECRET)))
     assert run(log.folder, tmp_path / "lake", **given)
     assert last_shown(tmp_path / "lake") == {"lake.a": [(2, None)], "lake.b": [(1, "b")]}
+
+
+@pytest.mark.parametrize("told", ["a CREATE TABLE before", "its own rows alone"])
+def test_one_of_a_source_that_keeps_names_in_lower_case(tmp_path: Path, told: str) -> None:
+    """Which the log tells only by a row's table, behind the start."""
+    log, table = LogWriter(tmp_path / "log"), Table("users", A.columns)
+    if told != "its own rows alone":
+        log.ddl("CREATE TABLE T.Users (id INT PRIMARY KEY, mail VARCHAR(40))", "T")
+        log.transaction(insert(table, (1, "x")))
+    log.xa_prepare(XID, insert(table, (2, SECRET)))
+    rules = [{"match": "T.Users", "exclude": ["mail"]}]
+    error = stopped(log.folder, tmp_path / "lake", tables=rules)
+    assert isinstance(error, TargetError) and "stays prepared" in str(error)
+    assert holding(tmp_path / "lake", SECRET) == []

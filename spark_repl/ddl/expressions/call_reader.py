@@ -94,8 +94,8 @@ def _literal(word: str, raw: str, cursor: Cursor) -> Syntax | None:
 def _hexadecimal(kind: str, digits: str) -> str:
     try:
         value = int(digits or "0", 16 if kind == "x" else 2)
-    except ValueError as error:
-        raise NotComputed(f"{digits} is no number") from error
+    except ValueError:
+        raise NotComputed("a literal is no number") from None
     size = (len(digits) + 1) // 2 if kind == "x" else (len(digits) + 7) // 8
     return value.to_bytes(size, "big").hex()
 

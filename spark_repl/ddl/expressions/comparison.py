@@ -106,7 +106,7 @@ def _literals_as(inputs: Sequence[Node], there: set[ResultType]) -> list[Node]:
         elif others == {ResultType.BYTES} and one.detail.isascii():
             operands.append(as_bytes(one))
         else:
-            raise NotComputed(f"a comparison with the text {one.detail!r} is not computed here")
+            raise NotComputed("a comparison with such a text is not computed here")
     return operands
 
 

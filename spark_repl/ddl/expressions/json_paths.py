@@ -28,13 +28,13 @@ def path_of(node: Node) -> Path:
         raise NotComputed("a JSON path that is no literal is not computed here")
     text = node.detail.strip()
     if not text.startswith("$"):
-        raise NotComputed(f"the JSON path {text} is not understood")
+        raise NotComputed("a JSON path without $ is not understood")
     steps: list[str | int] = []
     at = 1
     while at < len(text):
         match = _STEP.match(text, at)
         if not match:
-            raise NotComputed(f"the JSON path {text} is not computed here")
+            raise NotComputed("a JSON path with such parts is not computed here")
         plain, quoted, place = match.groups()
         steps.append(int(place) if place is not None else plain if plain is not None else quoted)
         at = match.end()

@@ -1,4 +1,5 @@
-"""Literals: as nodes, and as values of as many rows as are wanted."""
+"""Literals: as nodes, and as values of as many rows as are wanted. What is raised about one does
+not show it: it may be a value of what a mask hides."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def literal(syntax: Syntax) -> Node:
         if said == "TIMESTAMP" and node.type.result == ResultType.DATE:
             return replace(node, type=ValueType(ResultType.DATETIME))
         if node.type.result.name != {"TIMESTAMP": "DATETIME"}.get(said, said):
-            raise NotComputed(f"{said} {text!r} is not understood")
+            raise NotComputed(f"a {said} literal is not understood")
         return node
     if said == "binary":
         return Node("literal", ValueType(ResultType.BYTES), detail=_raw(text))
@@ -68,7 +69,7 @@ def number(text: str) -> Node:
     if "e" in text.lower():
         value = float(text)
         if value in (float("inf"), 0) and re.search("[1-9]", text.lower().partition("e")[0]):
-            raise NotComputed(f"the number {text} is too large or too small")
+            raise NotComputed("a number is too large or too small")
         return Node("literal", REAL_TYPE, detail=value)
     front, point, behind = text.partition(".")
     whole = int(front or "0")
@@ -79,7 +80,7 @@ def number(text: str) -> Node:
         return Node("literal", kind, detail=whole)
     digits, scale = len(str(whole)) * bool(whole) + len(behind), len(behind)
     if digits > 65 or scale > 30:
-        raise NotComputed(f"the number {text} has too many digits")
+        raise NotComputed("a number has too many digits")
     kind = ValueType(ResultType.DECIMAL, digits=max(digits, 1), scale=scale)
     return Node("literal", kind, detail=Decimal(f"{whole}.{behind}" if behind else whole))
 
@@ -89,12 +90,12 @@ def moment_of(text: str) -> Node:
     match = _MOMENT.fullmatch(text)
     try:
         if not match:
-            raise ValueError(text)
+            raise ValueError
         parts = [int(part or 0) for part in match.groups()[:6]]
         fraction = match[7] or ""
         moment = datetime.datetime(*parts, int(fraction.ljust(6, "0") or 0))  # type: ignore[arg-type,call-arg]
-    except ValueError as error:
-        raise NotComputed(f"{text!r} as a date is not understood") from error
+    except ValueError:
+        raise NotComputed("a literal as a date is not understood") from None
     micros = (moment - _START) // datetime.timedelta(microseconds=1)
     result = ResultType.DATE if match[4] is None else ResultType.DATETIME
     return Node("literal", ValueType(result, scale=len(fraction)), detail=micros)
@@ -104,7 +105,7 @@ def time_of(text: str) -> Node:
     """TIME. Raises NotComputed for other forms than the server prints."""
     match = _TIME.fullmatch(text)
     if not match or int(match[2]) > _HOURS_MAX:
-        raise NotComputed(f"{text!r} as TIME is not understood")
+        raise NotComputed("a literal as TIME is not understood")
     fraction = match[5] or ""
     seconds = (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
     micros = seconds * 1_000_000 + int(fraction.ljust(6, "0") or 0)

@@ -68,7 +68,7 @@ def _as_bytes(pattern: Node) -> str:
     if isinstance(detail, bytes):
         return detail.decode("latin-1")
     if not isinstance(detail, str) or not detail.isascii():
-        raise NotComputed(f"LIKE {detail!r} beside bytes is not computed here")
+        raise NotComputed("LIKE of such a pattern beside bytes is not computed here")
     return detail
 
 
@@ -81,9 +81,7 @@ def _steps(pattern: str, escape: str) -> list[tuple[str, bool]]:
             continue
         following = next(letters_left, "")
         if not following:
-            raise NotComputed(
-                f"a pattern that ends with its escape {escape!r} is not computed here"
-            )
+            raise NotComputed("a pattern that ends with its escape is not computed here")
         steps.append((following, True))
     return steps
 
