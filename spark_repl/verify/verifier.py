@@ -29,12 +29,14 @@ from ..observe.verify_status import OF_MODE
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .by_others import ByOthers, look_above
-from .cut_files import CutFiles, Files
+from .cut_definitions import CutDefinitions
+from .cut_files import CutFiles
 from .differences import differences
 from .repairs import repairs_of
 from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
+from .table_files import files_of
 from .target_files import FileSet, digest_files
 from .waiting import CutWait
 from .work_folder import TablePlan, WorkFolder
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..control.layout import Layout
     from ..copy.source_tables import SourceTable
+    from ..delta.table_log import TableLog
     from .repairs import Repairs
     from .target_files import FileTask
 
@@ -95,12 +98,13 @@ class VerifyResult:
 
 
 class Verifier:
-    """``files``: a table's folder and version -> its live files."""
+    """``tables``: the logs of the target's tables."""
 
     def __init__(
-        self, config: Config, layout: Layout, files: Files, workers: Runs, limits: VerifyLimits
+        self, config: Config, layout: Layout, tables: TableLog, workers: Runs, limits: VerifyLimits
     ) -> None:
-        self.config, self._layout, self._files = config, layout, files
+        self.config, self._layout, self._tables = config, layout, tables
+        self._files = partial(files_of, tables)
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
         self._waiting = CutWait(config, layout, self._control, limits.wait_s)
@@ -260,10 +264,11 @@ class Verifier:
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
             self._shown[name] = files
-            if files.made and (other := masked_otherwise(files.made, whole)):
+            there = CutDefinitions(self._control, self._layout, self._tables).of(cut, at)
+            if there and (other := masked_otherwise(there, whole)):
                 check.changed = (
-                    f"column {other} is masked otherwise than the table was made with, or by"
-                    " another key (target.mask_key_env, mask_key_file)"
+                    f"column {other} is masked otherwise than the table has it, or by another key"
+                    " (target.mask_key_env, mask_key_file)"
                 )
                 return None
             if files.columns.fits(whole.arrow_schema()):

@@ -92,3 +92,23 @@ def test_tables_that_would_share_a_name_are_not_copied(server: Server, tmp_path:
     finally:
         connection.close()
         server.query("DROP DATABASE u")
+
+
+def test_a_masked_column_that_came_back_plain(server: Server, tmp_path: Path) -> None:
+    """It was dropped, taken out of the rule, and added again: masks of the cut count, not those
+    that the table was made with."""
+    server.query(
+        "CREATE TABLE t.b (id INT PRIMARY KEY, mail VARCHAR(9), n INT)",
+        "INSERT INTO t.b VALUES (1, 'secret', 7)",
+    )
+    rule = {"match": "t.b", "mask": {"mail": "keep_last:1"}}
+    with Following(server, tmp_path, tables=[rule]) as following:
+        following.catch_up()
+        server.query("ALTER TABLE t.b DROP mail")
+        following.catch_up()
+    with Following(server, tmp_path) as following:
+        server.query("ALTER TABLE t.b ADD mail VARCHAR(9)", "UPDATE t.b SET mail = 'plain'")
+        following.catch_up()
+        found = following.verify("t.b")
+    assert found.not_compared == {}
+    assert found.tables["t.b"] == {"rows": 1, "ranges": 1, "differing": 0, "undecided": 0}
