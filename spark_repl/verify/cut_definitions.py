@@ -18,15 +18,18 @@ if TYPE_CHECKING:
 
 
 class CutDefinitions:
-    """Reads what is recorded when it is made: cuts from before it alone are asked for."""
+    """Reads what is recorded once for each cut that is asked for."""
 
     def __init__(self, control: Control, layout: Layout, log: TableLog) -> None:
         self._layout, self._log, self._definitions = layout, log, Definitions(control)
-        self._definitions.load()
+        self._read_for: Cut | None = None
 
     def of(self, cut: Cut, at: TableVersion) -> TableDefinition | None:
         """The definition of one of the cut's tables; None where nothing says it, as somebody has
         made the table's properties anew. Raises TargetError when the table is not there."""
+        if self._read_for is not cut:
+            self._definitions.load()
+            self._read_for = cut
         executed = GtidSet.parse(cut.gtid_executed)
         changed = self._definitions.at(at.path, max(at.position, cut.position), executed)
         if changed is not None:

@@ -103,11 +103,12 @@ class Verifier:
     def __init__(
         self, config: Config, layout: Layout, tables: TableLog, workers: Runs, limits: VerifyLimits
     ) -> None:
-        self.config, self._layout, self._tables = config, layout, tables
+        self.config, self._layout = config, layout
         self._files = partial(files_of, tables)
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
         self._waiting = CutWait(config, layout, self._control, limits.wait_s)
+        self._definitions = CutDefinitions(self._control, layout, tables)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
         self._shown: dict[str, FileSet] = {}  # with all columns, at the last cut
@@ -151,11 +152,12 @@ class Verifier:
             self.config.target.zero_dates, self.config.target.time_as,
             self.config.target.geometry_as, self.config.target.json_as,
         )  # fmt: skip
-        checks = {}
+        checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._asked(plan):
             whole = rules.shaped(forms.apply(table.definition))
-            if appends(whole):
-                self.comparison.not_compared[whole.name] = f"{OF_MODE} {whole.mode}"
+            why = f"{OF_MODE} {whole.mode}" if appends(whole) else self._other_masks(whole, cut)
+            if why:
+                self.comparison.not_compared[whole.name] = why
                 continue
             self._wholes[whole.name], definition = whole, without_extra(whole)
             folder, taken = work.of(definition, planned)
@@ -259,22 +261,32 @@ class Verifier:
             check.changed = f"it is in quarantine since {mark.since}: {mark.reason}"
         elif at is None:
             check.changed = "the target has no such table"
-        elif self._paths.setdefault(name, at.path) != at.path:
+        elif self._paths.get(name, at.path) != at.path:
             check.changed = "it was replaced while it was compared"
+        elif other := self._other_masks(self._wholes[name], cut):
+            check.changed = other
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
             self._shown[name] = files
-            there = CutDefinitions(self._control, self._layout, self._tables).of(cut, at)
-            if there and (other := masked_otherwise(there, whole)):
-                check.changed = (
-                    f"column {other} is masked otherwise than the table has it, or by another key"
-                    " (target.mask_key_env, mask_key_file)"
-                )
-                return None
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
         return None
+
+    def _other_masks(self, whole: TableDefinition, cut: Cut) -> str:
+        """Whether the cut's table has other masks than ``whole``, as a reason not to read it; ""
+        where it has not, or was asked about before."""
+        at = cut.tables.get(whole.name)
+        if at is None or self._paths.get(whole.name) == at.path:
+            return ""
+        self._paths[whole.name] = at.path
+        there = self._definitions.of(cut, at)
+        if there is None or not (column := masked_otherwise(there, whole)):
+            return ""
+        return (
+            f"column {column} is masked otherwise than the table has it, or by another key"
+            " (target.mask_key_env, mask_key_file)"
+        )
 
     def _begin_again(self, checks: dict[str, TableCheck], work: WorkFolder) -> None:
         """Plans tables anew that were changed meanwhile; one too often is not compared."""

@@ -69,6 +69,7 @@ def test_both_ways_give_the_same(
         following.config = replace(following.config, target=other)
         found = following.verify()
         assert found.tables == {} and "by another key" in found.not_compared["u.a"]
+        assert found.looks == 0, "nothing is read for it"
     target = Path(following.config.target.path)
     one, nulls, other = last_shown(target)["u.a"]
     assert one[len(TYPES) + 1 :] == ("*" * len(SECRET) + "7788", "ab", b"ab", None, "-", 7, "w")
