@@ -105,6 +105,7 @@ class Verifier:
     ) -> None:
         self.config, self._layout = config, layout
         self._files = partial(files_of, tables)
+        self._rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
         self._waiting = CutWait(config, layout, self._control, limits.wait_s)
@@ -134,7 +135,7 @@ class Verifier:
         return self.comparison
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
-        rules = ColumnRules(TableRules(self.config.tables), mask_key(self.config.target))
+        rules = self._rules
 
         def plan(source: DumpConnection) -> list[tuple[SourceTable, TablePlan]]:
             nonlocal rules
@@ -164,7 +165,7 @@ class Verifier:
             rate = self._limits.rows_per_s / self._limits.connections
             sample = SampledRows.from_json(taken.sample) if taken.sample else None
             checks[definition.name] = TableCheck(
-                self.config, definition, taken.ranges, folder, sample, rate
+                self.config, definition, taken.ranges, folder, sample, rate, rules.key
             )
         return checks
 
