@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_NOTHING = Retention(0, 0, 0)
+
 
 class Upkeep:
     """``tend`` is called with each table that groups have changed, ``forget`` with the path of one
@@ -95,9 +97,9 @@ class Upkeep:
         before, as files of it may be gone. Raises what storage and commits raise."""
         control, settle = self.tracking.control, self.tracking.settle
         promised, pruned = recorded(control, self._retention), False
-        longer = self._retention.exceeds(promised)
-        if self._promise.give(lambda: self._closed, of_others=longer):
-            if self._promise.raised and longer:
+        unlike = self._retention.exceeds(recorded(control, _NOTHING))
+        if self._promise.give(lambda: self._closed, of_others=unlike):
+            if self._promise.raised and self._retention.exceeds(promised):
                 pruned = control.prune(promised, settle, self._gone_paths, due=True)
             self._retention.record(control)
             promised = self._retention
