@@ -7,7 +7,7 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -98,7 +98,7 @@ def changing(path: Path) -> Iterator[str]:
 
     def give() -> None:
         for number in itertools.count():
-            with open(path, "w") as file:
+            with suppress(BrokenPipeError), open(path, "w") as file:
                 if ended.is_set():
                     return
                 file.write(f"key {number}\n")
