@@ -128,14 +128,15 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
         raise RowsRefused("the target has no such table")
     behind = GtidSet.parse(cut.gtid_executed)
     _wait_for(config, behind)
-    definition = _asked(config, partial(_definition, config, wanted.table))
+    rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
+    definition = _asked(config, partial(_definition, config, rules, wanted.table))
     if key_types(definition) != wanted.key:
         raise RowsRefused("its key is another one now")
     keys = wanted.digests
     tasks = [
         _Range(
             config.source, definition, where, keys, cut.position, str(folder / f"{number}.arrow"),
-            config.target.zero_dates, mask_key(config.target), str(behind),
+            config.target.zero_dates, rules.key, str(behind),
         )
         for number, where in enumerate(wanted.wheres)
     ]  # fmt: skip
@@ -163,9 +164,10 @@ def _executed(source: DumpConnection) -> GtidSet:
     return source.server().executed
 
 
-def _definition(config: Config, name: str, source: DumpConnection) -> TableDefinition:
+def _definition(
+    config: Config, rules: ColumnRules, name: str, source: DumpConnection
+) -> TableDefinition:
     """The target's table of what the source has under the name now."""
-    rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
     rules = rules.folded() if case_of_names(source.rows) > 0 else rules
     (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config))
     target = config.target

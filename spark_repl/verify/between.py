@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..control.definitions import Definitions
-from ..gtid import GtidSet
+from ..errors import TargetError
 from ..runtime.retry import first_line
-from ..write.own_metadata import created
 from .compare import differing
+from .cut_definitions import CutDefinitions
 from .differences import shown
+from .table_files import files_of
 from .target_files import FileSet, digest_files, lacking
 from .work_folder import TablePlan
 
@@ -58,8 +58,7 @@ class Between:
         connections: int,
     ) -> None:
         self._layout, self._log, self._run, self._connections = layout, log, run, connections
-        self._definitions = Definitions(control)
-        self._definitions.load()
+        self._definitions = CutDefinitions(control, layout, log)
 
     def compare(
         self, left: Cut, right: Cut, only: Sequence[str], work: WorkFolder, most: int
@@ -130,13 +129,14 @@ class Between:
     def _side(self, cut: Cut, at: TableVersion | None) -> tuple[FileSet, TableDefinition] | None:
         if at is None:
             return None
-        from .table_files import files_of, snapshot_of
-
-        folder = self._layout.table(at.path)
-        executed = GtidSet.parse(cut.gtid_executed)
-        definition = self._definitions.at(at.path, max(at.position, cut.position), executed)
-        definition = definition or created(snapshot_of(self._log, folder, at.version))
-        return files_of(self._log, folder, at.version), definition
+        files = files_of(self._log, self._layout.table(at.path), at.version)
+        definition = self._definitions.of(cut, at)
+        if definition is None:
+            raise TargetError(
+                "the table does not say any more how it was made", file=files.folder,
+                hint="has somebody replaced it? spark-repl snapshot --table copies it anew",
+            )  # fmt: skip
+        return files, definition
 
 
 def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:

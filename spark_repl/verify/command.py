@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ..control.channels import layout_of
@@ -15,7 +14,6 @@ from ..control.cut_reader import find_cut
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
 from .between import Between, totals
-from .table_files import files_of
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
 
@@ -42,9 +40,8 @@ def verify(
     began = time.perf_counter()
     layout = layout_of(config)
     Control.existing(config.target.path)
-    files = partial(files_of, _log())
     workers = _workers(config, master, limits.connections)
-    comparison = Verifier(config, layout, files, workers, limits).verify(only)
+    comparison = Verifier(config, layout, _log(), workers, limits).verify(only)
     fields = result(comparison, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
     if repair and comparison.repairs:

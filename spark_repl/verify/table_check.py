@@ -22,7 +22,6 @@ import pyarrow as pa
 from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..copy.source_tables import literal, quoted
-from ..source.account import mask_key
 from .compare import Keys, Sums, differing, sums
 from .saved_digests import load
 from .source_range import RangeRows, RangeTask
@@ -52,8 +51,8 @@ class _Seen:
 @dataclass
 class TableCheck:
     """``ranges``: WHERE clauses that together read all rows, or the ``sample``; ``rows``: how many
-    the source has in them, at the first look. ``changed``: why the table's looks so far count no
-    more."""
+    the source has in them, at the first look; ``mask_key``: of the definition's masks.
+    ``changed``: why the table's looks so far count no more."""
 
     config: Config
     definition: TableDefinition
@@ -61,6 +60,7 @@ class TableCheck:
     work: str
     sample: SampledRows | None = None
     rate: float = 0
+    mask_key: bytes = field(default=b"", repr=False)
     rows: int = 0
     looks: int = 0
     changed: str = ""
@@ -123,8 +123,9 @@ class TableCheck:
     def _task(self, where: str, out: str, keep: Keys | None = None) -> RangeTask:
         zero_dates = self.config.target.zero_dates
         source = self.config.source
-        key = mask_key(self.config.target)
-        return RangeTask(source, self.definition, zero_dates, where, out, keep, self.rate, key)
+        return RangeTask(
+            source, self.definition, zero_dates, where, out, keep, self.rate, self.mask_key
+        )
 
     def _out(self, number: int) -> str:
         return os.path.join(self.work, f"s-{number}.npy")

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ..delta.columns import Columns
 from ..errors import TargetError
-from ..write.own_metadata import DEFINITION, created
 from .target_files import FileSet
 
 if TYPE_CHECKING:
@@ -17,9 +16,7 @@ def files_of(log: TableLog, folder: str, version: int) -> FileSet:
     """The live files of one version. Raises TargetError when there is none."""
     snapshot = snapshot_of(log, folder, version)
     columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
-    made = created(snapshot) if DEFINITION in snapshot.configuration else None
-    files = log.files(snapshot)
-    return FileSet(folder, version, snapshot.schema_string, columns, files, made=made)
+    return FileSet(folder, version, snapshot.schema_string, columns, log.files(snapshot))
 
 
 def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:

@@ -22,7 +22,6 @@ from ..delta.storage import is_gone
 from .saved_digests import load, save
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from .sample import SampledRows
 
 
@@ -54,8 +53,6 @@ class FileSet:
     files: Mapping[str, Mapping[str, Any]]
     deleted: str = ""
     """as in ``FileTask``"""
-    made: TableDefinition | None = None
-    """the table as it was made, where that was asked"""
 
     def of_source(self, count: int, deleted: int) -> FileSet:
         """What the source has of it: the first ``count`` columns, of the rows that it has not

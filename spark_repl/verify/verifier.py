@@ -29,12 +29,14 @@ from ..observe.verify_status import OF_MODE
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .by_others import ByOthers, look_above
-from .cut_files import CutFiles, Files
+from .cut_definitions import CutDefinitions
+from .cut_files import CutFiles
 from .differences import differences
 from .repairs import repairs_of
 from .sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
+from .table_files import files_of
 from .target_files import FileSet, digest_files
 from .waiting import CutWait
 from .work_folder import TablePlan, WorkFolder
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..control.layout import Layout
     from ..copy.source_tables import SourceTable
+    from ..delta.table_log import TableLog
     from .repairs import Repairs
     from .target_files import FileTask
 
@@ -95,15 +98,18 @@ class VerifyResult:
 
 
 class Verifier:
-    """``files``: a table's folder and version -> its live files."""
+    """``tables``: the logs of the target's tables."""
 
     def __init__(
-        self, config: Config, layout: Layout, files: Files, workers: Runs, limits: VerifyLimits
+        self, config: Config, layout: Layout, tables: TableLog, workers: Runs, limits: VerifyLimits
     ) -> None:
-        self.config, self._layout, self._files = config, layout, files
+        self.config, self._layout = config, layout
+        self._files = partial(files_of, tables)
+        self._rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
         self._workers, self._limits = workers, limits
         self._control = Control(layout.control, config.channel)
         self._waiting = CutWait(config, layout, self._control, limits.wait_s)
+        self._definitions = CutDefinitions(self._control, layout, tables)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
         self._shown: dict[str, FileSet] = {}  # with all columns, at the last cut
@@ -129,7 +135,7 @@ class Verifier:
         return self.comparison
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
-        rules = ColumnRules(TableRules(self.config.tables), mask_key(self.config.target))
+        rules = self._rules
 
         def plan(source: DumpConnection) -> list[tuple[SourceTable, TablePlan]]:
             nonlocal rules
@@ -147,18 +153,19 @@ class Verifier:
             self.config.target.zero_dates, self.config.target.time_as,
             self.config.target.geometry_as, self.config.target.json_as,
         )  # fmt: skip
-        checks = {}
+        checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._asked(plan):
             whole = rules.shaped(forms.apply(table.definition))
-            if appends(whole):
-                self.comparison.not_compared[whole.name] = f"{OF_MODE} {whole.mode}"
+            why = f"{OF_MODE} {whole.mode}" if appends(whole) else self._other_masks(whole, cut)
+            if why:
+                self.comparison.not_compared[whole.name] = why
                 continue
             self._wholes[whole.name], definition = whole, without_extra(whole)
             folder, taken = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
             sample = SampledRows.from_json(taken.sample) if taken.sample else None
             checks[definition.name] = TableCheck(
-                self.config, definition, taken.ranges, folder, sample, rate
+                self.config, definition, taken.ranges, folder, sample, rate, rules.key
             )
         return checks
 
@@ -255,21 +262,32 @@ class Verifier:
             check.changed = f"it is in quarantine since {mark.since}: {mark.reason}"
         elif at is None:
             check.changed = "the target has no such table"
-        elif self._paths.setdefault(name, at.path) != at.path:
+        elif self._paths.get(name, at.path) != at.path:
             check.changed = "it was replaced while it was compared"
+        elif other := self._other_masks(self._wholes[name], cut):
+            check.changed = other
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
             self._shown[name] = files
-            if files.made and (other := masked_otherwise(files.made, whole)):
-                check.changed = (
-                    f"column {other} is masked otherwise than the table was made with, or by"
-                    " another key (target.mask_key_env, mask_key_file)"
-                )
-                return None
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
         return None
+
+    def _other_masks(self, whole: TableDefinition, cut: Cut) -> str:
+        """Whether the cut's table has other masks than ``whole``, as a reason not to read it; ""
+        where it has not, or was asked about before."""
+        at = cut.tables.get(whole.name)
+        if at is None or self._paths.get(whole.name) == at.path:
+            return ""
+        self._paths[whole.name] = at.path
+        there = self._definitions.of(cut, at)
+        if there is None or not (column := masked_otherwise(there, whole)):
+            return ""
+        return (
+            f"column {column} is masked otherwise than the table has it, or by another key"
+            " (target.mask_key_env, mask_key_file)"
+        )
 
     def _begin_again(self, checks: dict[str, TableCheck], work: WorkFolder) -> None:
         """Plans tables anew that were changed meanwhile; one too often is not compared."""

@@ -8,11 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 
 from ..control.replaced import gone_paths, remove_replaced
 from ..control.retention import Retention, recorded
@@ -20,8 +16,7 @@ from ..delta.storage import is_gone
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
-from .file_retention import keep_files, keep_files_of
-from .promised import Promised
+from .longer_promise import LongerPromise
 
 if TYPE_CHECKING:
     from ..config import Target
@@ -30,8 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-
-_FAILS = (SparkReplError, OSError, Py4JError, PySparkException)
+_NOTHING = Retention(0, 0, 0)
 
 
 class Upkeep:
@@ -51,8 +45,7 @@ class Upkeep:
         self.tracking, self.target = tracking, target
         self._tend, self._forget, self._lacks = tend, forget, lacks
         self._retention = Retention.of(target)
-        self._kept = False  # whether each table keeps its files for so long
-        self._raised = False  # whether one did not, until now
+        self._promise = LongerPromise(tracking, self._retention.longest)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
@@ -104,40 +97,14 @@ class Upkeep:
         before, as files of it may be gone. Raises what storage and commits raise."""
         control, settle = self.tracking.control, self.tracking.settle
         promised, pruned = recorded(control, self._retention), False
-        self._kept = self._kept or self._keep_files(of_others=self._retention.exceeds(promised))
-        if self._kept:
-            if self._raised and self._retention.exceeds(promised):
+        unlike = self._retention.exceeds(recorded(control, _NOTHING))
+        if self._promise.give(lambda: self._closed, of_others=unlike):
+            if self._promise.raised and self._retention.exceeds(promised):
                 pruned = control.prune(promised, settle, self._gone_paths, due=True)
             self._retention.record(control)
             promised = self._retention
         if control.prune(promised, settle, self._gone_paths) or pruned:
             self._remove_replaced()
-
-    def _keep_files(self, *, of_others: bool) -> bool:
-        """Whether each table keeps its files for as long as cuts are promised, from now on;
-        ``of_others``: also those that cuts show and nothing is applied to any more."""
-        tracking, hours = self.tracking, self._retention.longest
-        tables = {
-            table.path: (table.name, partial(keep_files, tracking.commits, table, hours))
-            for table in list(tracking.tables.values())
-        }
-        if of_others:
-            for path in Promised(tracking.control).kept.keys() - tables.keys():
-                folder = tracking.layout.table(path)
-                keep = partial(keep_files_of, tracking.delta, folder, hours, tracking.app)
-                tables[path] = path, keep
-        kept = True
-        for name, keep in tables.values():
-            if self._closed:
-                return False
-            try:
-                self._raised = keep() or self._raised
-            except _FAILS as error:  # one table holds up no other's upkeep
-                kept = False
-                if jvm_end(error) is None:
-                    said = first_line(error)
-                    log.warning("cuts are not promised longer yet: %s: %s", name, said)
-        return kept
 
     def _next(self) -> str | None:
         with self._lock:

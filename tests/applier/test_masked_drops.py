@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from spark_repl.control.channels import channel_at
 from spark_repl.errors import SettingError
+from spark_repl.verify.cut_definitions import CutDefinitions
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import last_shown, run, stopped
+from tests.support.local_delta import LocalDelta, cuts, last_shown, run, stopped
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("n", "int")))
 B = Table("a", (("id", "int"), ("n", "int")))
@@ -130,3 +132,24 @@ def test_drop_column_and_another_name_in_one_statement(
     log.transaction(insert(Table("b", B.columns), (2, 8)))
     assert run(log.folder, target, tables=rules)
     assert last_shown(target) == {"t.b": [(1, 7), (2, 8)]}
+
+
+def test_it_comes_back_plain(log: LogWriter, tmp_path: Path) -> None:
+    """``verify`` compares with each cut's own masks."""
+    rules, target = [{"match": "t.a", "mask": {"mail": "keep_last:1"}}], tmp_path / "lake"
+    assert run(log.folder, target, tables=rules)
+    log.ddl("ALTER TABLE t.a DROP mail")
+    assert run(log.folder, target, tables=rules)
+    log.ddl("ALTER TABLE t.a ADD mail VARCHAR(40)")
+    log.transaction(insert(Table("a", (*B.columns, ("mail", "varchar(40)"))), (2, 8, "plain")))
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": [(1, 7, None), (2, 8, "plain")]}
+    channel = channel_at(str(target))
+    definitions = CutDefinitions(channel.control, channel.layout, LocalDelta())
+    masks = [
+        [(c.name, c.mask) for c in found.columns]
+        for cut in cuts(target) if (at := cut.tables.get("t.a"))
+        and (found := definitions.of(cut, at))
+    ]  # fmt: skip
+    assert masks[0] == [("id", ""), ("mail", "keep_last:1"), ("n", "")]
+    assert masks[-1] == [("id", ""), ("n", ""), ("mail", "")]

@@ -3,19 +3,29 @@ and rows that are read from the source become the same, and no value is seen."""
 
 from __future__ import annotations
 
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
+from spark_repl.copy.repair_rows import read
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import SchemaError
 from spark_repl.source.connection import DumpConnection
+from spark_repl.write.staged_rows import key_digests
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
-from tests.support.local_delta import last_shown
+from tests.support.local_delta import cuts, last_shown
 
 SECRET = "planted-secret-hunter2"
 TYPES = {
@@ -69,6 +79,7 @@ def test_both_ways_give_the_same(
         following.config = replace(following.config, target=other)
         found = following.verify()
         assert found.tables == {} and "by another key" in found.not_compared["u.a"]
+        assert found.looks == 0, "nothing is read for it"
     target = Path(following.config.target.path)
     one, nulls, other = last_shown(target)["u.a"]
     assert one[len(TYPES) + 1 :] == ("*" * len(SECRET) + "7788", "ab", b"ab", None, "-", 7, "w")
@@ -77,6 +88,66 @@ def test_both_ways_give_the_same(
     assert (other[:-2], other[-2:]) == ((3, *one[1:-2]), (8, "x"))
     files = [path for path in target.rglob("*") if path.is_file()]
     assert [f for f in files if SECRET.encode() in f.read_bytes()] == []
+
+
+@contextmanager
+def changing(path: Path) -> Iterator[str]:
+    """The file of a secret key that is another one each time it is read."""
+    os.mkfifo(path)
+    ended = threading.Event()
+
+    def give() -> None:
+        for number in itertools.count():
+            with suppress(BrokenPipeError), open(path, "w") as file:
+                if ended.is_set():
+                    return
+                file.write(f"key {number}\n")
+
+    giving = threading.Thread(target=give)
+    giving.start()
+    try:
+        yield str(path)
+    finally:
+        ended.set()
+        while giving.is_alive():
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+            giving.join(0.05)
+
+
+def test_a_key_that_changes_while_rows_are_read(server: Server, tmp_path: Path) -> None:
+    """The definition's key is the one of its rows, of each range and each look."""
+    server.query(
+        "CREATE TABLE t.k (id INT PRIMARY KEY, mail VARCHAR(9))",
+        "INSERT INTO t.k VALUES (1, 'one'), (2, 'two')",
+    )
+    own = tmp_path / "own"
+    own.write_text("key 0")
+    rule = {"match": "t.k", "mask": {"mail": "sha256"}}
+    with Following(server, tmp_path, tables=[rule], mask_key_file=str(own)) as following:
+        following.catch_up()
+        config = following.config
+        with changing(tmp_path / "verified") as path:
+            target = replace(config.target, mask_key_file=path)
+            following.config = replace(config, target=target)
+            found = following.verify("t.k")
+        assert found.tables["t.k"] == {"rows": 2, "ranges": 1, "differing": 0, "undecided": 0}
+    digests = key_digests(pa.table({"id": pa.array([1, 2], pa.int32())}), (0,))
+    asked = pa.table({KEY: digests, THERE: [True, True], "0": pa.array([1, 2], pa.int32())})
+    wheres = ("WHERE id = 1", "WHERE id = 2")
+    (tmp_path / "request").write_bytes(
+        RepairRequest("t.k", wheres, ("id int32",), asked).to_bytes()
+    )
+    used = list[bytes]()
+
+    def run(function: Callable[[Any], Any], tasks: list[Any]) -> list[Any]:
+        used.extend(task.mask for task in tasks if hasattr(task, "mask"))
+        return [function(task) for task in tasks]
+
+    with changing(tmp_path / "repaired") as path:
+        config = replace(config, target=replace(config.target, mask_key_file=path))
+        cut = cuts(config.target.path)[-1]
+        made = read(config, run, tmp_path / "request", cut, tmp_path)
+    assert used == [b"key 0", b"key 0"] and sum(part.rows for part in made.parts) == 2
 
 
 def test_tables_that_would_share_a_name_are_not_copied(server: Server, tmp_path: Path) -> None:
@@ -92,3 +163,23 @@ def test_tables_that_would_share_a_name_are_not_copied(server: Server, tmp_path:
     finally:
         connection.close()
         server.query("DROP DATABASE u")
+
+
+def test_a_masked_column_that_came_back_plain(server: Server, tmp_path: Path) -> None:
+    """It was dropped, taken out of the rule, and added again: masks of the cut count, not those
+    that the table was made with."""
+    server.query(
+        "CREATE TABLE t.b (id INT PRIMARY KEY, mail VARCHAR(9), n INT)",
+        "INSERT INTO t.b VALUES (1, 'secret', 7)",
+    )
+    rule = {"match": "t.b", "mask": {"mail": "keep_last:1"}}
+    with Following(server, tmp_path, tables=[rule]) as following:
+        following.catch_up()
+        server.query("ALTER TABLE t.b DROP mail")
+        following.catch_up()
+    with Following(server, tmp_path) as following:
+        server.query("ALTER TABLE t.b ADD mail VARCHAR(9)", "UPDATE t.b SET mail = 'plain'")
+        following.catch_up()
+        found = following.verify("t.b")
+    assert found.not_compared == {}
+    assert found.tables["t.b"] == {"rows": 1, "ranges": 1, "differing": 0, "undecided": 0}

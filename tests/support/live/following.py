@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from spark_repl.config import Config
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.published import read_end
-from spark_repl.verify.table_files import files_of
 from spark_repl.verify.verifier import Verifier, VerifyLimits, VerifyResult
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, cuts
 
@@ -73,9 +71,7 @@ class Following:
             time.sleep(_TURN_S)
 
     def verify(self, *only: str, **limits: Any) -> VerifyResult:
-        files = partial(files_of, LocalDelta())
         workers = HERE.workers(None, 2)  # type: ignore[arg-type]
         taken = VerifyLimits(**{"wait_s": 30.0, **limits})
-        return Verifier(self.config, Layout.of(self.config.target), files, workers, taken).verify(
-            only
-        )
+        layout = Layout.of(self.config.target)
+        return Verifier(self.config, layout, LocalDelta(), workers, taken).verify(only)

@@ -21,7 +21,6 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ import pymysql
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.errors import SparkReplError
-from spark_repl.verify.table_files import files_of
 from spark_repl.verify.verifier import Verifier, VerifyLimits
 from tests.support.local_delta import HERE, LocalDelta, run
 
@@ -122,8 +120,9 @@ def compared(server: Server, folder: Path) -> dict[str, Any]:
     layout = Layout.of(config.target)
     try:
         run(log, config.target.path, keys={"zero_dates": "string"})
-        files, workers = partial(files_of, LocalDelta()), HERE.workers(None, 2)  # type: ignore[arg-type]
-        found = Verifier(config, layout, files, workers, VerifyLimits(wait_s=20.0)).verify()
+        workers = HERE.workers(None, 2)  # type: ignore[arg-type]
+        limits = VerifyLimits(wait_s=20.0)
+        found = Verifier(config, layout, LocalDelta(), workers, limits).verify()
     except SparkReplError as error:
         return {"outcome": "stopped", "error": type(error).__name__, "said": str(error)}
     cut = Control(layout.control).last_cut()

@@ -23,7 +23,7 @@ from spark_repl.verify.cut_files import CutFiles
 from spark_repl.verify.table_check import TableCheck
 from spark_repl.verify.target_files import FileSet, digest_files
 from spark_repl.verify.verifier import Verifier, VerifyLimits
-from tests.support.local_delta import put
+from tests.support.local_delta import LocalDelta, put
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32())})
 SCHEMA, APP = schema_json(ROWS.schema), "spark_repl:default"
@@ -112,8 +112,8 @@ def test_a_source_that_is_down_at_the_start(tmp_path: Path, monkeypatch: Any) ->
     """Is said after a few attempts; once something was compared it is waited for."""
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
-    layout, files = Layout(str(tmp_path)), MagicMock()
-    found = Verifier(Config(), layout, files, MagicMock(), VerifyLimits())
+    layout = Layout(str(tmp_path))
+    found = Verifier(Config(), layout, LocalDelta(), MagicMock(), VerifyLimits())
     found.config = Config().override({"source.socket": str(tmp_path / "none.sock")})
     with pytest.raises(SourceLostError):
         found._executed()

@@ -23,6 +23,7 @@ from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
 from spark_repl.control.pins import pin
 from spark_repl.control.replaced import touch
+from spark_repl.control.retention import Retention, recorded
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.write.compaction import Compacted
@@ -188,6 +189,19 @@ def test_replaced_tables_go_when_cuts_were_pruned(made: Any, tmp_path: Path) -> 
         made.upkeep._changed = {"t.a"}
         made.upkeep._work()
     assert not folder.exists() and made.tended.count("t/a@2") == 1
+
+
+def test_a_first_promise_is_kept_by_all_that_cuts_show(made: Any, tmp_path: Path) -> None:
+    """Nothing was recorded, as a run ended before: with files kept for less, perhaps."""
+    made.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
+    control.claim()
+    control.publish(Cut(1, "", "log", {}, {"t.gone": TableVersion("t/gone", 1, "m", 1)}))
+    made.tracking.delta.snapshot.return_value = MagicMock(configuration=properties(6))
+    made.upkeep._changed = {"t.a"}
+    made.upkeep._work()
+    made.tracking.delta.snapshot.assert_called_once_with(made.tracking.layout.table("t/gone"))
+    made.tracking.delta.set_properties.assert_called_once()
+    assert recorded(control) == Retention.of(made.target)
 
 
 @pytest.mark.parametrize("error", [TargetError("storage"), OSError("storage"), ValueError("a bug")])

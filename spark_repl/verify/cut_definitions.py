@@ -1,0 +1,38 @@
+"""CutDefinitions: a target's tables as a cut has them, by the statements up to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control.definitions import Definitions
+from ..gtid import GtidSet
+from ..write.own_metadata import DEFINITION, created
+from .table_files import snapshot_of
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..control.control import Control
+    from ..control.cut import Cut, TableVersion
+    from ..control.layout import Layout
+    from ..delta.table_log import TableLog
+
+
+class CutDefinitions:
+    """Reads what is recorded once for each cut that is asked for."""
+
+    def __init__(self, control: Control, layout: Layout, log: TableLog) -> None:
+        self._layout, self._log, self._definitions = layout, log, Definitions(control)
+        self._read_for: Cut | None = None
+
+    def of(self, cut: Cut, at: TableVersion) -> TableDefinition | None:
+        """The definition of one of the cut's tables; None where nothing says it, as somebody has
+        made the table's properties anew. Raises TargetError when the table is not there."""
+        if self._read_for is not cut:
+            self._definitions.load()
+            self._read_for = cut
+        executed = GtidSet.parse(cut.gtid_executed)
+        changed = self._definitions.at(at.path, max(at.position, cut.position), executed)
+        if changed is not None:
+            return changed
+        snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
+        return created(snapshot) if DEFINITION in snapshot.configuration else None

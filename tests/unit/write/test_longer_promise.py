@@ -1,0 +1,99 @@
+"""LongerPromise: a table that nothing is applied to any more, and that can't be committed to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl.control.control import Control, Row
+from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.layout import Layout
+from spark_repl.errors import TargetError
+from spark_repl.write.file_retention import properties
+from spark_repl.write.longer_promise import LongerPromise
+
+
+class Counted(Control):
+    """Counts how often all rows of cuts are read."""
+
+    reads = 0
+
+    def cut_rows(self) -> Iterator[Row]:
+        self.reads += 1
+        return super().cut_rows()
+
+
+class Tables:
+    """A target that has t.a, and had t.b and t.c, which its cuts show."""
+
+    def __init__(self, folder: Path) -> None:
+        self.asked, self.refused = list[str](), {"t/b"}
+        self.tracking = tracking = MagicMock()
+        tracking.layout = Layout(str(folder))
+        tracking.control = self.control = Counted(tracking.layout.control)
+        self.control.claim()
+        shown = {f"t.{name}": TableVersion(f"t/{name}", 1, "m", 1) for name in "abc"}
+        self.control.publish(Cut(1, "", "log", {}, shown))
+        table = MagicMock(path="t/a")
+        table.name, table.snapshot.configuration = "t.a", properties(48)
+        tracking.tables = {"t.a": table}
+        tracking.delta.snapshot = self._snapshot
+        tracking.delta.set_properties = self._set
+        self.promise = LongerPromise(tracking, 48)
+
+    def give(self) -> bool:
+        return self.promise.give(lambda: False, of_others=True)
+
+    def _snapshot(self, folder: str) -> Any:
+        return MagicMock(folder=folder, configuration=properties(6))
+
+    def _set(self, snapshot: Any, properties: Any, app: str) -> None:
+        path = str(Path(snapshot.folder).relative_to(self.tracking.layout.target))
+        self.asked.append(path)
+        if path in self.refused:
+            raise TargetError("read-only")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Tables:
+    return Tables(tmp_path)
+
+
+def test_it_is_asked_again_after_a_while(made: Tables, caplog: pytest.LogCaptureFixture) -> None:
+    """It alone, and without all cuts being read again; it is said once."""
+    for _ in range(3):
+        assert not made.give()
+    assert sorted(made.asked) == ["t/b", "t/c"] and made.control.reads == 1
+    made.asked.clear()
+    made.promise._next = 0.0
+    assert not made.give() and not made.promise.given
+    assert made.asked == ["t/b"] and caplog.text.count("not promised longer yet: t/b") == 1
+    made.refused.clear()
+    made.promise._next = 0.0
+    assert made.give() and made.promise.given and made.promise.raised
+    assert made.asked == ["t/b"] * 2 and made.control.reads == 1
+    assert made.give() and made.asked == ["t/b"] * 2
+
+
+def test_one_that_is_dropped_before_it_could(made: Tables) -> None:
+    """It counts among those that nothing is applied to any more."""
+    made.refused = {"t/a"}
+    table = made.tracking.tables["t.a"]
+    table.snapshot.configuration = properties(6)
+    made.tracking.commits.set_properties.side_effect = TargetError("read-only")
+    assert not made.give() and sorted(made.asked) == ["t/b", "t/c"]
+    del made.tracking.tables["t.a"]
+    assert not made.give() and made.asked[2:] == ["t/a"]
+    made.refused.clear()
+    assert not made.give(), "not again that soon"
+
+
+def test_those_that_nothing_is_applied_to_are_left_alone(made: Tables) -> None:
+    """Where nothing is promised longer; and nothing is begun once it is closed."""
+    assert not made.promise.give(lambda: True, of_others=False)
+    assert made.promise.give(lambda: False, of_others=False)
+    assert not made.asked and not made.control.reads
