@@ -16,7 +16,7 @@ from ..binlog.table_name import database_of
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded
 from ..ddl.statement import Effect, Statement
-from ..errors import SchemaError, StatementError
+from ..errors import SchemaError, SettingError, StatementError
 
 if TYPE_CHECKING:
     from .control import Control
@@ -34,6 +34,17 @@ _HINT = (
 def record(control: Control, value: int) -> None:
     """Writes a live source's lower_case_table_names; the caller owns the target."""
     control.write(KIND, detail=json.dumps({KEY: value}))
+
+
+def unlike_rule(name: str, *, known: bool) -> SettingError:
+    """Rows of a table came whose name a rule has with other letters; ``known``: since now."""
+    why = "shows only now that" if known else "does not say whether"
+    return SettingError(
+        f"a rule of [[tables]] has the name {name} with other letters, and the log {why} the source"
+        " takes them for the same",
+        table=name,
+        hint="start again: it is on record now" if known else _HINT,
+    )
 
 
 class NameCase:

@@ -68,6 +68,13 @@ class TableRules:
     def _routes(self) -> Routes:
         return Routes.of(self.rules)
 
+    def differs_folded(self, name: str) -> bool:
+        """Whether another rule is about the target's table where the source folds names."""
+        if not self.rules or (lower := self.folded()) == self:
+            return False
+        here, there = self.shaping(name), lower.shaping(fold(name))
+        return replace(here, match="", to="") != replace(there, match="", to="")
+
     def folded(self) -> TableRules:
         """The same for a source whose names are in lower case."""
         return _folded(self.rules)

@@ -16,7 +16,7 @@ from ..binlog.definition import LEFT_OUT
 from ..control.database_charsets import DatabaseCharsets
 from ..control.definitions import Definitions
 from ..control.left_out import LeftOut
-from ..control.name_case import NameCase
+from ..control.name_case import ASK, NameCase, unlike_rule
 from ..control.names import Names
 from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
@@ -254,9 +254,14 @@ class Tracking:
         table.definition = definition
 
     def see_logged(self, names: Iterable[str]) -> None:
-        """Takes in the names of TABLE_MAPs. Raises SchemaError."""
+        """Takes in the names of TABLE_MAPs. Raises SchemaError, and SettingError where a rule would
+        be about a table's rows, which were read without it, if the source folds names."""
+        rules = self.column_rules.rules
         for name in names:
-            if self.names.logged(name, self.tables):
+            concluded = self.names.logged(name, self.tables)
+            if (concluded or self.names.value == ASK) and rules.differs_folded(name):
+                raise unlike_rule(name, known=concluded)
+            if concluded:
                 self.tables = {fold(logged): table for logged, table in self.tables.items()}
                 for lower, table in self.tables.items():
                     table.name, table.definition = lower, folded_definition(table.definition)
