@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..binlog.definition import UNREAD
+from ..control.name_case import ASK
 from ..control.owner import succeed
 from ..ddl.folded_name import fold
 from ..decode.seen_cascades import Cascades, unknown_refusal
@@ -123,7 +124,8 @@ class Stager:
     ) -> list[StageTask]:
         still = self.tracking.quarantines()
         left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
-        unapplied = Unapplied(frozenset(left_out), self._filters.now)
+        unsure = self.tracking.names.value == ASK
+        unapplied = Unapplied(frozenset(left_out), self._filters.now, unsure)
         known = {**self.tracking.logged_definitions(), **left_out}
         return stage_tasks(
             self._log.relay,

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
-from ..ddl.folded_name import fold
+from ..ddl.folded_name import CASE_HINT, fold
 from ..ddl.lower_names import folded
 from ..ddl.statement import Effect, Statement
 from ..errors import SchemaError, SettingError, StatementError
@@ -26,9 +26,6 @@ log = logging.getLogger(__name__)
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 KIND, KEY = "names", "lower_case_table_names"
 ASK = -1
-_HINT = (
-    f"set source.{KEY} to what the source has: 0 (names of other letters are other tables), 1 or 2"
-)
 
 
 def record(control: Control, value: int) -> None:
@@ -43,7 +40,7 @@ def unlike_rule(name: str, *, known: bool) -> SettingError:
         f"a rule of [[tables]] has the name {name} with other letters, and the log {why} the source"
         " takes them for the same",
         table=name,
-        hint="start again: it is on record now" if known else _HINT,
+        hint="start again: it is on record now" if known else CASE_HINT,
     )
 
 
@@ -94,7 +91,7 @@ class NameCase:
                 f"{statement.verb} names {name}, the target has {others[0]}: nobody knows whether"
                 " the source takes them for the same",
                 table=name,
-                hint=_HINT,
+                hint=CASE_HINT,
             )
 
     def logged(self, name: str, tables: Collection[str]) -> bool:
@@ -106,7 +103,7 @@ class NameCase:
                 f"the log has rows of {name}, but {KEY} is said to be {self.value}: such a source"
                 " logs names in lower case",
                 table=name,
-                hint=_HINT,
+                hint=CASE_HINT,
             )
         if self.value != ASK:
             return False

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+CASE_HINT = (
+    "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"
+    " tables), 1 or 2"
+)
+"""what to do where nobody has said whether the source folds names"""
+
 
 def fold(name: str) -> str:
     """``name`` in lower case as MySQL has it: one character becomes one."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import UNREAD
 from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
+from ..ddl.folded_name import CASE_HINT, fold
+from ..errors import SettingError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -22,6 +23,8 @@ class Unapplied(Container[str]):
 
     tables: frozenset[str] = frozenset()
     filters: ReplicationFilters = field(default_factory=ReplicationFilters)
+    unsure: bool = False
+    """whether nobody has said yet that the source folds names, or that it does not"""
     asked: dict[str, bool] = field(default_factory=dict)
     kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -29,10 +32,20 @@ class Unapplied(Container[str]):
         return name in self.tables or self.filtered(str(name))
 
     def filtered(self, name: str) -> bool:
+        """Whether filters leave the table's rows out. Raises SettingError where that depends on
+        what is not known of the source's names."""
         if not self.filters.any:
             return False
         if (known := self.asked.get(name)) is None:
-            known = self.asked[name] = not self.filters.keeps(name)
+            kept = self.filters.keeps(name)
+            if self.unsure and kept != self.filters.folded().keeps(fold(name)):
+                raise SettingError(
+                    f"a rule of [filters] has the name {name} with other letters, and the log has"
+                    " not said yet whether the source takes them for the same",
+                    table=name,
+                    hint=CASE_HINT,
+                )
+            known = self.asked[name] = not kept
         return known
 
     def deciding(self, name: str) -> tuple[str, ...]:

@@ -61,3 +61,29 @@ def test_a_rule_that_says_the_same_of_both(log: LogWriter, tmp_path: Path) -> No
     rules = [{"match": "t.users", "mask": {"mail": "null"}}, {"match": "T.%", "exclude": ["mail"]}]
     assert run(log.folder, tmp_path / "lake", tables=rules)
     assert last_shown(tmp_path / "lake") == {"t.users": [(1, None)]}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"do_table": ["T.Users"]}, {"ignore_table": ["T.Users"]}, {"wild_do_table": ["T.%"]},
+     {"do_db": ["T"]}],
+)  # fmt: skip
+def test_filters_that_would_decide_otherwise(
+    log: LogWriter, tmp_path: Path, filters: dict[str, Any]
+) -> None:
+    log.ddl("CREATE TABLE T.Users (id INT PRIMARY KEY, mail VARCHAR(40))", "T")
+    log.transaction(insert(USERS, (1, "x")))
+    target = tmp_path / "lake"
+    error = stopped(log.folder, target, filters=filters)
+    assert isinstance(error, SettingError) and "with other letters" in str(error)
+    assert error.table == "t.users" and "lower_case_table_names" in (error.hint or "")
+    given: dict[str, Any] = {"filters": filters, "source": {"lower_case_table_names": 1}}
+    assert run(log.folder, target, **given)
+    shown = last_shown(target)
+    assert shown == ({} if "ignore_table" in filters else {"t.users": [(1, "x")]})
+
+
+def test_filters_that_decide_the_same_either_way(log: LogWriter, tmp_path: Path) -> None:
+    log.transaction(insert(USERS, (1, "x")))
+    assert run(log.folder, tmp_path / "lake", filters={"do_table": ["t.users", "T.Others"]})
+    assert last_shown(tmp_path / "lake") == {"t.users": [(1, "x")]}
