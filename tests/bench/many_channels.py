@@ -35,6 +35,7 @@ def main() -> None:
     parser.add_argument("--channels", type=int, default=10)
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--workers", type=int, default=4)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -55,7 +56,10 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
             for i in range(options.tables)
         ]
         server.query(f"CREATE DATABASE {name}", *tables)
-    configs = [config_of(server, folder, name, number) for number, name in enumerate(names)]
+    configs = [
+        config_of(server, folder, name, number, options.workers)
+        for number, name in enumerate(names)
+    ]
     files = [word for name in names for word in ("--config", str(folder / f"{name}.toml"))]
     process = subprocess.Popen(
         [sys.executable, "-m", "spark_repl", "run", *files],
@@ -91,11 +95,12 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
     }  # fmt: skip
 
 
-def config_of(server: Server, folder: Path, name: str, number: int) -> Config:
+def config_of(server: Server, folder: Path, name: str, number: int, workers: int) -> Config:
     (folder / name).mkdir()
     paths = {"relay__path": f"{folder}/{name}/log", "target__path": f"{folder}/lake"}
     config = config_for(server, folder, server_id=4000 + number, observe__listen="", **paths)
-    config = config.override({"channel": name, "filters.do_db": (name,)})
+    given = {"channel": name, "filters.do_db": (name,), "apply.workers": workers}
+    config = config.override(given)
     (folder / f"{name}.toml").write_text(f'channel = "{name}"\n' + toml(config))
     return config
 
