@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..binlog.definition import UNREAD
-from ..control.name_case import ASK
 from ..control.owner import succeed
 from ..ddl.folded_name import fold
 from ..decode.seen_cascades import Cascades, unknown_refusal
@@ -124,8 +123,7 @@ class Stager:
     ) -> list[StageTask]:
         still = self.tracking.quarantines()
         left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
-        unsure = self.tracking.names.value == ASK
-        unapplied = Unapplied(frozenset(left_out), self._filters.now, unsure)
+        unapplied = Unapplied(frozenset(left_out), self._filters.now, self._filters.unsure)
         known = {**self.tracking.logged_definitions(), **left_out}
         return stage_tasks(
             self._log.relay,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..binlog.table_name import database_of
 from ..ddl.filters import ReplicationFilters
 from ..errors import SettingError
+from .name_case import ASK
 from .source_names import SourceNames
 from .table_paths import current_paths
 
@@ -94,6 +95,11 @@ class FilterRules:
     @property
     def now(self) -> ReplicationFilters:
         return self._as_named(self._rules)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether nobody has said yet that the source folds names, or that it does not."""
+        return self._names.value == ASK
 
     def seen(self, made: TableDefinition) -> None:
         """Takes in whose the rows of a table are that the target has, where the source calls it
