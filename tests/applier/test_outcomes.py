@@ -5,6 +5,7 @@ somebody else's before the table's log was asked; and what others commit is seen
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,19 @@ def rewrites(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
     return install
 
 
+def wait_for(what: list[Any]) -> None:
+    """Upkeep goes on beside, and is behind a quick run."""
+    until = time.monotonic() + 20
+    while not what and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def apply_until(log: LogWriter, target: Path, tried: list[Any]) -> None:
+    with applier(log.folder, target, group_max_transactions=1) as found:
+        found.coordinator.apply(found.index.slice(0, found.index.end))
+        wait_for(tried)
+
+
 def six_inserts(log: LogWriter) -> list[tuple[int, str]]:
     for key in range(6):
         log.transaction(insert(A, (key, f"v{key}")))
@@ -83,7 +97,7 @@ def test_a_rewrite_that_landed_keeps_its_files(log, target, rewrites):
         raise broken()
 
     want, tried = six_inserts(log), rewrites(behind=lost)
-    assert run(log.folder, target, group_max_transactions=1)
+    apply_until(log, target, tried)
     assert tried and set(tried[0]) <= data_files(target)
     assert rows(target, A) == want
     assert rows_at_cuts(target, A)[-1] == want
@@ -102,6 +116,7 @@ def test_a_rewrite_that_may_still_land_keeps_its_files(log, target, rewrites):
         tried = rewrites(unknown)
         found.coordinator.apply(found.index.slice(0, found.index.end))
         assert found.tracking.tables["t.a"].position == found.index.end
+        wait_for(kept)
     assert kept and tried[0]
     # Groups have taken its version since; who asked before that had to leave the files.
     folder, paths = str(target / "t" / "a"), tried[0]
@@ -118,7 +133,7 @@ def test_a_rewrite_that_was_beaten_takes_its_files_away(log, target, rewrites):
         put(planned.folder, planned.version + 1, [])
 
     want, tried = six_inserts(log), rewrites(first)
-    assert run(log.folder, target, group_max_transactions=1)
+    apply_until(log, target, tried)
     assert tried and not set(tried[0]) & data_files(target)
     assert rows(target, A) == want
 
