@@ -145,9 +145,10 @@ class _Channel:
             run.stop()
 
     def reload(self) -> None:
-        self._again.set()
         if (run := self._run) is not None:
             run.reload()
+        else:
+            self._again.set()
 
     def _keep(self) -> None:
         wait_s, config = self._again_s, self._config
@@ -170,7 +171,8 @@ class _Channel:
         try:
             self._again.clear()
             self._run = run = self._begin(config, self._file, self._take_over)
-            if self._again.is_set():  # since it was there, or right before
+            if self._again.is_set():  # by who asked right before it was there
+                self._again.clear()
                 run.reload()
             if self._stopping.is_set():
                 return None
@@ -203,11 +205,10 @@ class _Channel:
         that, None where it ends."""
         while True:
             lasting = isinstance(error, _LASTING)
-            when = ", is begun again " + (
-                "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
-            )
             ends = self._stopping.is_set() or self.without_jvm
-            log.warning("channel %s stopped by an error%s", self._name, "" if ends else when)
+            when = "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
+            again = "" if ends else f", is begun again {when}"
+            log.warning("channel %s stopped by an error%s", self._name, again)
             with suppress(OSError):  # nobody listens any more
                 self._failed(error)
             if ends:

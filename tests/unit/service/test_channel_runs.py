@@ -246,6 +246,19 @@ def test_a_file_that_is_read_anew_goes_with_the_others(runs):
     found.until(lambda: found.running == {"eu", "us"})
 
 
+def test_a_file_that_a_run_has_read_anew_is_no_reason_to_begin_another_at_once(runs):
+    found = runs(eu=[Late("eu"), None], us=[None])
+    found.until(lambda: found.running == {"eu", "us"})
+    found.channels.reload()
+    assert sorted(found.reloads) == ["eu", "us"]
+    found.fakes["eu"].stop()
+    found.until(lambda: bool(found.errors))
+    found.thread.join(0.5)
+    assert [name for name, _ in found.begun].count("eu") == 1, "it waits"
+    found.channels.reload()
+    found.until(lambda: [name for name, _ in found.begun].count("eu") == 2)
+
+
 def test_taking_over_ends_with_the_first_claim(runs):
     found = runs(eu=[Late("eu"), None], us=[None])
     found.until(lambda: found.running == {"eu", "us"})
