@@ -26,6 +26,7 @@ from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SchemaError, SparkReplError
 from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
+from .configuration import failing
 from .inspect import emit
 
 MASK = "***"
@@ -109,14 +110,11 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
 
 def _failing(*tests: Callable[[], object]) -> list[Finding]:
     """The faults of the tests that fail."""
-    findings = []
-    for test in tests:
-        try:
-            test()
-        except ConfigError as error:
-            faults = error.faults or (str(error),)
-            findings += [Finding(ERROR, fault, error.hint or "") for fault in faults]
-    return findings
+    return [
+        Finding(ERROR, fault, error.hint or "")
+        for error in failing(*tests)
+        for fault in error.faults or (str(error),)
+    ]
 
 
 def _folders(config: Config) -> Iterator[Finding]:

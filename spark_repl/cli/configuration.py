@@ -51,18 +51,19 @@ def _read(file: str) -> Config:
         return Config.from_mapping(values, file=file)
     except ConfigError as error:
         rules = read_tables(values.get("tables", ()), [])  # what is right of them
-        more = _failing(lambda: check_row_filters(rules))
+        more = failing(lambda: check_row_filters(rules))
         raise _as_one([error, *more], file) from None
 
 
 def _checked(config: Config, file: str | None) -> Config:
     """The same configuration. Raises ConfigError with all that is wrong with it beyond its keys."""
-    if errors := _failing(config.check_supported, lambda: check_row_filters(config.tables)):
+    if errors := failing(config.check_supported, lambda: check_row_filters(config.tables)):
         raise _as_one(errors, file)
     return config
 
 
-def _failing(*tests: Callable[[], object]) -> list[ConfigError]:
+def failing(*tests: Callable[[], object]) -> list[ConfigError]:
+    """The errors of the tests that fail."""
     errors = []
     for test in tests:
         try:

@@ -15,7 +15,7 @@ from ..service.receiving import receive as receive_log
 from ..service.shared_jvm import SharedJvm
 from ..service.signals import at_signals
 from ..service.snapshot import snapshot as copy_alone
-from . import inspect, log_lines
+from . import inspect
 from .configuration import checked, loaded, read_as
 from .error_report import report
 
@@ -45,14 +45,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_several(files: list[str], options: argparse.Namespace) -> int:
-    configs = {file: read_as(file, options) for file in files}
-    log_lines.log_as(options.log_format or configs[files[0]].observe.log_format)
-    shared = SharedJvm([*configs.values()], options.master)
-    form = options.log_format or configs[files[0]].observe.log_format
+    first = read_as(files[0], options)
 
     def read(file: str) -> Config:
         """The log of one process has one form."""
-        return checked(file).override({"observe.log_format": form})
+        return checked(file).override({"observe.log_format": first.observe.log_format})
+
+    configs = {files[0]: first, **{file: read(file) for file in files[1:]}}
+    shared = SharedJvm([*configs.values()], options.master)
 
     def begin(config: Config, file: str, take_over: bool) -> ChannelRun:
         take_over = take_over and options.take_over

@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
-from ..ddl.folded_name import CASE_HINT, fold
+from ..ddl.folded_name import CASE_HINT, fold, unlike_rule
 from ..ddl.lower_names import folded
 from ..ddl.statement import Effect, Statement
 from ..errors import SchemaError, SettingError, StatementError
@@ -33,15 +33,12 @@ def record(control: Control, value: int) -> None:
     control.write(KIND, detail=json.dumps({KEY: value}))
 
 
-def unlike_rule(name: str, *, known: bool) -> SettingError:
-    """Rows of a table came whose name a rule has with other letters; ``known``: since now."""
-    why = "shows only now that" if known else "does not say whether"
-    return SettingError(
-        f"a rule of [[tables]] has the name {name} with other letters, and the log {why} the source"
-        " takes them for the same",
-        table=name,
-        hint="start again: it is on record now" if known else CASE_HINT,
-    )
+def unlike_table_rule(name: str, *, known: bool) -> SettingError:
+    """``unlike_rule`` of ``[[tables]]``; ``known``: since now."""
+    if known:
+        hint = "start again: it is on record now"
+        return unlike_rule(name, "[[tables]]", "shows only now that", hint)
+    return unlike_rule(name, "[[tables]]", "does not say whether")
 
 
 class NameCase:

@@ -57,10 +57,9 @@ class Owner:
         that it was released."""
         if self.released:
             return True
-        if not self.is_here:
-            return False
-        given_up = self.is_this_process and self.claim != "" and self.claim not in _held
-        return given_up or _started(self.pid) != self.started
+        if self.is_this_process:
+            return self.claim != "" and self.claim not in _held
+        return self.is_here and _started(self.pid) != self.started
 
 
 @contextmanager

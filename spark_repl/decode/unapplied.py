@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import UNREAD
 from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import CASE_HINT, fold
-from ..errors import SettingError
+from ..ddl.folded_name import fold, unlike_rule
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -39,12 +38,7 @@ class Unapplied(Container[str]):
         if (known := self.asked.get(name)) is None:
             kept = self.filters.keeps(name)
             if self.unsure and kept != self.filters.folded().keeps(fold(name)):
-                raise SettingError(
-                    f"a rule of [filters] has the name {name} with other letters, and the log has"
-                    " not said yet whether the source takes them for the same",
-                    table=name,
-                    hint=CASE_HINT,
-                )
+                raise unlike_rule(name, "[filters]", "has not said yet whether")
             known = self.asked[name] = not kept
         return known
 

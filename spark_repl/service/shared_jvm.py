@@ -26,7 +26,8 @@ class SharedJvm:
         self._master = master or f"local[{workers}]"
         targets = [config.target.path for config in configs]
         self._target = next((one for one in targets if _is_remote(one)), targets[0])
-        self._making, self._first = threading.Lock(), list["SparkSession"]()
+        self._making = threading.Lock()
+        self._first: SparkSession | None = None
 
     def session_of(self, config: Config) -> Callable[[], SparkSession]:
         """What gives the channel's session, which has settings, streams and data sources of its
@@ -44,15 +45,15 @@ class SharedJvm:
                 hint="start it again",
             )
         with self._making:
-            if not self._first:
+            if self._first is None:
                 fair = {"spark.scheduler.mode": "FAIR"}
                 made = build_session(master=self._master, target=self._target, settings=fair)
                 # Two first streams at one moment would each begin it.
                 ensure_callback_server_started(  # type: ignore[no-untyped-call]
                     made.sparkContext._gateway
                 )
-                self._first.append(made)
-        session = self._first[0].newSession()
+                self._first = made
+        session = self._first.newSession()
         session.conf.set(POOL, config.channel)
         session.sparkContext.setLocalProperty("spark.scheduler.pool", config.channel)
         return session

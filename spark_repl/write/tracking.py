@@ -16,7 +16,7 @@ from ..binlog.definition import LEFT_OUT
 from ..control.database_charsets import DatabaseCharsets
 from ..control.definitions import Definitions
 from ..control.left_out import LeftOut
-from ..control.name_case import ASK, NameCase, unlike_rule
+from ..control.name_case import ASK, NameCase, unlike_table_rule
 from ..control.names import Names
 from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
@@ -260,7 +260,7 @@ class Tracking:
         for name in names:
             concluded = self.names.logged(name, self.tables)
             if (concluded or self.names.value == ASK) and rules.differs_folded(name):
-                raise unlike_rule(name, known=concluded)
+                raise unlike_table_rule(name, known=concluded)
             if concluded:
                 self.tables = {fold(logged): table for logged, table in self.tables.items()}
                 for lower, table in self.tables.items():

@@ -49,6 +49,21 @@ def renames(log: LogWriter, count: int) -> None:
         log.ddl(f"RENAME TABLE t.a{number or ''} TO t.a{number + 1}")
 
 
+def apply_until_statement(
+    number: int, log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody stops the applier behind so many statements."""
+    hits = itertools.count(1)
+    with applier(log.folder, target) as replica:
+
+        def stop(point: str) -> None:
+            if point == "after_statement" and next(hits) == number:
+                replica.stop()
+
+        monkeypatch.setattr(CRASHES, "told", stop)
+        apply_without_stream(replica)
+
+
 def test_each_has_its_cut_and_few_have_a_commit(tmp_path):
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
@@ -133,15 +148,7 @@ def test_a_stop_between_them_publishes_those_before_it(tmp_path, monkeypatch):
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
     renames(log, 9)
-    hits = itertools.count(1)
-    with applier(log.folder, target) as replica:
-
-        def stop_at_the_fifth(point: str) -> None:
-            if point == "after_statement" and next(hits) == 5:
-                replica.stop()
-
-        monkeypatch.setattr(CRASHES, "told", stop_at_the_fifth)
-        apply_without_stream(replica)
+    apply_until_statement(5, log, target, monkeypatch)
     assert numbers(target) == [1, 2, 3, 4, 5]
 
 
@@ -183,15 +190,7 @@ def test_cuts_before_a_table_that_is_ahead_are_published_and_nothing_behind_them
     for text in ("ALTER TABLE t.x ADD c INT", "CREATE TABLE t.z (i INT)"):
         log.ddl(text)
     run(log.folder, target, parts=replace(HERE, control=WithoutCuts))
-    hits = itertools.count(1)
-    with applier(log.folder, target) as replica:
-
-        def stop_at_the_fourth(point: str) -> None:
-            if point == "after_statement" and next(hits) == 4:
-                replica.stop()
-
-        monkeypatch.setattr(CRASHES, "told", stop_at_the_fourth)
-        apply_without_stream(replica)
+    apply_until_statement(4, log, target, monkeypatch)
     assert numbers(target) == [1, 2, 3]
     assert sorted(status(str(target))["ahead"]) == ["t.x", "t.y"]
 

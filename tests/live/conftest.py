@@ -13,7 +13,7 @@ import pytest
 from spark_repl.copy import source_tables
 from tests.support.live.receiving import Command, processes
 from tests.support.live.server import PLANTED, Server, copy_of
-from tests.support.planted import holding
+from tests.support.planted import holding, printed
 
 MakeServer = Callable[..., Server]
 
@@ -90,10 +90,7 @@ def no_secret_is_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Iter
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """Nor in what was printed, by a test or by a process that prints where it does."""
-    report = yield
-    if report.passed and PLANTED in report.capstdout + report.capstderr:
-        report.outcome, report.longrepr = "failed", f"{item.name} prints the planted password"
-    return report
+    return printed((yield), item, PLANTED, "the planted password")
 
 
 @pytest.fixture(autouse=True)

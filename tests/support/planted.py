@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 MASK_KEY = "planted-key-2718"
 """the key of masked values, in the environment as MASK_KEY"""
@@ -31,3 +32,10 @@ def holds(path: Path, secret: str) -> bool:
             return False
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             return text.find(secret.encode()) >= 0
+
+
+def printed(report: Any, item: Any, secret: str, what: str) -> Any:
+    """The report of a test, failed where what was printed holds the secret."""
+    if report.passed and secret in report.capstdout + report.capstderr:
+        report.outcome, report.longrepr = "failed", f"{item.name} prints {what}"
+    return report
