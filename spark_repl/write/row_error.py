@@ -9,6 +9,7 @@ from ..decode.folding import DUPLICATE_KEY
 from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from ..errors import RowError
 from ..position import RelayPosition
+from .own_metadata import COMPLETE, COPIED
 
 if TYPE_CHECKING:
     from .table import Table
@@ -29,9 +30,19 @@ def row_error(violation: Violation, table: Table) -> RowError:
     else:
         message = f"Can't find record in '{table.definition.table}' ({violation.key})"
         if not table.complete:
-            message += "; the table is incomplete: it was not created in this log"
-            hint = "apply the log from the table's creation on; " + hint
+            reason, cure = _incomplete(table)
+            message, hint = f"{message}; the table is incomplete: {reason}", f"{cure}; {hint}"
     position = RelayPosition.unpack(violation.position)
     return RowError(
         message, number=violation.number, position=position, table=table.name, hint=hint
     )
+
+
+def _incomplete(table: Table) -> tuple[str, str]:
+    """Why a table may lack rows of the log, or have others, and what mends it."""
+    made = table.snapshot.configuration.get(COMPLETE)
+    if made not in (COPIED, "true"):
+        return "it was not created in this log", "apply the log from the table's creation on"
+    reasons = {COPIED: "it was copied", "true": "others changed rows, or somebody by hand"}
+    cure = "spark-repl verify --repair mends what differs"
+    return reasons[made], f"{cure}, spark-repl snapshot --table {table.name} copies all anew"
