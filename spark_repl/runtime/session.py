@@ -44,6 +44,9 @@ _SETTINGS = {
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
+# Workers are forked from it; on executors elsewhere nobody knows whether it is installed.
+_DAEMON = "spark_repl.service.worker_daemon"
+
 _INCUBATOR = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 
 # C2 compiles ten times later: no row passes through the JVM, and compiling took more processor
@@ -128,11 +131,12 @@ def _pass_on(pipe: int) -> None:
 
 def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
+    settings = {"spark.driver.memory": "1536m"}
     if master.startswith("local"):  # YARN hands the zipped Python on
         os.environ["SPARK_HOME"] = spark_home()
+        settings["spark.python.daemon.module"] = _DAEMON
     log4j2 = Path(__file__).with_name("log4j2.properties")
     options = [f"-Dlog4j2.configurationFile={log4j2}", _LATE_C2, java_options]
-    settings = {"spark.driver.memory": "1536m"}
     if master.startswith("local["):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         settings["spark.driver.extraClassPath"] = class_path(remote)

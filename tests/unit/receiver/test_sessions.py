@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.config import Config
+from spark_repl.config import Config, Source
 from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.observe.screen import _receiver
 from spark_repl.receiver.intake import Intake
@@ -24,7 +24,7 @@ from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.published import read_end
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.dump_stream import dump, heartbeat, packets
+from tests.support.dump_stream import dump, feed, heartbeat, packets
 
 A, XID = Table("a"), 16
 WIDE = Table("wide", (("id", "int"), ("v", "varchar(1000)")))
@@ -32,13 +32,15 @@ WIDE = Table("wide", (("id", "int"), ("v", "varchar(1000)")))
 
 class Wire:
     """Gives ``reads``, one at a time, None: nothing in time, b"": nothing any more; ``sent``:
-    (place, what was published then)."""
+    (place, what was published then); ``waits``: how long each was waited for at most."""
 
     def __init__(self, folder: Path, reads: Sequence[bytes | None], slow_s: float = 0.0) -> None:
         self.folder, self.reads, self.slow_s = folder, list(reads), slow_s
+        self.waits = list[float]()
         self.sent = list[tuple[str, int, int]]()
 
     def read_into(self, space: memoryview, timeout_s: float) -> int:
+        self.waits.append(timeout_s)
         time.sleep(self.slow_s)
         if self.reads[0] is None:
             self.reads.pop(0)
@@ -199,3 +201,59 @@ def test_the_next_attempt_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
     assert f"  NEXT_ATTEMPT              {reports[1]['NEXT_ATTEMPT']}" in shown
     ended = read_report(tmp_path / "relay")
     assert ended is not None and ended["NEXT_ATTEMPT"] == ""
+
+
+@pytest.mark.parametrize(("interval_ms", "pending_s"), [(300, 0.3), (60_000, 0.5)])
+def test_it_wakes_for_what_is_to_be_published_and_rests_otherwise(
+    log: LogWriter, tmp_path: Path, interval_ms: int, pending_s: float
+) -> None:
+    """A source that says nothing costs two looks a second; what waits for its publication is not
+    waited beyond it, nor looked for without a pause."""
+    wire = Wire(tmp_path / "relay", [None, packets(list(dump([log.path]))), None, None])
+    follow(wire, relay={"sync_interval_ms": interval_ms})
+    idle, first, *waiting = wire.waits
+    assert idle == first == 0.5
+    assert len(waiting) == 2 and all(0.05 < wait_s <= pending_s for wait_s in waiting)
+
+
+class Breaking(Receiver):
+    """Each of ``left`` connections brings a transaction of the log's, and breaks; then none is
+    made."""
+
+    def __init__(self, config: Config, log: LogWriter, left: int) -> None:
+        super().__init__(config)
+        self._log, self._left = log, left
+
+    def _session(self, source: Source) -> None:
+        if self._left:
+            self._left -= 1
+            self._log.transaction(insert(A, (self._left, "x")))
+            feed(Intake(self.writer), packets(list(dump([self._log.path], self.writer.received))))
+        raise SourceLostError("the connection is gone")
+
+
+def test_attempts_are_counted_since_something_was_received(tmp_path: Path) -> None:
+    """A source that breaks each connection, but gives something, is not given up."""
+    config = Config.from_mapping({"relay": {"path": str(tmp_path / "relay")}})
+    source = replace(config.source, connect_retry_count=1, connect_retry_s=0)
+    receiver = Breaking(replace(config, source=source), LogWriter(tmp_path / "source"), 5)
+    with pytest.raises(SourceError, match="gave up after 1 attempts: the connection is gone"):
+        receiver.run()
+    assert receiver.writer.transactions == 5
+
+
+@pytest.mark.parametrize(
+    ("place", "asked"), [(None, ("bin.000007", 157)), (("bin.000009", 4), ("bin.000009", 4))]
+)
+def test_a_new_log_begins_where_the_target_is_or_else_where_the_file_says(
+    tmp_path: Path, place: tuple[str, int] | None, asked: tuple[str, int]
+) -> None:
+    config = Config.from_mapping({"relay": {"path": str(tmp_path / "relay")}})
+    source = replace(
+        config.source, port=1, auto_position=False, log_file="bin.000007", log_position=157,
+        connect_retry_count=0,
+    )  # fmt: skip
+    receiver = Receiver(replace(config, source=source), place=place)
+    with pytest.raises(SourceError, match="gave up"):
+        receiver.run()
+    assert (receiver.writer.source_file, receiver.writer.source_position) == asked
