@@ -162,7 +162,7 @@ class Coordinator:
                 landing.result()
             self._pipeline.publish_held_back()
         except Stopped:
-            self.stopping.set()
+            pass  # stop() came while an attempt was waited for
         finally:
             left = [landing.exception() for landing in under_way]
         for error in left:  # stop() must not hide what went wrong meanwhile

@@ -159,6 +159,19 @@ def test_commit_order_begins_behind_the_gaps(apart, caplog):
     assert len(rows(apart.target, B)) == 3
 
 
+@pytest.mark.parametrize("apart", ["same"], indirect=True)
+def test_another_end_than_that_of_gaps_fills_none_first(apart, caplog):
+    """Without commit order they are closed on the way, and nothing else is said."""
+    caplog.set_level("INFO")
+    until = Until.parse(f"after-gtids:{apart.log.gtid(len(apart.log.spans) - 1)}")
+    order = {"preserve_commit_order": False, "group_max_transactions": 1}
+    with applier(apart.then, apart.target, until=until, **order) as found:
+        result = apply_without_stream(found)
+    assert len(rows(apart.target, A)) == _AHEAD + 2
+    assert "ahead of the last cut" not in caplog.text
+    assert not result.counters.warnings
+
+
 @pytest.mark.parametrize("order", [True, False])
 def test_no_cut_while_a_table_is_ahead(apart, order):
     run(apart.then, apart.target, group_max_transactions=1, preserve_commit_order=order)

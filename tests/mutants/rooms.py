@@ -70,7 +70,9 @@ ROOMS: dict[str, Room] = {
          "unit/apply/test_stream_places.py", "applier/test_head_start.py", "applier/test_gaps.py",
          "applier/test_retry_budget.py", "applier/test_pace.py", "applier/test_order.py",
          "applier/test_slots.py", "applier/test_restarts.py", "applier/test_whole.py",
-         "applier/test_cascades.py", "applier/test_quarantine.py", "applier/test_xa.py"),
+         "applier/test_cascades.py", "applier/test_quarantine.py", "applier/test_xa.py",
+         "applier/test_coordination.py", "unit/apply/test_xa_keeping.py",
+         "unit/apply/test_stager.py"),
     ),
     "positions": Room(
         ("position.py", "gtid.py", "write/missing_values.py", "control/owner.py",
@@ -158,6 +160,7 @@ ROOMS: dict[str, Room] = {
          "unit/receiver/test_partial_transactions.py", "unit/receiver/test_relay_files.py",
          "unit/receiver/test_relay_writer.py", "unit/receiver/test_dump.py",
          "unit/receiver/test_scenarios.py", "unit/receiver/test_packet.py",
+         "unit/receiver/test_intake.py", "unit/relay/test_source_places.py",
          "unit/receiver/test_relay_recovery.py"),
     ),
     "ddl": Room(
