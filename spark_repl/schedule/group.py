@@ -40,7 +40,7 @@ class Group:
     ``last``: the index, in its batch, of the transaction behind the group; ``slot``: its place in
     the commit order; ``executed``: all before the group; ``idempotent``: tables where missing rows
     and duplicate keys are no errors; ``cascades``: what was known of foreign keys; ``in_a_row``:
-    it is a statement, and another one follows in the batch.
+    it is a statement, and another one follows at once in the batch.
     """
 
     records: Records

@@ -14,7 +14,7 @@ from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
-from tests.support.local_delta import applier, apply_without_stream, run
+from tests.support.local_delta import applier, apply_without_stream, cuts, run
 
 A = Table("a")
 
@@ -52,6 +52,9 @@ def test_files_that_come_while_it_runs_are_known_to_the_next_start(
         source.transaction(insert(A, (10, "y")))
         replica.opened.applied.refresh()
         assert fingerprints(replica.tracking.control) == {"1", "2"}
+    (source.folder / "bin.000001").unlink()
+    assert run(source.folder, target)
+    assert len({cut.log_id for cut in cuts(target)}) == 1, "it goes on, with the newer file alone"
 
 
 def test_where_a_purge_took_the_file_the_first_that_is_there_is_held(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -119,6 +121,26 @@ def test_nothing_that_was_staged_is_left(log, target, faults, order):
         staging = Path(found.tracking.layout.staging(found.tracking.control.epoch))
         assert [*staging.glob("group-*")] == []
     assert rows(target, A) == rows(target, B) == [(1, "x")]
+
+
+def test_nothing_that_was_staged_is_left_while_the_disk_is_full(log, target):
+    """As long as it waits for room, what it can read again is not in the way."""
+    log.transaction(insert(A, (1, "x")))
+    left = list[list[Path]]()
+
+    class Full(LocalDelta):
+        def commit(self, *args: Any) -> int:
+            if not left:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().commit(*args)
+
+    def wait(stopping: threading.Event, seconds: float) -> bool:
+        left.append([*(target / "_repl" / "staging").glob("*/group-*")])
+        return False
+
+    assert run(log.folder, target, parts=replace(HERE, delta_log=Full, wait=wait))
+    assert left == [[]]
+    assert rows(target, A) == [(1, "x")]
 
 
 @pytest.mark.parametrize(("count", "position"), [(1, None), (2, None), (2, "000001:150")])

@@ -70,6 +70,19 @@ def test_an_error_that_a_later_change_of_its_row_had_hidden(log, target):
     assert last_gno(cuts(target)[-1]) == 5
 
 
+def test_a_row_that_comes_twice_is_named_by_its_first_insert(log, target):
+    """Behind its DELETE the second INSERT would fit: what is before that one is no prefix."""
+    log.transaction(insert(A, (2, "x"), (5, "x")))
+    run(log.folder, target)
+    log.transaction(update(A, ((2, "x"), (2, "y"))))
+    for change in (insert(A, (5, "y")), delete(A, (5, "y")), insert(A, (5, "z"))):
+        log.transaction(change)
+    error = stopped(log.folder, target)
+    assert (error.number, error.gtid) == (1062, log.gtid(5))
+    assert rows(target, A) == [(2, "y"), (5, "x")]
+    assert last_gno(cuts(target)[-1]) == 5
+
+
 def test_error_and_stop_at_once(log, target):
     """Scenario 5: a worker's error and STOP REPLICA while the coordinator waits: it ends, and the
     error is not hidden by the stop."""

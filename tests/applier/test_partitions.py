@@ -188,3 +188,15 @@ def test_a_table_that_was_made_before_partitions_were_read(tmp_path: Path) -> No
     log.ddl("ALTER TABLE t.a DROP PARTITION p1")
     assert "partitions are not known" in stopped(log.folder, target).message
     assert last_shown(target)["t.a"] == numbered(1, 15)
+
+
+def test_a_value_that_no_partition_has_is_named_where_it_comes(
+    log: LogWriter, target: Path
+) -> None:
+    """Not where the row of its key came, which fits: that is in the tables."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, (2, "x")))
+    log.transaction(update(A, ((1, "x"), (1, ""))))
+    error = stopped(log.folder, target, partition_by=["t.a(v)"])
+    assert (error.number, error.gtid) == (1526, log.gtid(5))
+    assert last_shown(target)["t.a"] == [(1, "x"), (2, "x")]

@@ -16,12 +16,16 @@ from spark_repl.apply import low_water_mark
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
+from spark_repl.delta.log_replay import Action
+from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.table_log import Snapshot
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     CRASHES,
     HERE,
+    LocalDelta,
     applier,
     apply_without_stream,
     cuts,
@@ -113,6 +117,26 @@ def test_what_follows_publishes_those_before_it_first(tmp_path):
     log.ddl(renames_back)
     assert run(log.folder, target)
     assert numbers(target) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_statement_before_rows_is_shown_before_they_are_written(tmp_path):
+    """Also where statements follow behind them: rows may take long."""
+    log, target, shown = LogWriter(tmp_path / "log"), tmp_path / "lake", list[list[int]]()
+    log.ddl(A.create)
+    run(log.folder, target)
+    renames(log, 2)
+    log.transaction(insert(Table("a2"), (1, "x")))
+    log.ddl("RENAME TABLE t.a2 TO t.a")
+
+    class Looking(LocalDelta):
+        def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
+            if any("add" in action for action in actions):
+                shown.append(numbers(target))
+            return super().commit(planned, actions, stamp)
+
+    assert run(log.folder, target, parts=replace(HERE, delta_log=Looking))
+    assert shown == [[1, 2, 3]]
+    assert numbers(target) == [1, 2, 3, 4, 5]
 
 
 def test_a_statement_that_stops_leaves_the_cuts_before_it(tmp_path):

@@ -21,7 +21,7 @@ from spark_repl.cli.main import main
 from spark_repl.observe.status import status
 from tests.property.test_xa_orders import Kept, branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
-from tests.support.local_delta import applier, cuts, rows, run, stopped
+from tests.support.local_delta import applier, apply_without_stream, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 ONE, TWO = (b"one", b"", 1), (b"t\0'\"w", b"o" * 64, 2**32 - 1)
@@ -113,6 +113,18 @@ def test_cut_off_at_every_step_of_a_part(log, tmp_path, part, order):
         assert rows(target, B) == [(3, "new")] * seen
         assert prepared(target) == [b"one"] * left
     assert crash > (3 if part == "rollback" else 4)
+
+
+def test_a_batch_that_comes_again_prepares_nothing_again(log, target):
+    """A stream may bring one twice."""
+    _prepare(log)
+    with applier(log.folder, target) as replica:
+        apply_without_stream(replica)
+        replica.coordinator.apply(replica.index.slice(0, replica.index.end))
+    assert prepared(target) == [b"one"]
+    log.xa_end("COMMIT", ONE)
+    run(log.folder, target)
+    assert rows(target, A) == [*OLD, (3, "new")]
 
 
 def test_another_order_of_ends(log, target):

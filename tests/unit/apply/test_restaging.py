@@ -62,6 +62,7 @@ def test_the_workers_of_a_table_that_lacks_its_part_read_again(read: Any) -> Non
     assert [one.worker for one in now.by_worker] == [0, 1]
     assert now.by_worker[0] is staged.by_worker[0]
     assert now.by_worker[1] is read.made[0].by_worker[0]
+    assert parts.all() is now, "behind a conflict it is only planned anew"
     parts.close()
     parts.close()
     assert read.dropped == read.made, "its own part alone, once"

@@ -27,6 +27,9 @@ PATCHED: dict[str, dict[str, str]] = {
     "applier/test_row_repair.py": {
         "spark_repl.write.row_repair.actions_of": "an error between the files and their commit"
     },
+    "applier/test_standstill.py": {
+        "spark_repl.write.tracking.Tracking.is_ahead": "a lane that goes on between two looks"
+    },
     "applier/test_status.py": {
         "spark_repl.cli.status_command.time": "the command's own pauses, and no other thread's"
     },
