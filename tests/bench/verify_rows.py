@@ -1,0 +1,101 @@
+"""How fast ``verify`` compares, and what it takes of the server's processor and of ours.
+
+    python -m tests.bench.verify_rows --mysql FOLDER [--rows 1000000] [--passes 3] [--changed]
+
+One server, one table (a key, two numbers, a DOUBLE, a text of some 20 letters), which a target has.
+``--changed``: rows are changed in the target's file by hand first, one byte of one row; each pass
+then has to name it, and nothing else. Prints a line of JSON: rows a second of each pass, and
+seconds of a core that the server and this process took for a million rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from spark_repl.control.control import Control
+from spark_repl.control.cut_reader import find_cut
+from spark_repl.control.layout import Layout
+from spark_repl.delta.log_replay import live_files
+from spark_repl.verify.command import verify
+from spark_repl.verify.verifier import VerifyLimits
+from tests.support.live.following import Following
+from tests.support.live.server import Server
+
+_FILL = (
+    "INSERT INTO t.a WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {0})"
+    " SELECT i, i * 7, i % 1000, i / 7, CONCAT('a text of row ', i) FROM n"
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mysql", required=True, type=Path)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--passes", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=2)
+    parser.add_argument("--changed", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        server = Server(options.mysql.resolve(), folder / "data", 1)
+        server.initialise()
+        server.start()
+        try:
+            print(json.dumps(measured(server, folder, options)))
+        finally:
+            server.stop()
+
+
+def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[str, object]:
+    server.query(
+        "CREATE DATABASE t",
+        "CREATE TABLE t.a (id INT PRIMARY KEY, n BIGINT, m INT, d DOUBLE, s VARCHAR(40))",
+        f"SET SESSION cte_max_recursion_depth = {options.rows}",
+        _FILL.format(options.rows),
+    )
+    with Following(server, folder, compact_files=0) as following:
+        following.catch_up()
+    if options.changed:
+        change(following, options.rows // 2)
+    speeds, ours, theirs, looks = list[int](), 0.0, 0.0, list[object]()
+    for _ in range(options.passes):
+        before, server_before = os.times(), processor_s(int((server.data / "pid").read_text()))
+        limits = VerifyLimits(connections=options.connections)
+        found = verify(following.config, (), limits, master=None, repair=None)
+        after = os.times()
+        ours += after.user + after.system - before.user - before.system
+        theirs += processor_s(int((server.data / "pid").read_text())) - server_before
+        speeds.append(found["rows_per_s"])
+        looks.append((found["differing"], found["undecided"]))
+    millions = options.rows * options.passes / 1e6
+    return {
+        "rows": options.rows, "rows_per_s": speeds, "found": looks,
+        "our_s": round(ours / millions, 2), "server_s": round(theirs / millions, 2),
+    }  # fmt: skip
+
+
+def change(following: Following, number: int) -> None:
+    """One letter of one row, in its data file."""
+    layout = Layout.of(following.config.target)
+    at = find_cut(Control(layout.control), "latest").tables["t.a"]
+    for path in live_files(layout.table(at.path), at.version) or {}:
+        whole = Path(layout.table(at.path)) / path
+        rows = pq.read_table(whole)
+        text = pc.if_else(pc.equal(rows["id"], number), "A text of row", rows["s"])
+        pq.write_table(rows.set_column(4, rows.schema.field(4), text), whole)
+
+
+def processor_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()
