@@ -51,6 +51,19 @@ def test_one_of_a_table_with_hidden_columns(
 
 
 @pytest.mark.parametrize("compressed", [False, True])
+def test_one_with_statements_texts(log: LogWriter, tmp_path: Path, compressed: bool) -> None:
+    """Which may hold values of any table (binlog_rows_query_log_events)."""
+    log.rows_query = f"INSERT INTO b SELECT id, '{SECRET}' FROM a"
+    log.xa_prepare(XID, insert(B, (1, "b")), compressed=compressed)
+    given: dict[str, Any] = {"tables": [{"match": "t.a", "mask": {"mail": "null"}}]}
+    error = stopped(log.folder, tmp_path / "lake", **given)
+    assert isinstance(error, TargetError) and "binlog_rows_query_log_events" in str(error)
+    assert error.gtid == log.gtid(2) and error.table is None
+    for path in (tmp_path / "lake").rglob("*"):
+        assert not path.is_file() or SECRET.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize("compressed", [False, True])
 def test_one_of_other_tables_is_kept(log: LogWriter, tmp_path: Path, compressed: bool) -> None:
     rule = {"match": "lake.a", "mask": {"mail": "null"}}
     given: dict[str, Any] = {"tables": [rule], "filters": FILTERS}

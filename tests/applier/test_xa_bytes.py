@@ -66,6 +66,28 @@ def test_bytes_stay_while_their_end_is_not_durable(log, target, monkeypatch, cap
     assert prepared(target) == []
 
 
+def test_bytes_stay_while_a_copy_may_need_them_again(log, target):
+    """The applier goes back to an earlier cut for it, where their branch has not ended."""
+    log.xa_prepare(ONE, insert(A, (10, "one")))
+    log.xa_end("COMMIT", ONE)
+    log.xa_prepare(TWO, insert(A, (20, "two")))
+    log.xa_end("COMMIT", TWO)
+
+    def kept() -> int:
+        return len(list((target / "_repl" / "xa").iterdir()))
+
+    with applier(log.folder, target, group_max_transactions=1) as found:
+        parts = found.index.slice(0, found.index.end)
+        found.keep_branches(True)
+        found.coordinator.apply(parts[:-2])
+        assert not cuts(target)[-1].prepared and kept() == 1
+        found.keep_branches(False)
+        found.coordinator.apply(parts[-2:])
+        assert kept() == 1, "of the one that ended meanwhile; the next start removes it"
+    run(log.folder, target)
+    assert kept() == 0
+
+
 def test_a_commit_weighs_what_its_branch_does(log, target):
     """Else a group of many would be larger than group_max_bytes."""
     branches = (ONE, TWO)

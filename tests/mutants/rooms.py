@@ -85,7 +85,8 @@ ROOMS: dict[str, Room] = {
          "property/test_histories.py", "unit/relay/test_source_places.py",
          "unit/write/test_group_writer.py", "unit/write/test_missing_values.py",
          "property/test_partial_fold.py", "applier/test_statements.py",
-         "applier/test_alterations.py", "applier/test_quarantine.py"),
+         "applier/test_alterations.py", "applier/test_quarantine.py",
+         "unit/write/test_table_reader.py"),
     ),
     "cuts": Room(
         ("control/cut_reader.py", "control/control.py", "control/copies.py", "control/replaced.py",
@@ -102,7 +103,7 @@ ROOMS: dict[str, Room] = {
         ("unit/control/test_xa_store.py", "applier/test_xa_errors.py", "applier/test_xa.py",
          "property/test_xa_orders.py", "applier/test_columns.py", "applier/test_stale_copies.py",
          "applier/test_split_transactions.py", "applier/test_xa_bytes.py",
-         "applier/test_retry_budget.py"),
+         "applier/test_retry_budget.py", "applier/test_masked_xa.py"),
     ),
     "key index": Room(
         ("write/key_index.py",),

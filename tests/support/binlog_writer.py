@@ -140,7 +140,7 @@ class LogWriter:
         query = query or self.rows_query
         for i, change in enumerate(changes):
             if query and (whole or i == 0):
-                events.append((_ROWS_QUERY, bytes([len(query) & 0xFF]) + query.encode()))
+                events.append(_rows_query(query))
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
                 (change.kind, _rows_event(change, ends=whole or i == len(changes) - 1)),
@@ -175,6 +175,7 @@ class LogWriter:
         begun = begin if begin == "BEGIN" else f"{begin} {_xid_text(xid)}"
         events = [(_QUERY, _query(begun, ""))]
         for change in changes:
+            events += [_rows_query(self.rows_query)] if self.rows_query else []
             events += [
                 (_TABLE_MAP, _table_map(change.table)),
                 (change.kind, _rows_event(change)),
@@ -259,6 +260,10 @@ class LogWriter:
 def _xid_text(xid: Xid) -> str:
     gtrid, bqual, format_id = xid
     return f"X'{gtrid.hex()}',X'{bqual.hex()}',{format_id}"
+
+
+def _rows_query(text: str) -> tuple[int, bytes]:
+    return _ROWS_QUERY, bytes([len(text) & 0xFF]) + text.encode()
 
 
 def _query(statement: str, database: str, status: bytes = b"", error: int = 0) -> bytes:
