@@ -104,7 +104,8 @@ class Coordinator:
     def _apart(self, records: Records) -> list[Records]:
         """With commit order what fills gaps is brought to one cut before anything behind it is
         applied."""
-        first = self._gaps.take(records) if self._fills_gaps and self._gaps.are_open else None
+        fills = self._fills_gaps and self._gaps.are_open
+        first = self._pipeline.retried(lambda: self._gaps.take(records)) if fills else None
         return [records] if first is None else [records[:first], records[first:]]
 
     def _say_gaps(self) -> None:
@@ -195,7 +196,8 @@ class Coordinator:
         """Without what the target has already, what is behind --until, what is left out."""
         records = self._pipeline.behind(records)
         if self._until is not None:
-            most = self._until_of(records, self._until)
+            until = self._until
+            most = self._pipeline.retried(lambda: self._until_of(records, until))
             if most is not None:
                 records = records[:most]
                 self.reached_until = True

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -66,7 +66,9 @@ class LowWaterMark:
     @property
     def place(self) -> SourcePlace | None:
         """Where it stands on the source."""
-        return SourcePlace.of(self._log.source_of(self.position)) if self.position else None
+        if not self.position:
+            return None
+        return SourcePlace.of(self._retries.run(lambda: self._log.source_of(self.position)))
 
     def behind(self, records: Records) -> Records:
         """The records that lie behind the mark."""
@@ -97,16 +99,22 @@ class LowWaterMark:
         return any(table.position == position for table in self._tracking.tables.values())
 
     def cut(self, group: Group) -> Cut:
-        """What a cut behind the group says, without the tables' versions."""
+        """What a cut behind the group says, without the tables' versions. Where that is on the
+        source a received log says itself: raises what reading it does."""
+
+        def places() -> tuple[dict[str, Any], dict[str, Any]]:
+            return self._log.source_of(group.end), self._log.source_before(group.start)
+
+        end, begin = self._retries.run(places, slot=group.slot)
         return Cut(
             group.end,
             str(group.executed.union(group.gtids)),
             self._log.history.log_id,
-            self._log.source_of(group.end) | {"commit_time": int(group.records["commit_time"][-1])},
+            end | {"commit_time": int(group.records["commit_time"][-1])},
             {},
             prepared=tuple(branch.to_json() for branch in group.xa.prepared),
             group_gtids=str(group.gtids),
-            begin=self._log.source_before(group.start),
+            begin=begin,
         )
 
     def advance(
@@ -174,9 +182,13 @@ class LowWaterMark:
     def _write_held_back(self, slot: int) -> None:
         """Writes names' notes, and the cuts that were held back, up to ``cut_before``."""
         shown = self.cut_before if self.held_back is not None else None
-        if shown is not None:
-            self._log.hold(shown.position)
-        self._retries.run(self._control.write_held_back, slot=slot)
+
+        def write() -> None:
+            if shown is not None:
+                self._log.hold(shown.position)
+            self._control.write_held_back()
+
+        self._retries.run(write, slot=slot)
         if shown is not None:
             self._show(shown.position)
 
@@ -214,7 +226,11 @@ class LowWaterMark:
         if self._replayed_to:  # it shows the copy: no earlier one is needed again
             self._store.keep_ended(False)
             self._replayed_to = 0
-        self._log.hold(cut.position)
-        self._retries.run(lambda: self._control.publish(cut), slot=slot)
+
+        def publish() -> None:
+            self._log.hold(cut.position)
+            self._control.publish(cut)
+
+        self._retries.run(publish, slot=slot)
+        self._retries.run(lambda: self._catch_up.cut_published(self._control), slot=slot)
         self._show(cut.position)
-        self._catch_up.cut_published(self._control)

@@ -7,11 +7,11 @@ sees only when one may follow another.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from .table_order import TableOrder
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Pipeline:
@@ -140,6 +141,11 @@ class Pipeline:
         """The tables that hold more than the last cut shows -> their packed positions."""
         return self.mark.ahead()
 
+    def retried(self, work: Callable[[], T]) -> T:
+        """The result of what is no group's, tried again as a group is. Raises what ``Retries.run``
+        does."""
+        return self._retries.run(work)
+
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
         """A batch: the records that can be applied, and what is wrong behind them."""
         records, self._branches, wrong = self._xa.resolve(
@@ -166,7 +172,7 @@ class Pipeline:
             idempotent=self._idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self._retries.begin(slot, known.shares, writing.set)
+        self._retries.begin(slot, known.shares, writing.set, self._xa.reread(known))
         known = replace(known, xa=self._entered(known))
         self._dispatched = self._dispatched.union(known.gtids)
         dispatched = Dispatched(known, writing)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..gtid import GtidSet
     from ..runtime.retry import Retries
+    from ..schedule.group import Group
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
     from .xa_keeping import OnKeep
@@ -62,6 +63,7 @@ class XaParts:
         self._seen = Branches(prepared)  # up to the last record that was resolved
         self._now = Branches(self._seen)  # up to the last group that was entered
         self._said_old: set[int] = set()
+        self._reread: dict[int, int] = {}  # position of a part -> how often it was tried again
 
     @classmethod
     def of(cls, tracking: Tracking, cut: Cut | None, *, keep_all: bool) -> XaParts:
@@ -139,13 +141,14 @@ class XaParts:
             return records, {}, None
         records = records.copy()
         branches: dict[int, Branch] = {}
+        self._reread = {}
         hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
             try:
                 if unended[i]:
                     raise wrong_state()
-                branch = retries.run(partial(self._part, applied, record, lenient=bool(hits[i])))
+                branch = self._read(applied, record, retries, lenient=bool(hits[i]))
             except GivenUpError as error:
                 applied.placed(error, record)
                 error.message = (
@@ -162,6 +165,30 @@ class XaParts:
                 records["length"][i] = branch.size
                 records["uncompressed"][i] = branch.uncompressed
         return records, branches, None
+
+    def _read(
+        self, applied: AppliedLog, record: Any, retries: Retries, *, lenient: bool
+    ) -> Branch | None:
+        attempts = 0
+
+        def attempt() -> Branch | None:
+            nonlocal attempts
+            attempts += 1
+            return self._part(applied, record, lenient=lenient)
+
+        branch = retries.run(attempt)
+        if attempts > 1:
+            self._reread[int(record["position"])] = attempts - 1
+        return branch
+
+    def reread(self, group: Group) -> dict[int, int]:
+        """How often the group's XA statements were tried again before they could be read, by the
+        worker that has them: the most of each."""
+        had: dict[int, int] = {}
+        for position, count in self._reread.items():
+            for worker in group.worker[group.records["position"] == position].tolist():
+                had[worker] = max(count, had.get(worker, 0))
+        return had
 
     def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
         """Raises OSError before anything is taken in: then it may be called again."""

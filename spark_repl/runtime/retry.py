@@ -15,7 +15,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -171,10 +171,16 @@ class Retries:
         self._wait = wait
         self._counts = RetryCounts()
 
-    def begin(self, slot: int, workers: Iterable[int], on_wait: Callable[[], None]) -> None:
+    def begin(
+        self,
+        slot: int,
+        workers: Iterable[int],
+        on_wait: Callable[[], None],
+        had: Mapping[int, int] = {},
+    ) -> None:
         """A group sets out in the slot that these workers have a share in. ``on_wait`` is told that
-        one of them begins to wait for its next attempt."""
-        self._counts.begin(slot, workers, on_wait)
+        one of them begins to wait for its next attempt; ``had``: retries before it was one."""
+        self._counts.begin(slot, workers, on_wait, had)
 
     def end(self, slot: int) -> None:
         """The slot's group has arrived, or never will."""

@@ -11,19 +11,22 @@ of what was before them, and the longest one counts for the cut.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 NO_GROUP = -2
 
 
 class RetryCount:
-    """How often one group was tried again, by ``workers``. ``on_wait`` is told that one of them
-    begins to wait for its next attempt. Any thread may call it."""
+    """How often one group was tried again, by ``workers``; ``had``: before it began. ``on_wait`` is
+    told that one of them begins to wait for its next attempt. Any thread may call it."""
 
     def __init__(
-        self, workers: Iterable[int] = (0,), on_wait: Callable[[], None] = lambda: None
+        self,
+        workers: Iterable[int] = (0,),
+        on_wait: Callable[[], None] = lambda: None,
+        had: Mapping[int, int] = {},
     ) -> None:
-        self._counts = dict.fromkeys(workers, 0)
+        self._counts = {worker: had.get(worker, 0) for worker in workers}
         self._lanes: dict[str, int] = {}
         self._lock = threading.Lock()
         self.waits = on_wait
@@ -54,9 +57,15 @@ class RetryCounts:
     def __init__(self) -> None:
         self._counts: dict[int, RetryCount] = {}
 
-    def begin(self, slot: int, workers: Iterable[int], on_wait: Callable[[], None]) -> None:
-        """A group sets out that these workers have a share in."""
-        self._counts[slot] = RetryCount(workers, on_wait)
+    def begin(
+        self,
+        slot: int,
+        workers: Iterable[int],
+        on_wait: Callable[[], None],
+        had: Mapping[int, int] = {},
+    ) -> None:
+        """A group sets out that these workers have a share in; they ``had`` so many before."""
+        self._counts[slot] = RetryCount(workers, on_wait, had)
 
     def end(self, slot: int) -> None:
         """It has arrived, or never will."""
