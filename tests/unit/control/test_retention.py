@@ -60,7 +60,7 @@ def test_the_last_of_each_hour_of_a_week() -> None:
 
 
 def test_a_promise_ends_with_its_hours() -> None:
-    ages = [timedelta(hours=168), timedelta(hours=168) - timedelta(microseconds=1), timedelta()]
+    ages = [timedelta(hours=168), timedelta(hours=167), timedelta()]
     detail = CUT.to_detail()
     rows = [
         {"kind": "cut", "epoch": 1, "position": position, "detail": detail, "at": NOW - age,
@@ -81,6 +81,17 @@ def test_a_minute_that_has_not_ended_promises_no_more() -> None:
 def test_tiers_of_a_configuration() -> None:
     assert Retention.of(Target()) == TIERS
     assert Retention.of(replace(Target(), every_cut_hours=48)) == Retention(48, 48, 168)
+
+
+@pytest.mark.parametrize(
+    ("mine", "longer"),
+    [((1, 24, 168), False), ((2, 24, 168), True), ((1, 25, 1), True), ((0, 0, 169), True)],
+)
+def test_one_tier_that_is_longer_is_a_longer_promise(
+    mine: tuple[int, int, int], longer: bool
+) -> None:
+    """Whatever the others are: files have to stay for it."""
+    assert Retention(*mine).exceeds(TIERS) == longer
 
 
 # The control table.
@@ -163,7 +174,7 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     assert caught.value.hint == "pinned are: none"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "1st", "latest:1-2", "x" * 65])
+@pytest.mark.parametrize("name", ["", "a b", "1st", "latest", "latest:1-2", "x" * 65])
 def test_names_of_pins(control: Control, name: str) -> None:
     publish(control, 0)
     with pytest.raises(ConfigError, match="no name of a cut"):

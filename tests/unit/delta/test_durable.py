@@ -199,6 +199,43 @@ def test_a_file_that_is_gone_is_not_asked_for(table: Path, tmp_path: Path) -> No
     durable.sync(str(table))
 
 
+def test_a_commit_that_goes_while_it_is_synced(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clean-up of somebody else's takes it between two looks."""
+    durable = Durable(str(tmp_path / "lake"))
+    durable.sync(str(table))
+    commit(table, 1)
+    commit(table, 2)
+    first = str(table / log(1).rpartition("a/")[2])
+    true = os.path.exists
+
+    def exists(path: str) -> bool:
+        there = true(path)
+        if path == first and there:
+            os.remove(first)
+        return there
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os.path, "exists", exists)
+        durable.sync(str(table), 2)
+    assert not true(first)
+
+
+def test_a_data_file_elsewhere_is_synced_with_the_tables_folders(
+    table: Path, tmp_path: Path, synced: Callable[[], list[str]]
+) -> None:
+    """As a shallow clone names it."""
+    durable = Durable(str(tmp_path / "lake"))
+    durable.sync(str(table))
+    other = tmp_path / "b.parquet"
+    other.touch()
+    put(str(table), 1, [{"add": {"path": str(other)}}])
+    synced()
+    durable.sync(str(table))
+    assert set(synced()) == {"b.parquet", "lake/t/a", log(1), "lake/t/a/_delta_log"}
+
+
 def test_a_sync_that_failed_is_not_tried_again(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

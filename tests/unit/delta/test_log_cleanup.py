@@ -116,6 +116,29 @@ def test_what_stays_is_on_the_disk_before_anything_goes(
     assert all(step.what == "remove" for step in steps[first:])
 
 
+def test_where_nothing_goes_nothing_is_synced(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Idle tables cost no disk."""
+    clean(folder)
+    steps = disk_steps(monkeypatch)
+    assert clean(folder) == 0
+    assert not steps
+
+
+def test_what_was_written_at_that_moment_stays(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit is removed that was written before it."""
+    monkeypatch.setattr(log_cleanup, "_APART", 1)
+    at = int(time.time()) - 48 * 3600
+    for version in range(20):
+        os.utime(Path(folder, "_delta_log", f"{version:020d}.json"), (0, at))
+    durable = Durable(os.path.dirname(folder))
+    assert remove_commits(folder, durable, before=at) == 0
+    assert remove_commits(folder, durable, before=at + 1) == 12
+
+
 def test_nothing_goes_without_a_checkpoint(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     for number in range(5):
@@ -199,9 +222,10 @@ def test_the_checkpoint_that_the_hint_names_stays(
     monkeypatch.setattr(log_cleanup, "_APART", 10)
     hint = Path(folder, "_delta_log", "_last_checkpoint")
     hint.write_text(hint.read_text().replace('"version":24', '"version":16'))
+    os.utime(Path(folder, "_delta_log", f"{24:020d}.checkpoint.parquet"), (0, time.time() - 3700))
     assert last(folder) == 16
     clean(folder, begin=13)
-    assert names(folder, "checkpoint.parquet") == [12, 16, 24]
+    assert names(folder, "checkpoint.parquet") == [12, 16, 24], "the newest one stays, too"
 
 
 @pytest.mark.parametrize("left", [b"", bytes(5000)])
