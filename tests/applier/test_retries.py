@@ -122,6 +122,31 @@ def test_two_tables_wait_at_once(log, target, faults, monkeypatch):
     assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 2
 
 
+def test_nothing_lands_behind_what_turns_out_to_be_damaged(log, target, reading, monkeypatch):
+    """Without commit order, too, where the next group has been read meanwhile: the first one's
+    worker tries again, and finds damage."""
+    log.transaction(insert(A, (1, "x" * 30)))
+    log.transaction(insert(B, (2, "x" * 30)))
+    tried, there = list[int](), threading.Event()
+
+    def before(task: StageTask) -> None:
+        if task.spans[0].starts[0] == starts(log)[-1]:
+            there.set()
+            return
+        tried.append(1)
+        if len(tried) == 1:
+            raise broken()
+        raise DecodeError("damaged", position=RelayPosition(1, starts(log)[-2]))
+
+    reading(before)
+    waiting(monkeypatch, lambda: there.wait(WAIT_S))
+    bounds = {"group_max_transactions": 1, "preserve_commit_order": False}
+    error = stopped(log.folder, target, workers=1, **bounds)
+    assert isinstance(error, DecodeError) and error.gtid == log.gtid(3)
+    assert there.is_set() and rows(target, B) == []
+    assert status(str(target))["ahead"] == {}
+
+
 def test_a_retry_of_writing_reads_what_a_table_lacks(log, target, faults, reading):
     """b has its part already: its worker reads nothing again."""
     wave(log, insert(A, (1, "x" * 30)), insert(B, (1, "x" * 30)))

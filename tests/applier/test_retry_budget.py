@@ -19,7 +19,7 @@ from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition
 from tests.applier.test_retries import BY_WORKER, by_worker, waiting
 from tests.support import local_delta
-from tests.support.binlog_writer import Table, insert
+from tests.support.binlog_writer import Table, delete, insert
 from tests.support.local_delta import (
     CRASHES,
     LocalDelta,
@@ -287,3 +287,30 @@ def test_a_statement_of_xa_that_can_not_be_read_is_the_coordinators_failure(
     assert not left[0] and len(rows(target, A)) == 2 and len(cuts(target)[-1].prepared) == 1
     applier = status(str(target))["replication_applier_status"][0]
     assert applier["COUNT_TRANSACTIONS_RETRIES"] == (most if most == 3 else 0)
+
+
+def test_of_several_transactions_of_a_worker_the_last_is_named(log, target, monkeypatch):
+    """As in ``status``: which of them a commit fails with nobody knows."""
+    for key in range(3):
+        log.transaction(insert(A, (key, "x")))
+    Faults(monkeypatch, ["commit"] * 9)
+    error = stopped(log.folder, target, workers=1, transaction_retries=1)
+    assert isinstance(error, GivenUpError) and error.gtid == log.gtid(5)
+    assert f"executing transaction '{log.gtid(5)}'" in error.message
+    assert by_worker(target, "APPLYING_TRANSACTION") == [log.gtid(5)]
+
+
+def test_what_a_table_in_quarantine_lacks_is_kept_out_of_the_same_budget(log, target, monkeypatch):
+    log.transaction(delete(A, (77, "no such")), insert(B, (1, "x")))
+    run(log.folder, target, on_error="quarantine")
+    log.transaction(insert(A, (2, "x")), insert(B, (2, "x")))
+    left = [broken()]
+
+    def told(point: str) -> None:
+        if point == "quarantine_kept" and left:
+            raise left.pop()
+
+    monkeypatch.setattr(CRASHES, "told", told)
+    run(log.folder, target, on_error="quarantine", workers=1)
+    assert not left and rows(target, B) == [(1, "x"), (2, "x")]
+    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES") == [1]

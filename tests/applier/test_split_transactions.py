@@ -14,6 +14,7 @@ import pytest
 from spark_repl.binlog.event_types import EventType
 from spark_repl.decode import spans
 from spark_repl.errors import HistoryError
+from spark_repl.observe.status import status
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
 from tests.support.cut_off import STRIDE, shown
@@ -118,6 +119,9 @@ def test_a_file_in_mid_transaction_that_can_not_be_read_for_a_moment(
                 found.coordinator.apply(found.index.slice(begin, end))
             assert found.counters.retries == bool(moment.failed)
         assert rows(target, A) == WANT_A and rows(target, B) == WANT_B
+        if number == 3:  # no XA statement: its transaction's own worker reads it
+            (worker,) = status(str(target))["replication_applier_status_by_worker"]
+            assert worker["COUNT_TRANSACTIONS_RETRIES"] == bool(moment.failed)
         if not moment.failed:
             break
         assert names[0] in moment.opened[moment.failed :]

@@ -116,9 +116,7 @@ def test_what_stays_is_on_the_disk_before_anything_goes(
     assert all(step.what == "remove" for step in steps[first:])
 
 
-def test_where_nothing_goes_nothing_is_synced(
-    folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_nothing_goes_nothing_is_synced(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Idle tables cost no disk."""
     clean(folder)
     steps = disk_steps(monkeypatch)

@@ -30,3 +30,14 @@ def test_who_waits_for_the_turn() -> None:
     assert found(status, "PROCESSLIST_STATE") == [WAITING]
     status.waits(0, False)
     assert found(status, "PROCESSLIST_STATE") == ["writing"]
+
+
+def test_of_a_workers_own_errors_the_first_groups_stands() -> None:
+    """Whichever is heard of first; being turned away is no error of its own."""
+    for slots in ((1, 2), (2, 1)):
+        status = WorkerStatus(2)
+        status.turned_away((0, 1), SparkReplError("turned away", number=3030))
+        for slot in slots:
+            status.failed(slot, (0,), SparkReplError(f"of group {slot}", number=1000 + slot))
+        status.turned_away((0, 1), SparkReplError("turned away", number=3030))
+        assert found(status, "LAST_ERROR_NUMBER") == [1001, 3030]
