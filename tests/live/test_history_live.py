@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pymysql
+import pytest
+
+from spark_repl.config import Config
 from tests.support.live.following import Following
-from tests.support.live.server import Server
+from tests.support.live.killing import Killer
+from tests.support.live.receiving import config_for
+from tests.support.live.server import Clients, Server
 from tests.support.local_delta import last_shown
 
+TABLES = [{"match": "t.h", "mode": "history"}, {"match": "t.c", "mode": "changelog"}]
 _AUDIT = (
     "CREATE TABLE t.audit"
     " (seq INT AUTO_INCREMENT PRIMARY KEY, was INT, id INT, v VARCHAR(20), doc JSON)"
@@ -33,10 +44,11 @@ def begin(server: Server) -> None:
         server.query(f"{trigger} INSERT INTO t.audit (was, id, v, doc) {said}")
 
 
-def load(chance: random.Random, count: int) -> list[str]:
-    """Transactions of both tables; some of them are rolled back."""
+def load(chance: random.Random, count: int, first: int = 0) -> list[str]:
+    """Transactions of both tables, with numbers from ``first`` on; some of them are rolled back.
+    A REPLACE by what is there already is a change of the table with triggers alone."""
     made = ["SET SESSION binlog_row_value_options = PARTIAL_JSON"]
-    for number in range(count):
+    for number in range(first, first + count):
         made.append("BEGIN")
         for _ in range(chance.randint(1, 4)):
             key, other = chance.randrange(8), chance.randrange(8)
@@ -60,14 +72,21 @@ def loaded(text: str | None) -> Any:
 def test_every_version_that_triggers_saw(shared_server: Server, tmp_path: Path) -> None:
     server, chance = shared_server, random.Random(11)
     begin(server)
-    tables = [{"match": "t.h", "mode": "history"}, {"match": "t.c", "mode": "changelog"}]
-    with Following(server, tmp_path, tables=tables) as following:
+    with Following(server, tmp_path, tables=TABLES) as following:
         server.query(*load(chance, 60))
         following.catch_up()
         server.query(*load(chance, 60))
         following.catch_up()
         verified = following.verify()
-    shown = last_shown(tmp_path / "lake")
+    assert check(server, tmp_path / "lake") > 100
+    assert verified.not_compared == {
+        "t.h": "its mode is history", "t.c": "its mode is changelog"
+    }  # fmt: skip
+
+
+def check(server: Server, target: Path) -> int:
+    """That the newest cut has every version which the triggers saw, in their order; how many."""
+    shown = last_shown(target)
     noted = server.query("SELECT was, id, v, doc FROM t.audit ORDER BY seq")
     begun = [(row[1], row[2], loaded(row[3])) for row in noted if row[1] is not None]
     found = sorted(shown["t.h"], key=lambda row: (row[5], row[6]))
@@ -83,7 +102,46 @@ def test_every_version_that_triggers_saw(shared_server: Server, tmp_path: Path) 
     assert [(*row[:2], loaded(row[2])) for row in after] == begun
     gone = [row[0] for row in images if row[-3] in ("DELETE", "UPDATE_PREIMAGE")]
     assert gone == [row[0] for row in noted if row[0] is not None]
-    assert verified.not_compared == {
-        "t.h": "its mode is history", "t.c": "its mode is changelog"
-    }  # fmt: skip
-    assert len(found) > 100
+    return len(found)
+
+
+class Changing(Clients):
+    """One client, whose transactions the triggers see in the order in which they commit."""
+
+    def __init__(self, server: Server, seed: int) -> None:
+        super().__init__(server, 1, seed)
+
+    def _make_tables(self) -> None:
+        pass
+
+    def _client(self, rng: random.Random, number: int) -> None:
+        while not self._stop.is_set():
+            with suppress(pymysql.err.MySQLError, OSError), self.server.connect() as link:
+                cursor = link.cursor()
+                while not self._stop.is_set():
+                    self.transactions += 2
+                    for statement in load(rng, 2, self.transactions):
+                        cursor.execute(statement)
+                    time.sleep(0.03)
+            time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_every_version_whatever_is_killed(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """Applier, JVM, receiver, Python workers and the source, over a load; then a restart."""
+    server, seed = make_server(), int(os.environ.get("SPARK_REPL_SEED", "3"))
+    begin(server)
+    plain = config_for(server, tmp_path, relay__segment_size_bytes=200_000, target__compact_files=4)
+    config = Config.from_mapping({**plain.to_mapping(), "tables": TABLES})
+    with Killer(server, config, tmp_path, seed) as killer:
+        killer.start()
+        until = time.monotonic() + 120
+        while not killer.published() and time.monotonic() < until:
+            time.sleep(0.2)  # the first copy has seen no row yet
+        with Changing(server, seed) as changing:
+            killer.run(int(os.environ.get("SPARK_REPL_KILLS", "3")))
+        killer.settle()
+    assert check(server, tmp_path / "lake") > 50
+    assert changing.transactions > 50

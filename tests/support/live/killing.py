@@ -183,7 +183,7 @@ class Killer:
         elif kind == "applier":
             self._end(self.process.pid)
         else:
-            said = {"jvm": "SparkSubmit", "receiver": " receive ", "executor": "pyspark.daemon"}
+            said = {"jvm": "SparkSubmit", "receiver": " receive ", "executor": "worker_daemon"}
             if kind == "executor" and self.master.startswith("local-cluster"):
                 said[kind] = "CoarseGrainedExecutorBackend"
             found = [pid for pid, name in children(self.process.pid).items() if said[kind] in name]

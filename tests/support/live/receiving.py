@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -156,12 +157,17 @@ def toml(config: Config) -> str:
     lines = []
     for section, values in config.to_mapping().items():
         if isinstance(values, dict):
-            lines.append(f"[{section}]")
-            lines += [
-                f"{k} = {json.dumps(list(v) if isinstance(v, tuple) else v)}"
-                for k, v in values.items()
-            ]
+            lines += [f"[{section}]", *_keys(values)]
+        elif section == "tables":
+            for rule in values:
+                lines += ["[[tables]]", *_keys({k: v for k, v in rule.items() if v})]
     return "\n".join(lines)
+
+
+def _keys(values: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{k} = {json.dumps(list(v) if isinstance(v, tuple) else v)}" for k, v in values.items()
+    ]
 
 
 def spans(path: str | Path, index: Path) -> list[tuple[str, bytes]]:
