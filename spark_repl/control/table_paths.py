@@ -103,6 +103,11 @@ def copied_paths(control: Control) -> set[str]:
     return {path for copy in copies for path in copy.paths.values()}
 
 
+def made_by_statements(control: Control) -> set[str]:
+    """The paths of tables that the log creates."""
+    return {row.path for row in _announced(control) if row.made_by != MADE_BY_ROWS}
+
+
 def made_by_rows(control: Control) -> set[str]:
     """The paths of tables that no statement has made."""
     return {row.path for row in _announced(control) if row.made_by == MADE_BY_ROWS}

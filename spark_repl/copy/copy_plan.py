@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..control import name_case, recorded_filters, system_time_zone
 from ..control.channels import control_of
 from ..control.control import Control
@@ -130,10 +131,14 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
-        Names(control, config.target.path).check(t.definition.name for t in tables)
+        rules = TableRules(config.tables).folded() if lower_case else TableRules(config.tables)
+        names = [table.definition.name for table in tables]
+        if behind is not None:
+            refuse_shards(names, rules)
+        Names(control, config.target.path).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
-        views = _views(config, tables, server.variables)
+        views = _views(tables, rules, server.variables)
         viewed = [t.definition for t in tables if t.definition.name in views]
         check_privileges(connection.rows, [one.name_on_source for one in viewed])
         bounds = {
@@ -144,11 +149,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         raise error.as_of(connection.server().executed) from None
     finally:
         connection.close()
-    used = used_paths(control)
-    paths = {
-        t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
-        for t in tables
-    }
+    paths = paths_of(tables, rules, layout, used_paths(control))
     return Copy(
         start, bounds, paths, views, held, behind=behind,
         digests={table.definition.name: table.digest for table in tables},
@@ -157,12 +158,40 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
     )  # fmt: skip
 
 
+def paths_of(
+    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, used: set[str]
+) -> dict[str, str]:
+    """Where each table is copied to; all shards of one table into one folder."""
+    taken, wholes, paths = {*used, *map(whole_of, used)}, dict[str, str](), dict[str, str]()
+    for one in (table.definition for table in tables):
+        shard, name = bool(rules.of_table(one.name).key_prefix), whole_of(one.name)
+        if not shard:
+            paths[one.name] = layout.fresh_path(one.database, one.table, taken)
+            continue
+        if name not in wholes:
+            wholes[name] = layout.fresh_path(one.database, whole_of(one.table), taken)
+        paths[one.name] = layout.shard_path(wholes[name], taken)
+        taken.add(paths[one.name])
+    return paths
+
+
+def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
+    """Raises ConfigError for tables that are in one Delta table with others: what a copy of some
+    tables brings takes the place of a folder."""
+    shards = [name for name in names if rules.of_table(name).key_prefix]
+    if shards:
+        raise ConfigError(
+            f"a shard of {whole_of(shards[0])} is not copied by itself (key_prefix of [[tables]])",
+            table=", ".join(sorted(shards)),
+            hint="copy all tables anew: spark-repl snapshot into an empty target; or leave the"
+            " shard out by [filters] in an empty target",
+        )
+
+
 def _views(
-    config: Config, tables: Iterable[SourceTable], variables: Mapping[str, str]
+    tables: Iterable[SourceTable], rules: TableRules, variables: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The tables that are read as of one moment."""
-    rules = TableRules(config.tables)
-    rules = rules.folded() if int(variables[name_case.KEY]) else rules
     names = {table.definition.name: table.definition for table in tables}
     return tuple(
         name

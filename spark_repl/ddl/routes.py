@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import parts_of, plain_name, table_name
-from ..config.renaming import OF_THE_SERVER, Renaming, unusable
+from ..config.renaming import OF_THE_SERVER, SHARD, Renaming, shard_of, unusable, whole_of
 from ..config.wildcards import fits
 from ..errors import SchemaError
 
@@ -51,7 +51,7 @@ class Routes:
     @classmethod
     def of(cls, rules: Iterable[TableRule]) -> Routes:
         """Reads what the configuration has checked."""
-        return cls(tuple((rule.match, rule.to) for rule in rules))
+        return cls(tuple((rule.match, rule.named) for rule in rules))
 
     @cached_property
     def any(self) -> bool:
@@ -94,6 +94,12 @@ class Routes:
         if not self.any or name in self.fine:
             return
         there = self._there(name)
+        if there in self._wholes or (there == name and whole_of(there) in self._wholes):
+            raise SchemaError(
+                f"the source's table {logged} can't be {there} in the target, where many tables of"
+                " the source are in one (key_prefix of [[tables]])",
+                table=there, hint=_HINT,
+            )  # fmt: skip
         owner = self._owner(there)
         if owner == name:  # a table may be called as one that is displaced is here
             owner = self.before(there)
@@ -102,7 +108,10 @@ class Routes:
                 f"the source's tables {owner} and {logged} would share {there} in the target",
                 table=there, hint=_HINT,
             )  # fmt: skip
-        if there != name and (reason := unusable(parts_of(there))):
+        reason = unusable(parts_of(there)) if there != name else ""
+        if whole_of(there) in self._wholes and not shard_of(there):
+            reason = "nothing tells it apart from the others that are in one table with it"
+        if reason:
             raise SchemaError(
                 f"the source's table {logged} can't be {there} in the target: {reason}",
                 table=there, hint=_HINT,
@@ -139,6 +148,11 @@ class Routes:
                 if self._there(owner) == name:
                     return owner
         return name
+
+    @cached_property
+    def _wholes(self) -> frozenset[str]:
+        """The names of tables that many of the source are in."""
+        return frozenset(whole_of(to) for _, to in self.entries if SHARD in to)
 
     @cached_property
     def _renamings(self) -> tuple[Renaming | None, ...]:

@@ -136,7 +136,7 @@ class Between:
                 "the table does not say any more how it was made", file=files.folder,
                 hint="has somebody replaced it? spark-repl snapshot --table copies it anew",
             )  # fmt: skip
-        return files, definition
+        return files.of_shard(definition), definition
 
 
 def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:
