@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .renaming import SHARD, letters
+from .renaming import SHARD, letters, whole_of
 
 if TYPE_CHECKING:
     from .settings import Apply, Ddl, Target
@@ -62,7 +62,8 @@ def _faults(
     policy = rule.on_ddl or ddl.policy
     if policy in _KEEPING:
         yield f"key_prefix does not go together with policy {policy}"
-    if rule.to and any(entry.startswith(f"{rule.to}(") for entry in config["target"].partition_by):
+    partitioned = (entry.partition("(")[0] for entry in config["target"].partition_by)
+    if rule.to and rule.to in map(whole_of, map(str.strip, partitioned)):
         yield f"key_prefix: {rule.to} is partitioned by it, so target.partition_by can't name it"
 
 

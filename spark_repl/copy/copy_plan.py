@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,8 @@ from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
-from ..control.table_paths import used_paths
+from ..control.table_paths import used_paths, whole_name
+from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
@@ -25,6 +26,8 @@ from ..gtid import GtidSet
 from ..receiver.purge import deciding
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
+from ..write.shard_columns import check_alike
+from ..write.table_options import TableOptions
 from .chunk import patiently
 from .prepared import before_branches
 from .privileges import check_privileges
@@ -32,6 +35,7 @@ from .source_tables import SourceTable, chunk_ends, list_tables, needs_view, ref
 from .unmet import unmet_on
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
 
@@ -94,7 +98,8 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
 
 def _record(config: Config, control: Control, copy: Copy) -> None:
     """Raises TargetError for tables that another channel of the target has."""
-    check = Names(control, config.target.path).before_making(copy.paths)
+    names = {*copy.paths, *(whole_name(*pair) for pair in copy.paths.items())}
+    check = Names(control, config.target.path).before_making(names)
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
@@ -135,6 +140,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         names = [table.definition.name for table in tables]
         if behind is not None:
             refuse_shards(names, rules)
+        check_alike(_shards(config, tables, rules))
         Names(control, config.target.path).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
@@ -173,6 +179,16 @@ def paths_of(
         paths[one.name] = layout.shard_path(wholes[name], taken)
         taken.add(paths[one.name])
     return paths
+
+
+def _shards(
+    config: Config, tables: Iterable[SourceTable], rules: TableRules
+) -> Iterator[TableDefinition]:
+    """The shards among the tables, as the target has them. Raises SettingError."""
+    columns = ColumnRules(rules)
+    for one in (table.definition for table in tables):
+        if rules.of_table(one.name).key_prefix:
+            yield columns.shaped(TableOptions.of(config).forms.apply(one))
 
 
 def refuse_shards(names: Iterable[str], rules: TableRules) -> None:

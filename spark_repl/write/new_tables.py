@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..control.table_paths import MADE_BY_ROWS, announce
 from ..ddl.extra_columns import shard_column
 from ..ddl.row_filters import check_row_filter
@@ -69,7 +70,10 @@ class NewTables:
         """Makes a table at a new path, which is returned; a shard in the Delta table of those of
         the ``tables`` that are to be beside it. Raises TargetError, SettingError."""
         others = beside(shaped.name, tables)
-        check = self._taken.before_making([shaped.name])
+        names = [shaped.name]
+        if shard_column(shaped) >= 0:
+            names.append(whole_of(shaped.name))
+        check = self._taken.before_making(names)
         path = self._paths.new(shaped, self._delta, [one.path for one in others])
         announce(self._control, shaped.name, path, stamp.position, made_by, check)
         complete = str(made_by != MADE_BY_ROWS).lower()

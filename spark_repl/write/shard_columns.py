@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..config.renaming import whole_of
+from ..ddl.extra_columns import shard_column
 from ..delta.columns import Columns, delta_type, field_json, plain
 from ..delta.schema_change import ColumnIds, featured
 from ..delta.table_log import NewTable
@@ -25,6 +26,21 @@ HINT = (
     " same definition, leave the statement out (spark-repl skip) or the shard by [filters], or copy"
     " all tables into an empty target"
 )
+
+
+def check_alike(definitions: Iterable[TableDefinition]) -> None:
+    """Raises SettingError with all columns of which shards that are to be in one Delta table have
+    different types there. ``definitions``: as the target's tables have them."""
+    kinds, faults = dict[tuple[str, str], tuple[str, Any]](), list[str]()
+    for one in definitions:
+        whole = whole_of(one.name)
+        for field in one.arrow_schema() if shard_column(one) >= 0 else ():
+            mine, name = delta_type(field.type), field.name
+            other, kind = kinds.setdefault((whole, name.lower()), (one.name, mine))
+            if plain(kind) != plain(mine):
+                faults.append(f"column {name} is {kind} in {other} and {mine} in {one.name}")
+    if faults:
+        raise SettingError("; ".join(faults), hint=HINT)
 
 
 def columns_of(whole: Columns, definition: TableDefinition) -> Columns:

@@ -70,6 +70,8 @@ class TableReader:
             table.logged = table.definition
             now = self._definitions.at(path, table.position, held)
             table.definition = self._named(name, now or self._created(path, snapshot))
+            if table.definition == table.logged:
+                table.logged = None
         if table.is_shard:
             table.columns = columns_of(table.all_columns, table.definition)
         table.complete &= name not in self._changed

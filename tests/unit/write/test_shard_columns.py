@@ -13,7 +13,7 @@ from spark_repl.ddl.extra_columns import with_extra
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.errors import SettingError
-from spark_repl.write.shard_columns import columns_of, stays_in_files, union
+from spark_repl.write.shard_columns import check_alike, columns_of, stays_in_files, union
 from tests.support.local_delta import _numbered
 
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -69,6 +69,17 @@ def test_one_name_of_two_types() -> None:
         union(there, shard(2, "id INT, V INT"), (), [ONE])
     with pytest.raises(SettingError, match="by a shard that was dropped, and would be integer"):
         union(there, shard(2, "id INT, v INT"), (), [])
+
+
+def test_shards_that_are_to_be_copied() -> None:
+    check_alike([ONE, shard(2, "id INT, V VARCHAR(40), w INT"), shard(3, "id INT, w INT")])
+    other = replace(shard(1, "id INT, v INT"), table="others//1")
+    with pytest.raises(SettingError) as caught:
+        check_alike([ONE, shard(2, "id BIGINT, V VARCHAR(40)"), shard(3, "id INT, v INT"), other])
+    assert caught.value.message == (
+        "column id is integer in lake.orders//1 and long in lake.orders//2; column v is string in"
+        " lake.orders//1 and integer in lake.orders//3"
+    )
 
 
 def test_a_column_goes_with_the_last_shard_that_has_it() -> None:
