@@ -194,7 +194,8 @@ def _shards(
 def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
     """Raises ConfigError for tables that are in one Delta table with others: what a copy of some
     tables brings takes the place of a folder."""
-    shards = [name for name in names if rules.of_table(name).key_prefix]
+    wholes = {rule.to for rule in rules.rules if rule.key_prefix}
+    shards = [name for name in names if rules.of_table(name).key_prefix or name in wholes]
     if shards:
         raise ConfigError(
             f"a shard of {whole_of(shards[0])} is not copied by itself (key_prefix of [[tables]])",

@@ -25,6 +25,7 @@ DISPLACED = "@source"
 """behind the name of a table whose name in the target is another's"""
 # A table that was dropped, and is kept, where its name is used again (write.tracking).
 _ASIDE = re.compile(r"(.+)(@dropped\d*)", re.DOTALL)
+_NO_SHARD = ("", "__HIVE_DEFAULT_PARTITION__")  # which Spark takes for NULL
 _HINT = (
     "give one of the two another name (to of [[tables]], filters.rewrite_db), or leave it out by"
     " the filters, which see names as they are before to"
@@ -108,8 +109,9 @@ class Routes:
                 f"the source's tables {owner} and {logged} would share {there} in the target",
                 table=there, hint=_HINT,
             )  # fmt: skip
-        reason = unusable(parts_of(there)) if there != name else ""
-        if whole_of(there) in self._wholes and not shard_of(there):
+        is_shard = whole_of(there) in self._wholes
+        reason = unusable(parts_of(whole_of(there) if is_shard else there)) if there != name else ""
+        if is_shard and shard_of(there) in _NO_SHARD:
             reason = "nothing tells it apart from the others that are in one table with it"
         if reason:
             raise SchemaError(

@@ -11,6 +11,7 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..config.renaming import SHARD
 from ..delta import foreign
 from ..delta.columns import Columns
 from ..delta.log_replay import read_commit
@@ -96,7 +97,7 @@ def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
             f" have the source's rows again: spark-repl snapshot --table {name}"
         )
     else:
-        hint = foreign.way_out(files.folder, name, changed - 1)
+        hint = foreign.way_out(files.folder, name, changed - 1, shared=SHARD in name)
     return ByOthers(changed, files.version, hint)
 
 

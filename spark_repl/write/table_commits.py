@@ -121,7 +121,7 @@ class TableCommits:
 
     @staticmethod
     def _refused(table: Table, error: TargetError, base: int | None) -> TargetError:
-        error.hint = foreign.way_out(table.folder, table.name, base)
+        error.hint = foreign.way_out(table.folder, table.name, base, shared=table.is_shard)
         return error.at(table=table.name, file=table.folder)
 
     def not_ours(self, name: str) -> SparkReplError:

@@ -264,6 +264,7 @@ def test_other_rules_than_the_table_was_made_with(log: LogWriter, tmp_path: Path
         APART,
         {"filters": {"ignore_db": ["shop_1"]}},
         {"ddl": {"policy": ["lake.*: ignore_drop"]}},
+        {"ddl": {"policy": ["lake.orders: additive_only"]}},
     ):
         assert isinstance(
             stopped(log.folder, tmp_path / "lake", **{**BOTH, **more}), SettingError
@@ -340,7 +341,9 @@ def test_equals_tables_of_their_own(tmp_path: Path, seed: int) -> None:
         else:
             log.transaction(*_changes(rand, there, more, step))
     given = {"group_max_transactions": rand.choice([1, 3, 100]), "workers": rand.choice([1, 3])}
-    alike(log, tmp_path, **given, vectors=rand.random() < 0.7)
+    given["vectors"] = rand.random() < 0.7
+    run(log.folder, tmp_path / "lake", crash=rand.randint(5, 90), **{**BOTH, **given})
+    alike(log, tmp_path, **given)
 
 
 def _changes(

@@ -23,7 +23,7 @@ from spark_repl.write.table_commits import copies_of
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice
 from tests.support.local_delta import LocalDelta, applier, cuts, last_shown, put, run, stopped
-from tests.support.made_copy import finish, plan_first, read
+from tests.support.made_copy import finish, plan, plan_first, read
 from tests.support.read_rows import Read, repaired
 
 from .test_shards import BOTH, MAPPED, ONE, RULE, TWO, V, of_each, shard
@@ -193,6 +193,34 @@ def test_a_statement_while_a_copy_catches_up(tmp_path: Path) -> None:
     for copies in (False, True):
         error = stopped(log.folder, target, copies=copies, **BOTH)
         assert isinstance(error, StatementError), copies
+
+
+@pytest.mark.parametrize("step", [0, *range(1, 40, 4)])
+def test_beside_a_copy_of_another_table(log: LogWriter, tmp_path: Path, step: int) -> None:
+    """The applier goes back to the cut behind which it began; the shards have what came since."""
+    target, other = tmp_path / "lake", Table("x")
+    log.ddl(other.create, "t")
+    log.transaction(insert(other, (1, "a")))
+    assert run(log.folder, target, **BOTH)
+    plan(target, "t.x")
+    log.ddl("ALTER TABLE shop_1.orders ADD w INT DEFAULT 3", "shop_1")
+    log.transaction(insert(other, (2, "b")), update(TWO, ((1, "c"), (1, "y"))))
+    log.ddl("DROP TABLE shop_1.orders", "shop_1")
+    log.ddl(THREE.create, "shop_3")
+    log.transaction(insert(THREE, (1, "t")), insert(other, (3, "c")))
+    log.ddl(shard(1, ("u", "int")).create, "shop_1")
+    log.transaction(insert(shard(1, ("u", "int")), (1, "new", 2)))
+    assert run(log.folder, target, **BOTH)
+    want = last_shown(target)
+    assert len(want["lake.orders"]) == 4
+    read(target, other, [(1, "a"), (2, "b")], column_mapping=True)
+    finish(target, f"{log.source}:1-7")
+    if not run(log.folder, target, crash=step, **BOTH):
+        assert run(log.folder, target, **BOTH)
+    assert last_shown(target) == want
+    log.transaction(update(TWO, ((1, "y"), (1, "z"))), insert(THREE, (2, "t")))
+    assert run(log.folder, target, **BOTH)
+    assert len(last_shown(target)["lake.orders"]) == 5
 
 
 def test_copies_of_one_are_told_apart() -> None:
