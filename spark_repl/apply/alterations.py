@@ -23,6 +23,7 @@ from ..ddl.way import Way
 from ..decode.staged import same_shape
 from ..errors import SettingError, StatementError
 from ..write.altered_rows import UNKNOWN_ROWS, without_zero_dates
+from ..write.shards import check_renamed_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -188,6 +189,7 @@ class Alterations:
         the source, may not get that name."""
         rules = self._tracking.column_rules
         if (table := self._tracking.live(before)) is not None:
+            check_renamed_shard(before, after, map(self._tracking.is_shard, (before, after)))
             there = table.at_place
             if made is not None:
                 source = self._forms.apply(rename(made, before))

@@ -96,7 +96,9 @@ class Repairing:
             raise RowsOutdated(where)
         version = self._repair_of.commit(table, rows.parts, cut)
         reach("rows_repaired")
-        cut = replace(cut, tables={**cut.tables, rows.table: table.version()})
+        there = self._tracking.tables.items()
+        repaired = {name: one.version() for name, one in there if one.delta is table.delta}
+        cut = replace(cut, tables={**cut.tables, **repaired})
         self._control.publish(cut)
         return version, replace(point, cut=cut)
 

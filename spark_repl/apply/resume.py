@@ -132,13 +132,13 @@ def resume(
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     """Removes what a power failure has left of commits that no cut shows, and what names a
     checkpoint that it has taken. Raises TargetError."""
-    shown: dict[str, int] = {}
+    layout, shown = tracking.layout, dict[str, int]()
     for one in (one for cut in cuts for one in cut.tables.values()):
-        shown[one.path] = max(one.version, shown.get(one.path, -1))
-    layout = tracking.layout
-    for path in sorted(used_paths(tracking.control)):
-        forget_lost(layout.table(path))
-        remove_empty_commits(layout.table(path), shown.get(path, -1))
+        folder = layout.table(one.path)
+        shown[folder] = max(one.version, shown.get(folder, -1))
+    for folder in sorted(set(map(layout.table, used_paths(tracking.control)))):
+        forget_lost(folder)
+        remove_empty_commits(folder, shown.get(folder, -1))
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from .quarantining import Quarantining
 from .reading import Reading
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.copies import CatchUp
     from ..decode.staged import Span, Staged
@@ -137,13 +138,23 @@ class Stager:
             forms=self.tracking.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
             known=KnownTables(known, unapplied, group.cascades.keys),
-            wider=self.tracking.wider_definitions(),
-            leftover=self.tracking.leftover(),
+            wider=self._wider(),
+            leftover=self._leftover(),
             left_out=unapplied,
             quarantined=still.keys(),
             rewrites=unapplied.filters.rewrites,
             columns=self.tracking.column_rules,
         )
+
+    def _wider(self) -> dict[str, TableDefinition]:
+        """The tables of which the target keeps more than the source has, at that place."""
+        there = list(self.tracking.tables.items())
+        return {name: table.at_place for name, table in there if table.keeps_more}
+
+    def _leftover(self) -> frozenset[str]:
+        """Tables that have rows which the source has removed by TRUNCATE, at that place."""
+        there = list(self.tracking.tables.items())
+        return frozenset(name for name, table in there if table.at_place.truncated)
 
     def here(self, path: str) -> str:
         """Where workers read a file of the target: a copy, where that is on an object store."""
@@ -166,8 +177,8 @@ class Stager:
                 idempotent=group.idempotent,
                 forms=self.tracking.forms,
                 known=Alone(name, known.get(name), rewrites),
-                wider=self.tracking.wider_definitions(),
-                leftover=self.tracking.leftover(),
+                wider=self._wider(),
+                leftover=self._leftover(),
                 left_out=AllBut(name),
                 rewrites=rewrites,
                 columns=self.tracking.column_rules,

@@ -136,7 +136,7 @@ class Statements:
                 raise
             policies = map(self._tracking.policy, logged.statement.tables)
             there = filter(None, map(self._tracking.live, logged.statement.tables))
-            kept = any(outlives_source(table.at_place) for table in there)
+            kept = any(outlives_source(table.at_place) or table.is_shard for table in there)
             if kept or any(policy is not Policy.APPLY for policy in policies):
                 raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")
@@ -186,6 +186,7 @@ class Statements:
         for table in kept:
             log.warning("%s: policy ignore_drop: the table stays: %s", table.name, logged.text)
             self._tracking.define(table, replace(table.at_place, dropped=True), logged.cut)
+        self._changes.drop([table for table in there if table.is_shard], logged.cut)
         tracking = self._tracking  # what stays, also from an earlier DROP, is no live table now
         gone = [n for n in names if n not in tracking.tables or tracking.live(n) is not None]
         tracking.drop(gone, logged.cut.position)
@@ -249,7 +250,7 @@ class Statements:
             why = Waiting(reason, logged.name)
             give_up(self._control, copy, changed[0], why, copies=self._copies)
             raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(changed))
-        if not self._copies:
+        if not self._copies or any(map(self._tracking.is_shard, changed)):
             if copy is not None and _ends_rows(logged) and copy.exact.keys().isdisjoint(changed):
                 return
             raise StatementError(

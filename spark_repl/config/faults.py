@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .renaming_faults import renaming_faults
 from .rules import is_local
+from .sharding import sharding_faults
 
 if TYPE_CHECKING:
     from .settings import Apply, Ddl, Filters, Source, Target
@@ -32,6 +33,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
     faults += _masking(target, config["tables"])
     faults += _keeping(config["ddl"], config["tables"])
     faults += _versioned(apply, config["tables"])
+    faults += sharding_faults(config)
     faults += _quarantined(apply, config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
@@ -116,7 +118,7 @@ def _quarantined(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
             asking.append(f"tables[{number}].on_error")
         if rule.added_columns and (rule.on_error or apply.on_error) == "quarantine":
             key = asking[-1] if rule.on_error else asking[0]
-            added = "extra_columns" if rule.extra_columns else "mode"
+            added = _adding(rule)
             faults.append(
                 f'tables[{number}].{added}: {key} = "quarantine" would keep no GTIDs and'
                 " times of what it replays"
@@ -129,6 +131,13 @@ def _quarantined(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
             if rule.withheld
         )
     return faults
+
+
+def _adding(rule: TableRule) -> str:
+    """The key by which the tables have columns that say more than a quarantine keeps."""
+    if rule.extra_columns:
+        return "extra_columns"
+    return "key_prefix" if rule.key_prefix else "mode"
 
 
 def _connecting(source: Source) -> list[str]:

@@ -17,6 +17,9 @@ OF_THE_SERVER = ("information_schema", "mysql", "performance_schema", "sys")
 _RESERVED = (*OF_THE_SERVER, "_repl")  # the last is our own folder
 _TOKEN = re.compile(r"\\.|.", re.DOTALL)
 _LONGEST = 64
+SHARD = "//"
+"""in the name of a table that is one of many in one Delta table, between that table's name and what
+tells it apart; a path has it likewise"""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,16 @@ class Renaming:
     @cached_property
     def _to(self) -> Parts:
         return halves(self.to)
+
+
+def whole_of(name: str) -> str:
+    """The name, or path, of the Delta table that a shard is in."""
+    return name.partition(SHARD)[0]
+
+
+def shard_of(name: str) -> str:
+    """What tells a shard apart, by its name; "" of a table that is none."""
+    return name.partition(SHARD)[2]
 
 
 def halves(pattern: str) -> Parts:

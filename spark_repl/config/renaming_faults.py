@@ -25,37 +25,37 @@ def renaming_faults(rules: Sequence[TableRule], *, asks_case: bool) -> list[str]
         faults += [f"tables[{number}].{fault}" for fault in own]
         if own:
             continue
-        earlier = next((n for n, other in named.items() if _gives_all(other, rule.to)), None)
+        earlier = next((n for n, other in named.items() if _gives_all(other, rule.named)), None)
         if earlier is not None:
             faults.append(
                 f"tables[{number}].to {rule.to} would give names that tables[{earlier}].to has"
                 " given: put the rule of the fewer tables first, or join databases by"
                 " filters.rewrite_db"
             )
-        named[number] = rule.to
+        named[number] = rule.named
     return faults
 
 
 def _faults(rule: TableRule) -> Iterator[str]:
-    if letters(rule.match) == letters(rule.to):
+    if letters(rule.match) == letters(rule.named):
         yield f"to {rule.to} changes nothing"
     if has_bare_sign(rule.match):
         yield (
             f"match {rule.match}: with to, the wildcard _ has no place in {rule.to} to be carried"
             r" over to: write \_ for the character, or %"
         )
-    for key, pattern in (("match", rule.match), ("to", rule.to)):
+    for key, pattern in (("match", rule.match), ("to", rule.named)):
         if any(_signs(part) > 1 for part in halves(pattern)):
             yield f"{key} {pattern}: with to, more than one % in a part of the name is ambiguous"
-    had, has = _signs(rule.match), _signs(rule.to)
+    had, has = _signs(rule.match), _signs(rule.named)
     if had < has:
         yield f"to {rule.to} has a % that stands for nothing in match {rule.match}"
-    if had > has and not rule.key_prefix:
+    if had > has:
         yield (
             f"to {rule.to} gives all tables of match {rule.match} one name, as a % is not in it:"
             " tables that share one need a key_prefix"
         )
-    if reason := _unusable(rule.to):
+    if reason := _unusable(rule.named):
         yield f"to {rule.to}: {reason}"
 
 

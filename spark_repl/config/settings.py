@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import ConfigError
 from . import rules
 from .faults import together
-from .tables import TableRule, read_tables, unsupported
+from .tables import TableRule, read_tables
 
 
 def _key(
@@ -223,7 +223,7 @@ class Config:
     def check_supported(self) -> None:
         """Raises ConfigError naming every key whose value asks for what is not there yet."""
         faults = []
-        asked = unsupported(self.tables)
+        asked = list[tuple[str, Any, tuple[Any, ...]]]()
         for name, item in _KEYS.items():
             value = value_of(self, name)
             done = item.metadata["done"]

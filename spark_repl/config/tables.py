@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from . import rules
+from .renaming import SHARD
 from .wildcards import covers
 
 MODE_COLUMNS = {
@@ -31,7 +32,7 @@ _USELESS = {
 }
 """extra columns that tell nothing in tables of a mode"""
 MODES = ("mirror", "history", "changelog", "append")
-SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mode")
+SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mode", "key_prefix")
 """the keys by which a table has other rows or columns than the source's"""
 EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
@@ -90,13 +91,19 @@ def _target(value: Any) -> str | None:
     return None if named else f"{wanted}, not {value!r}"
 
 
+def _prefix(value: Any) -> str | None:
+    wanted = 'must be the name of a column: letters, digits and _, or ""'
+    named = isinstance(value, str) and re.fullmatch(r"([A-Za-z_]\w{0,63})?", value, re.ASCII)
+    return None if named else f"{wanted}, not {value!r}"
+
+
 def _twice(names: Any) -> str:
     names = list(names)
     return next((name for name in names if names.count(name) > 1), "")
 
 
-def _key(default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None) -> Any:
-    return field(default=default, metadata={"rule": rule, "done": done})
+def _key(default: Any, rule: rules.Rule) -> Any:
+    return field(default=default, metadata={"rule": rule})
 
 
 @dataclass(frozen=True)
@@ -105,8 +112,9 @@ class TableRule:
 
     match: str = _key("", _pattern)
     to: str = _key("", _target)
-    key_prefix: str = _key("", rules.ANY, done=("",))
-    mode: str = _key("mirror", rules.choice(*MODES), done=MODES)
+    key_prefix: str = _key("", _prefix)
+    """the column that tells shards apart, of many tables in one"""
+    mode: str = _key("mirror", rules.choice(*MODES))
     include: tuple[str, ...] = _key((), _columns)
     exclude: tuple[str, ...] = _key((), _columns)
     mask: tuple[tuple[str, str], ...] = _key((), _masks)
@@ -135,7 +143,13 @@ class TableRule:
     def added_columns(self) -> tuple[str, ...]:
         """The extra columns that the tables have, by this rule's mode, too."""
         always = MODE_COLUMNS.get(self.mode, ())
-        return (*self.extra_columns, *(one for one in always if one not in self.extra_columns))
+        own = (*self.extra_columns, *(one for one in always if one not in self.extra_columns))
+        return ("shard", *own) if self.key_prefix else own
+
+    @property
+    def named(self) -> str:
+        """``to``, as a name of its own for each table also where many are in one."""
+        return f"{self.to}{SHARD}%" if self.to and self.key_prefix else self.to
 
 
 _KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}
@@ -197,13 +211,3 @@ def _contradicting(rule: TableRule) -> list[str]:
         elif included and column.lower() not in included:
             faults.append(f"mask is never asked about {column}: include lacks it")
     return faults
-
-
-def unsupported(tables: tuple[TableRule, ...]) -> list[tuple[str, Any, tuple[Any, ...]]]:
-    """(key, value, what is accepted) of what this version does not do yet."""
-    return [
-        (f"tables[{number}].{name}", value, declared.metadata["done"])
-        for number, rule in enumerate(tables, 1)
-        for name, declared in _KEYS.items()
-        if (value := getattr(rule, name)) not in (declared.metadata["done"] or (value,))
-    ]

@@ -11,6 +11,7 @@ from ..delta.delta_table import opened
 from ..delta.log_replay import live_files
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
+from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
     from .cut import Cut
@@ -35,7 +36,7 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
         "at": cut.at and cut.at.isoformat(),
         "tables": {
             name: _table(name, layout.table(at.path), at.version)
-            for name, at in cut.tables.items()
+            for name, at in shown_tables(cut).items()
             if name not in marked
         },
         "quarantined": {name: why.reason for name, why in cut.quarantined.items()},

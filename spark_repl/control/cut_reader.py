@@ -19,6 +19,7 @@ from .cut import Cut
 from .cut_export import manifest
 from .pins import is_name, pinned
 from .shards import Shards
+from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,10 +43,11 @@ class CutReader:
         """``quarantined``: whether tables in quarantine are read, which lack what came since."""
         self._spark, self._layout, self._cut = spark, layout, cut
         self._quarantined = quarantined
+        self._shown = shown_tables(cut)
 
     @property
     def tables(self) -> Sequence[str]:
-        return list(self._cut.tables)
+        return list(self._shown)
 
     @property
     def waiting(self) -> Sequence[str]:
@@ -59,7 +61,7 @@ class CutReader:
     def table(self, name: str) -> DataFrame:
         """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table, or
         one in quarantine."""
-        version = self._cut.tables.get(name)
+        version = self._shown.get(name)
         if why := self._cut.waiting.get(name):
             raise ConfigError(
                 f"the cut does not show {name}, which waits for a copy since {why.since}:"
@@ -68,7 +70,7 @@ class CutReader:
             )
         if version is None:
             raise ConfigError(
-                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._cut.tables)}"
+                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._shown)}"
             )
         if (mark := self._cut.quarantined.get(name)) and not self._quarantined:
             raise ConfigError(
@@ -104,7 +106,7 @@ class CutReader:
         ConfigError as ``Shards`` does, and where ``table`` does for one of them."""
         from pyspark.sql.functions import col, lit
 
-        shards = Shards.of(pattern, {*self._cut.tables, *self._cut.waiting})
+        shards = Shards.of(pattern, {*self._shown, *self._cut.waiting})
         frames = {name: self.table(name) for name in shards.parts}
         of_each = {
             name: {field.name: field.dataType.simpleString() for field in frame.schema}

@@ -51,6 +51,12 @@ class Definitions:
         """Whether a statement has changed the table since it was created."""
         return path in self._held
 
+    def first(self, path: str) -> TableDefinition | None:
+        """The first definition that is kept of the table at ``path``: of a shard that which it was
+        made with, while nothing has superseded it."""
+        held = self._held.get(path)
+        return recorded_definition(held[0][2]) if held else None
+
     def at(self, path: str, position: int, executed: GtidSet) -> TableDefinition | None:
         """The definition of the table at ``path`` where ``executed`` was, up to ``position``; None:
         it is as it was created."""

@@ -8,6 +8,7 @@ local where the target is on an object store.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from ..config.renaming import SHARD, whole_of
 from ..delta import storage
 from ..runtime.object_store import canonical, is_remote, key_of
 from ..runtime.user_cache import cache_folder
@@ -78,7 +80,8 @@ class Layout:
         return os.path.join(self.target, "_repl", self.home, name)
 
     def table(self, path: str) -> str:
-        return os.path.join(self.target, path)
+        """The folder of a table; of a shard that of the Delta table which it is in."""
+        return os.path.join(self.target, whole_of(path))
 
     @staticmethod
     def path_of(database: str, table: str) -> str:
@@ -93,6 +96,12 @@ class Layout:
             number += 1
             path = f"{first}@{number}"
         return path
+
+    @staticmethod
+    def shard_path(whole: str, used: Container[str]) -> str:
+        """A path, which none had before, of a shard in the Delta table at the path ``whole``."""
+        numbers = itertools.count(1)
+        return next(p for n in numbers if (p := f"{whole}{SHARD}{n}") not in used)
 
     @property
     def control(self) -> str:

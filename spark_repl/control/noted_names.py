@@ -10,7 +10,8 @@ from ..ddl.folded_name import fold
 from ..errors import TargetError
 from .copies import KIND as COPY
 from .copies import Copy
-from .table_paths import announced_names
+from .shown_tables import shown_tables
+from .table_paths import announced_names, whole_name
 
 if TYPE_CHECKING:
     from .control import Control
@@ -29,8 +30,9 @@ def fed(control: Control) -> set[str]:
     """The tables that a channel's own control table knows: of the newest cut, and all that were
     made, or are to be, whose folder is there."""
     cut = control.last_cut()
-    shown = {*cut.tables, *cut.waiting} if cut else set()
-    copied = {name for row in control.rows(COPY) for name in Copy.of(row).paths}
+    shown = {*cut.tables, *shown_tables(cut), *cut.waiting} if cut else set()
+    paths = [pair for row in control.rows(COPY) for pair in Copy.of(row).paths.items()]
+    copied = {name for name, _ in paths} | {whole_name(*pair) for pair in paths}
     return shown | copied | announced_names(control)
 
 

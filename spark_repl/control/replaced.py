@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..crash_points import reach
 from ..delta import storage
 from .copies import standing
@@ -30,12 +31,18 @@ def replaced_paths(control: Control) -> set[str]:
         in_use.update(stands.copy.paths.values())
         if behind := stands.copy.behind:
             in_use.update(version.path for version in behind.tables.values())
-    unused = used - in_use
+    unused = _without(used, in_use)
     if unused:  # thousands of cuts are read for them alone
         cuts = map(Cut.of, control.cut_rows())
         shown = (version.path for cut in cuts for version in cut.tables.values())
-        unused.difference_update(shown)
+        unused = _without(unused, shown)
     return unused
+
+
+def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
+    """The ``paths`` of Delta tables that no path of ``needed`` is in."""
+    wholes = set(map(whole_of, needed))
+    return {path for path in paths if whole_of(path) not in wholes}
 
 
 def remove_replaced(
@@ -64,8 +71,8 @@ def remove_replaced(
 def _forget(layout: Layout, path: str) -> None:
     """Removes what the working state has of a table that is gone."""
     shutil.rmtree(layout.keys(path), ignore_errors=True)
-    synced = os.path.join(layout.durable, path)
-    for note in (layout.vacuumed(path), layout.replaced(path), synced):
+    synced = os.path.join(layout.durable, whole_of(path))
+    for note in (layout.vacuumed(whole_of(path)), layout.replaced(path), synced):
         storage.remove_if_there(note)
 
 

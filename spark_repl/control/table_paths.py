@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..config.renaming import SHARD, whole_of
 from .copies import KIND as COPY
 from .copies import Copy, standing
 
@@ -61,8 +62,15 @@ def _announced(control: Control) -> list[Announced]:
 
 
 def announced_names(control: Control) -> set[str]:
-    """The names of all tables that were announced, as far as their rows are kept."""
-    return {row.name for row in _announced(control)}
+    """The names of all tables that were announced, as far as their rows are kept, and of the tables
+    that shards are in."""
+    rows = _announced(control)
+    return {row.name for row in rows} | {whole_name(row.name, row.path) for row in rows}
+
+
+def whole_name(name: str, path: str) -> str:
+    """What readers call the table ``name`` at the ``path``: a shard as that which it is in."""
+    return whole_of(name) if SHARD in path else name
 
 
 def made_behind(control: Control, cut: Cut | None) -> list[Announced]:
@@ -101,6 +109,11 @@ def copied_paths(control: Control) -> set[str]:
     """Every path that was ever given to a copy."""
     copies = [Copy.of(row) for row in control.rows(COPY)]
     return {path for copy in copies for path in copy.paths.values()}
+
+
+def made_by_statements(control: Control) -> set[str]:
+    """The paths of tables that the log creates."""
+    return {row.path for row in _announced(control) if row.made_by != MADE_BY_ROWS}
 
 
 def made_by_rows(control: Control) -> set[str]:

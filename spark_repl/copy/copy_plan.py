@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..control import name_case, recorded_filters, system_time_zone
 from ..control.channels import control_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
-from ..control.table_paths import used_paths
+from ..control.table_paths import used_paths, whole_name
+from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
@@ -24,6 +26,8 @@ from ..gtid import GtidSet
 from ..receiver.purge import deciding
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
+from ..write.shard_columns import check_alike
+from ..write.table_options import TableOptions
 from .chunk import patiently
 from .prepared import before_branches
 from .privileges import check_privileges
@@ -31,6 +35,7 @@ from .source_tables import SourceTable, chunk_ends, list_tables, needs_view, ref
 from .unmet import unmet_on
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
 
@@ -93,7 +98,8 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
 
 def _record(config: Config, control: Control, copy: Copy) -> None:
     """Raises TargetError for tables that another channel of the target has."""
-    check = Names(control, config.target.path).before_making(copy.paths)
+    names = {*copy.paths, *(whole_name(*pair) for pair in copy.paths.items())}
+    check = Names(control, config.target.path).before_making(names)
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
@@ -130,10 +136,15 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
-        Names(control, config.target.path).check(t.definition.name for t in tables)
+        rules = TableRules(config.tables).folded() if lower_case else TableRules(config.tables)
+        names = [table.definition.name for table in tables]
+        if behind is not None:
+            refuse_shards(names, rules)
+        check_alike(_shards(config, tables, rules))
+        Names(control, config.target.path).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
-        views = _views(config, tables, server.variables)
+        views = _views(tables, rules, server.variables)
         viewed = [t.definition for t in tables if t.definition.name in views]
         check_privileges(connection.rows, [one.name_on_source for one in viewed])
         bounds = {
@@ -144,11 +155,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         raise error.as_of(connection.server().executed) from None
     finally:
         connection.close()
-    used = used_paths(control)
-    paths = {
-        t.definition.name: layout.fresh_path(t.definition.database, t.definition.table, used)
-        for t in tables
-    }
+    paths = paths_of(tables, rules, layout, used_paths(control))
     return Copy(
         start, bounds, paths, views, held, behind=behind,
         digests={table.definition.name: table.digest for table in tables},
@@ -157,12 +164,51 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
     )  # fmt: skip
 
 
+def paths_of(
+    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, used: set[str]
+) -> dict[str, str]:
+    """Where each table is copied to; all shards of one table into one folder."""
+    taken, wholes, paths = {*used, *map(whole_of, used)}, dict[str, str](), dict[str, str]()
+    for one in (table.definition for table in tables):
+        shard, name = bool(rules.of_table(one.name).key_prefix), whole_of(one.name)
+        if not shard:
+            paths[one.name] = layout.fresh_path(one.database, one.table, taken)
+            continue
+        if name not in wholes:
+            wholes[name] = layout.fresh_path(one.database, whole_of(one.table), taken)
+        paths[one.name] = layout.shard_path(wholes[name], taken)
+        taken.add(paths[one.name])
+    return paths
+
+
+def _shards(
+    config: Config, tables: Iterable[SourceTable], rules: TableRules
+) -> Iterator[TableDefinition]:
+    """The shards among the tables, as the target has them. Raises SettingError."""
+    columns = ColumnRules(rules)
+    for one in (table.definition for table in tables):
+        if rules.of_table(one.name).key_prefix:
+            yield columns.shaped(TableOptions.of(config).forms.apply(one))
+
+
+def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
+    """Raises ConfigError for tables that are in one Delta table with others: what a copy of some
+    tables brings takes the place of a folder."""
+    wholes = {rule.to for rule in rules.rules if rule.key_prefix}
+    shards = [name for name in names if rules.of_table(name).key_prefix or name in wholes]
+    if shards:
+        raise ConfigError(
+            f"a shard of {whole_of(shards[0])} is not copied by itself (key_prefix of [[tables]])",
+            table=", ".join(sorted(shards)),
+            hint="copy all tables anew: spark-repl snapshot into an empty target; or leave the"
+            " shard out by [filters] in an empty target",
+        )
+
+
 def _views(
-    config: Config, tables: Iterable[SourceTable], variables: Mapping[str, str]
+    tables: Iterable[SourceTable], rules: TableRules, variables: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The tables that are read as of one moment."""
-    rules = TableRules(config.tables)
-    rules = rules.folded() if int(variables[name_case.KEY]) else rules
     names = {table.definition.name: table.definition for table in tables}
     return tuple(
         name

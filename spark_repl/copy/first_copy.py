@@ -38,6 +38,7 @@ from ..errors import (
 from ..gtid import GtidSet
 from ..source.connection import DumpConnection, connect
 from ..write.commit import check_files
+from ..write.table_commits import copies_of
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
@@ -110,7 +111,6 @@ class FirstCopy:
         self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)
-        self._app = f"{self.tracking.app}:copy"
         self.rows = self._expected = 0
         self._counting = threading.Lock()
 
@@ -234,7 +234,10 @@ class FirstCopy:
                 " json_as, geometry_as), was changed during the copy", table=name,
                 hint="begin again with an empty target",
             )  # fmt: skip
-        return table, self._delta.last_txn(table.snapshot, self._app) or 0
+        return table, self._delta.last_txn(table.snapshot, self._app(table)) or 0
+
+    def _app(self, table: Table) -> str:
+        return copies_of(self.tracking.app, table.path)
 
     def _task(self, table: Table, where: str, behind: GtidSet) -> CopyTask:
         config = self.config
@@ -281,7 +284,7 @@ class FirstCopy:
             tasks = [self._task(table, where, copy.start) for where in part]
             copied = self._run(copy_chunk, tasks)
             done += len(part)
-            self._commit(table, copied, Stamp(self._app, done, "{}"))
+            self._commit(table, copied, Stamp(self._app(table), done, "{}"))
 
     def _locked(self, source: SourceTable, copy: Copy) -> Copy:
         """Copies a table whose log can't be applied twice, as of a moment whose GTID set is known
@@ -295,14 +298,14 @@ class FirstCopy:
         executed, copied = self._asked(lambda connection: self._view(table, source, connection))
         copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
         record_copy(self.control, copy)
-        stamp = Stamp(self._app, 1, json.dumps({"exact": str(executed)}))
+        stamp = Stamp(self._app(table), 1, json.dumps({"exact": str(executed)}))
         self._commit(table, [copied], stamp)
         return copy
 
     def _as_landed(self, table: Table, copy: Copy) -> Copy:
         """The copy with the GTID set of the rows that landed, which stands in their commit: an
         attempt whose answer was late may have landed in place of the one recorded last."""
-        metadata = last_user_metadata(table.folder, table.snapshot.version, self._app)
+        metadata = last_user_metadata(table.folder, table.snapshot.version, self._app(table))
         exact = json.loads(metadata or "{}").get("exact")
         if exact is None or copy.exact.get(table.name) == GtidSet.parse(exact):
             return copy
@@ -336,8 +339,9 @@ class FirstCopy:
     def _commit(self, table: Table, copied: list[Copied], stamp: Stamp) -> None:
         check_files(table, [add["path"] for part in copied for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
-        version = self._delta.commit(table.snapshot, actions, stamp)
-        table.look_at(self._delta.advance(table.snapshot, version))
+        with table.lock:  # other shards may be copied beside it
+            version = self._delta.commit(table.snapshot, actions, stamp)
+            table.look_at(self._delta.advance(table.snapshot, version))
         with self._counting:
             self.rows += sum(part.rows for part in copied)
             self._told(self.rows, max(self._expected, self.rows))

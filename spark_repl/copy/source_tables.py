@@ -19,6 +19,7 @@ from ..binlog.definition import (
     TableDefinition,
 )
 from ..binlog.table_name import parts_of, table_name
+from ..config.renaming import whole_of
 from ..ddl.effect import Effect, classify
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
@@ -97,9 +98,10 @@ def full_name(definition: TableDefinition) -> str:
 def list_tables(
     query: Query, only: tuple[str, ...] = (), filters: ReplicationFilters = _NO_FILTERS
 ) -> list[SourceTable]:
-    """The users' tables that ``filters`` keep (``only`` those, if given), largest first, under
-    their names in the target. Raises SchemaError for one that can't be copied, or has another's
-    name, NoTableError when one is not there, or goes while they are asked for."""
+    """The users' tables that ``filters`` keep (``only`` those, if given, and all shards of what is
+    one of them), largest first, under their names in the target. Raises SchemaError for one that
+    can't be copied, or has another's name, NoTableError when one is not there, or goes while they
+    are asked for."""
     listed = query(
         "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0),"
         " create_time"
@@ -113,14 +115,15 @@ def list_tables(
     names = kept_names(map(fold, logged) if folds else logged, filters)
     tables = []
     for (database, table, count, width, created), name in zip(listed, names, strict=True):
-        if name and (not only or name in wanted):
+        if name and (not only or name in wanted or whole_of(name) in wanted):
             definition = table_definition(query, str(database), str(table), name)
             if folds:
                 definition = folded_definition(definition)
             if name != definition.name or definition.foreign_keys:
                 definition = filters.rewrites.definition(definition)
             tables.append(SourceTable(definition, int(count), int(width), str(created)))
-    if missing := wanted - {table.definition.name for table in tables}:
+    there = {table.definition.name for table in tables}
+    if missing := wanted - there - set(map(whole_of, there)):
         raise NoTableError(
             f"the source has no table {', '.join(sorted(missing))}", table=min(missing),
             hint="give DATABASE.TABLE as the target has it (spark-repl config explain), and to the"

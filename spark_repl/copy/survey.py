@@ -25,6 +25,7 @@ from ..receiver.identity import read_identity
 from ..source.account import addresses
 from ..source.connection import DumpConnection
 from ..source.source_check import check_identity, check_source
+from ..write.shard_columns import check_alike
 from .privileges import check_privileges
 from .source_tables import Query, case_of_names, needs_view, table_definition
 from .unmet import unmet_on
@@ -206,7 +207,9 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         "SELECT table_schema, table_name, COALESCE(engine, '') FROM information_schema.tables"
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM}) ORDER BY 1, 2"
     )
-    views, keyless, fit = [], [], _rules_fit(query, config)
+    views, keyless = [], []
+    shaped: list[TableDefinition] = []
+    fit = _rules_fit(query, config, shaped)
     for database, table, _ in listed:
         try:
             definition = table_definition(query, str(database), str(table))
@@ -220,6 +223,7 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
             keyless.append(definition.name)
         if needs_view(definition, server.variables):
             views.append(definition.name)
+    yield from _checked(lambda: check_alike(shaped))
     yield from _checked(lambda: check_privileges(query, views))
     yield from _named(
         "without a key, rows are found by all their columns, and duplicates one by one", keyless,
@@ -237,9 +241,12 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
     yield from _cascades(query, config, server)
 
 
-def _rules_fit(query: Query, config: Config) -> Callable[[TableDefinition], None]:
+def _rules_fit(
+    query: Query, config: Config, shaped: list[TableDefinition]
+) -> Callable[[TableDefinition], None]:
     """What raises SettingError for a table that ``[[tables]]`` has no meaning for, SchemaError for
-    one whose name in the target is another's."""
+    one whose name in the target is another's; the target's table of one that fits comes to
+    ``shaped``."""
     filters, rules = ReplicationFilters.of(config), ColumnRules(TableRules(config.tables))
     if case_of_names(query) > 0:
         filters, rules = filters.folded(), rules.folded()
@@ -251,7 +258,8 @@ def _rules_fit(query: Query, config: Config) -> Callable[[TableDefinition], None
         if filters.keeps(own.name):
             filters.rewrites.check(definition.name)
             claim(origins, own.name, definition.name)
-            check_row_filter(rules.shaped(own), rules)
+            shaped.append(rules.shaped(own))
+            check_row_filter(shaped[-1], rules)
 
     return fit
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _T = ColumnType
 _UTF8MB4, _MICROSECONDS = 255, 6
 _TYPES = {
+    "shard": (_T.VARCHAR, 4 * 64),
     "source_table": (_T.VARCHAR, 4 * 129),
     "gtid": (_T.VARCHAR, 4 * 65535),
     "commit_time": (_T.TIMESTAMP, _MICROSECONDS),
@@ -50,15 +51,16 @@ def name_of(extra: str) -> str:
 
 
 def with_extra(
-    table: TableDefinition, wanted: Sequence[str], mode: str = "mirror"
+    table: TableDefinition, wanted: Sequence[str], mode: str = "mirror", shard: str = ""
 ) -> TableDefinition:
     """The table with the columns that are ``wanted`` behind its own, in one order however they are
-    given. Raises SettingError where it has no room for them."""
+    given; ``shard``: what the one that tells shards apart is called. Raises SettingError where it
+    has no room for them."""
     if not wanted:
         return table
     names = {column.name.lower() for column in table.in_log.columns}
-    extra = [_column(one) for one in _TYPES if one in wanted]
-    if taken := [column.name for column in extra if column.name in names]:
+    extra = [_column(one, shard) for one in _TYPES if one in wanted]
+    if taken := [column.name for column in extra if column.name.lower() in names]:
         raise _refused(table, f"the source's table has a column {taken[0]}, too")
     if not table.primary_key and mode == "mirror":
         raise _refused(table, "the table has no key, so all its columns tell its rows apart")
@@ -89,6 +91,12 @@ def numbers_of(table: TableDefinition) -> dict[str, int]:
     return {column.extra: i for i, column in enumerate(table.columns) if column.extra}
 
 
+def shard_column(table: TableDefinition) -> int:
+    """The number of the column that tells the table's rows from those of others in one Delta table;
+    -1: it is alone there."""
+    return numbers_of(table).get("shard", -1)
+
+
 def deleted_column(table: TableDefinition) -> int:
     """The number of the column that says whether the source has deleted the row; -1: there is
     none, and rows that it deletes go."""
@@ -101,11 +109,12 @@ def keeps_deleted(table: TableDefinition) -> bool:
     return deleted_column(table) >= 0
 
 
-def _column(extra: str) -> Column:
+def _column(extra: str, shard: str) -> Column:
     kind, meta = _TYPES[extra]
     collation = _UTF8MB4 if kind == _T.VARCHAR else 0
+    name = shard if extra == "shard" else name_of(extra)
     return Column(
-        name_of(extra), kind, meta, nullable=True, collation=collation, default="NULL", kept=True,
+        name, kind, meta, nullable=True, collation=collation, default="NULL", kept=True,
         extra=extra,
     )  # fmt: skip
 

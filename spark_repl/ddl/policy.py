@@ -8,6 +8,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 
 from ..binlog.table_name import plain_name
+from ..config.renaming import whole_of
 from ..config.rules import policed
 from .folded_name import fold
 
@@ -44,13 +45,17 @@ class Policies:
         return self.deciding(name)[1]
 
     def deciding(self, name: str) -> tuple[str, Policy]:
-        """The entry that decides about the table; without a pattern where none fits."""
-        name = plain_name(name)
+        """The entry that decides about the table; without a pattern where none fits. A shard goes
+        by the name of the table that it is in, too."""
+        names = {plain_name(name), plain_name(whole_of(name))}
         for pattern, policy in self.entries:
-            exact = fnmatchcase(name, _literal(pattern))
-            if exact or (self.folds and fnmatchcase(fold(name), _literal(fold(pattern)))):
+            if any(self._fits(pattern, one) for one in names):
                 return pattern, policy
         return "", Policy.APPLY
+
+    def _fits(self, pattern: str, name: str) -> bool:
+        exact = fnmatchcase(name, _literal(pattern))
+        return exact or (self.folds and fnmatchcase(fold(name), _literal(fold(pattern))))
 
 
 def _literal(pattern: str) -> str:

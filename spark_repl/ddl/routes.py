@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import parts_of, plain_name, table_name
-from ..config.renaming import OF_THE_SERVER, Renaming, unusable
+from ..config.renaming import OF_THE_SERVER, SHARD, Renaming, shard_of, unusable, whole_of
 from ..config.wildcards import fits
 from ..errors import SchemaError
 
@@ -25,6 +25,7 @@ DISPLACED = "@source"
 """behind the name of a table whose name in the target is another's"""
 # A table that was dropped, and is kept, where its name is used again (write.tracking).
 _ASIDE = re.compile(r"(.+)(@dropped\d*)", re.DOTALL)
+_NO_SHARD = ("", "__HIVE_DEFAULT_PARTITION__")  # which Spark takes for NULL
 _HINT = (
     "give one of the two another name (to of [[tables]], filters.rewrite_db), or leave it out by"
     " the filters, which see names as they are before to"
@@ -51,7 +52,7 @@ class Routes:
     @classmethod
     def of(cls, rules: Iterable[TableRule]) -> Routes:
         """Reads what the configuration has checked."""
-        return cls(tuple((rule.match, rule.to) for rule in rules))
+        return cls(tuple((rule.match, rule.named) for rule in rules))
 
     @cached_property
     def any(self) -> bool:
@@ -94,6 +95,12 @@ class Routes:
         if not self.any or name in self.fine:
             return
         there = self._there(name)
+        if there in self._wholes or (there == name and whole_of(there) in self._wholes):
+            raise SchemaError(
+                f"the source's table {logged} can't be {there} in the target, where many tables of"
+                " the source are in one (key_prefix of [[tables]])",
+                table=there, hint=_HINT,
+            )  # fmt: skip
         owner = self._owner(there)
         if owner == name:  # a table may be called as one that is displaced is here
             owner = self.before(there)
@@ -102,7 +109,11 @@ class Routes:
                 f"the source's tables {owner} and {logged} would share {there} in the target",
                 table=there, hint=_HINT,
             )  # fmt: skip
-        if there != name and (reason := unusable(parts_of(there))):
+        is_shard = whole_of(there) in self._wholes
+        reason = unusable(parts_of(whole_of(there) if is_shard else there)) if there != name else ""
+        if is_shard and shard_of(there) in _NO_SHARD:
+            reason = "nothing tells it apart from the others that are in one table with it"
+        if reason:
             raise SchemaError(
                 f"the source's table {logged} can't be {there} in the target: {reason}",
                 table=there, hint=_HINT,
@@ -139,6 +150,11 @@ class Routes:
                 if self._there(owner) == name:
                     return owner
         return name
+
+    @cached_property
+    def _wholes(self) -> frozenset[str]:
+        """The names of tables that many of the source are in."""
+        return frozenset(whole_of(to) for _, to in self.entries if SHARD in to)
 
     @cached_property
     def _renamings(self) -> tuple[Renaming | None, ...]:

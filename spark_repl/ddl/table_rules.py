@@ -47,12 +47,12 @@ class TableRules:
 
     def _shaping(self, name: str) -> TableRule:
         own = self.of_table(name)
-        if own.match and is_plain(own.match):
+        if own.key_prefix or (own.match and is_plain(own.match)):
             return own
         kept = kept_from(name)
         before = self._routes.before(kept or name)
         lenders = [self.of_table(kept)] if kept else []
-        lenders += map(self._lent, may_have_rows_of(before))
+        lenders += map(_lending, map(self._lent, may_have_rows_of(before)))
         return next((rule for rule in lenders if rule.reshaping), own)
 
     def _lent(self, before: str) -> TableRule:
@@ -78,6 +78,11 @@ class TableRules:
     def folded(self) -> TableRules:
         """The same for a source whose names are in lower case."""
         return _folded(self.rules)
+
+
+def _lending(rule: TableRule) -> TableRule:
+    """What of a rule counts for a tool's table: it is by itself, whatever it is a copy of."""
+    return replace(rule, key_prefix="") if rule.key_prefix else rule
 
 
 @cache

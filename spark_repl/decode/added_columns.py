@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
+from ..config.renaming import shard_of
 from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, UPDATE, extra_of
 from ..ddl.table_modes import OF_IMAGES, logs_changes
 from ..errors import SettingError
@@ -83,6 +84,7 @@ def changed_by(
     if not wanted:
         return {}
     made = {
+        "shard": pa.repeat(shard_of(target.name), len(entries)),
         "source_table": pa.repeat(plain_name(images.definition.name_on_source), len(entries)),
         "operation": _words(target, images, entries),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
@@ -103,6 +105,7 @@ def changed_by(
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
     """The same for rows that were read from the source, behind all of ``gtid_executed``."""
     return {
+        "shard": pa.repeat(shard_of(logged.name), count),
         "source_table": pa.repeat(plain_name(logged.name_on_source), count),
         "gtid": pa.repeat(pa.scalar(gtid_executed, pa.string()), count),
         "operation": pa.repeat(COPY, count),

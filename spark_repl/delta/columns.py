@@ -130,8 +130,8 @@ class Columns:
 
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
-        types = [_plain(delta_type(field.type)) for field in schema]
-        own = [_plain(json.loads(kind)) for kind in self.types]
+        types = [plain(delta_type(field.type)) for field in schema]
+        own = [plain(json.loads(kind)) for kind in self.types]
         return self.names == tuple(schema.names) and own == types
 
     def describe(self) -> str:
@@ -152,16 +152,16 @@ class Columns:
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _plain(kind: Any) -> Any:
+def plain(kind: Any) -> Any:
     """A Delta type without what column mapping adds to the fields of a struct, all nullable."""
     if isinstance(kind, dict) and kind["type"] == "struct":
         fields = [
-            {**f, "type": _plain(f["type"]), "nullable": True, "metadata": {}}
+            {**f, "type": plain(f["type"]), "nullable": True, "metadata": {}}
             for f in kind["fields"]
         ]
         return {"type": "struct", "fields": fields}
     if isinstance(kind, dict) and kind["type"] == "array":
-        return {**kind, "elementType": _plain(kind["elementType"]), "containsNull": True}
+        return {**kind, "elementType": plain(kind["elementType"]), "containsNull": True}
     return kind
 
 

@@ -56,15 +56,19 @@ def _marked(files: Mapping[str, Action] | None) -> dict[str, Any] | None:
     return {path: add.get("deletionVector") for path, add in files.items()}
 
 
-def way_out(folder: str, name: str, base: int | None) -> str:
+def way_out(folder: str, name: str, base: int | None, *, shared: bool = False) -> str:
     """The hint for somebody else's commit. ``base``: the version before theirs; None: a commit of
-    ours lies above it, which a RESTORE would take away while its position stays."""
+    ours lies above it, which a RESTORE would take away while its position stays. ``shared``: other
+    tables of the source are there, too."""
     undo = (
         f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base},"
         " and start again; "
         if base is not None
         else ""
     )
+    if shared:
+        copied = "copy all tables into an empty target (spark-repl snapshot)"
+        return f"on_foreign_change = stop: {undo}to have the source's rows again: {copied}"
     return (
         f"on_foreign_change = stop: {undo}to have the source's rows again:"
         f" spark-repl snapshot --table {name}; to keep their rows: on_foreign_change = accept"

@@ -41,12 +41,19 @@ def altered(
         else:
             new = {**fields[number], "name": field.name}
         made.append({**new, "nullable": nullable})
-    features = {feature for field in made for feature in _needs(field["type"])}
-    for feature in sorted(features - before.features):
-        configuration[f"delta.feature.{feature}"] = "supported"
+    featured(configuration, before, made)
     ids.keep(configuration)
     schema = json.dumps({"type": "struct", "fields": made})
     return NewTable(schema, configuration, tuple(partitions))
+
+
+def featured(
+    configuration: dict[str, str], before: Snapshot, fields: Sequence[Mapping[str, Any]]
+) -> None:
+    """Asks for the features that the types of the ``fields`` need and the table has not."""
+    features = {feature for field in fields for feature in _needs(field["type"])}
+    for feature in sorted(features - before.features):
+        configuration[f"delta.feature.{feature}"] = "supported"
 
 
 def keeps_columns(before: str, after: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..control.channels import check_unowned, control_of
 from ..control.copies import standing
+from ..ddl.table_rules import TableRules
 from ..errors import SourceError
 from .first_copy import copy_tables
 
@@ -44,8 +45,10 @@ def snapshot(
 
     control = control_of(config)
     if only and standing(control).cut is not None:
+        from ..copy.copy_plan import refuse_shards
         from ..copy.recopy import ask_and_wait, copy_stopped
 
+        refuse_shards(only, TableRules(config.tables))
         owner = control.owner()
         if owner and not owner[1].is_dead and not take_over:
             return ask_and_wait(config, only)

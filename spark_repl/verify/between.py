@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..config.renaming import whole_of
 from ..errors import TargetError
 from ..runtime.retry import first_line
 from .compare import differing
@@ -66,11 +67,12 @@ class Between:
         """Compares all tables of both, or ``only`` those; ``most``: so many rows are named. Raises
         TargetError when a table of a cut is not there any more."""
         comparison = FoundBetween()
-        names = [n for n in sorted({*left.tables, *right.tables}) if not only or n in only]
+        there = sorted({*left.tables, *right.tables})
+        names = [name for name in there if not only or {name, whole_of(name)} & {*only}]
         for name in names:
             self._table(name, left, right, comparison, work, most - len(comparison.differences))
         for name in only:
-            if name not in names:
+            if name not in {*names, *map(whole_of, names)}:
                 comparison.not_compared[name] = "neither cut has it"
         return comparison
 
@@ -136,7 +138,7 @@ class Between:
                 "the table does not say any more how it was made", file=files.folder,
                 hint="has somebody replaced it? spark-repl snapshot --table copies it anew",
             )  # fmt: skip
-        return files, definition
+        return files.of_shard(definition), definition
 
 
 def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:

@@ -11,11 +11,12 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..config.renaming import SHARD
 from ..delta import foreign
 from ..delta.columns import Columns
 from ..delta.log_replay import read_commit
 from ..errors import TargetError
-from ..write.table_commits import position_of, repairs_of
+from ..write.table_commits import keeps_position, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,13 +97,12 @@ def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
             f" have the source's rows again: spark-repl snapshot --table {name}"
         )
     else:
-        hint = foreign.way_out(files.folder, name, changed - 1)
+        hint = foreign.way_out(files.folder, name, changed - 1, shared=SHARD in name)
     return ByOthers(changed, files.version, hint)
 
 
 def _is_ours(actions: Sequence[Action], app: str) -> bool:
-    apps = (app, f"{app}:copy", repairs_of(app))
-    return any(position_of(actions, one) is not None for one in apps)
+    return position_of(actions, app) is not None or keeps_position(actions, app)
 
 
 def _is_change(version: int, actions: Sequence[Action], columns: Columns) -> bool:

@@ -88,5 +88,5 @@ class CutFiles:
             " rewritten its rows, is compared", name, version,
         )  # fmt: skip
         files = self.files(at.folder, version).files
-        self.sets[name] = replace(at, version=version, files=files)
+        self.sets[name] = replace(at, version=version).with_files(files)
         return True

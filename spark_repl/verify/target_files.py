@@ -14,14 +14,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..config.renaming import shard_of
+from ..ddl.extra_columns import shard_column
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
 from ..delta.digests import Digests, digests, mix
 from ..delta.statistics import row_count
 from ..delta.storage import is_gone
+from ..write.shard_columns import columns_of
 from .saved_digests import load, save
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from .sample import SampledRows
 
 
@@ -53,6 +57,27 @@ class FileSet:
     files: Mapping[str, Mapping[str, Any]]
     deleted: str = ""
     """as in ``FileTask``"""
+    shard: tuple[str, str] = ("", "")
+    """the partition's column, in the log, and its value in the files that count; none: all do"""
+
+    def of_shard(self, definition: TableDefinition) -> FileSet:
+        """What the table ``definition`` has of it, where it is one of many in one Delta table."""
+        number = shard_column(definition)
+        if number < 0:
+            return self
+        columns = columns_of(self.columns, definition)
+        shard = columns.physical[number], shard_of(definition.name)
+        return replace(self, columns=columns, shard=shard).with_files(self.files)
+
+    def with_files(self, files: Mapping[str, Mapping[str, Any]]) -> FileSet:
+        """The same with those of other files of the Delta table that count."""
+        column, value = self.shard
+        own = {
+            path: add
+            for path, add in files.items()
+            if not column or (add.get("partitionValues") or {}).get(column) == value
+        }
+        return replace(self, files=own)
 
     def of_source(self, count: int, deleted: int) -> FileSet:
         """What the source has of it: the first ``count`` columns, of the rows that it has not
@@ -62,7 +87,7 @@ class FileSet:
 
     def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
         """Where a file's digests are kept: files never change, what their columns mean may."""
-        shown = repr((key, len(self.columns.names), self.deleted))
+        shown = repr((key, self.columns.physical, self.deleted))
         said = "\0".join((self.folder, path, self.schema_string, shown))
         return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
 

@@ -268,7 +268,7 @@ class Verifier:
             check.changed = other
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
-            self._shown[name] = files
+            self._shown[name], files = files, files.of_shard(whole)
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"

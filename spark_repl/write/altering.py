@@ -12,18 +12,15 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
-from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.table_modes import outlives_source
 from ..ddl.way import Way
-from ..delta import partitions
-from ..delta.columns import Columns
 from ..delta.public_log import PublicLog
-from ..delta.schema_change import altered as altered_metadata
-from ..delta.schema_change import has_mapping
-from ..errors import SettingError, StatementError
+from ..errors import StatementError
+from .altered_columns import columns_behind, finds_columns, metadata, own_metadata
 from .altered_rows import (
     UNKNOWN_ROWS,
     AlteredRows,
@@ -44,6 +41,7 @@ from .table_commits import Outcome
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
+    from ..ddl.alteration import Altered
     from ..ddl.partition_rows import PartitionRows
     from ..ddl.session import Session
     from ..delta.log_replay import Action
@@ -103,10 +101,7 @@ class TableChanges:
         """Takes all rows out of the table, which is of another ``definition`` then."""
 
         def plan() -> _Change:
-            now_ms = int(time.time() * 1000)
-            live = self._tracking.commits.live(table).adds.values()
-            actions = [{"remove": removed(add, now_ms)} for add in live] if self._direct else ()
-            return _Change(actions=actions)
+            return self._without_files([table]) if self._direct else _Change()
 
         self._commit(table, cut, plan, definition)
 
@@ -141,15 +136,17 @@ class TableChanges:
                 return self._without(table, altered.gone, files)
             if not self._direct and files:
                 self._rewrites(table.name, 0, len(files))
-                way, new = Way.REWRITE, _metadata(table, altered)
+                way, new = Way.REWRITE, own_metadata(table, altered)
                 return _Change(with_new_rows(table.snapshot, new, table.name), rows=rows)
-            if keeps_rows(before, altered, session) and _finds_columns(table, altered):
+            if keeps_rows(before, altered, session) and finds_columns(
+                self._tracking, table, altered
+            ):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
                 others = outlives_source(before) or before.truncated
                 nulls = forbids_null(before, altered)
                 files = [file for file in files if nulls and (file.vector or others)]
             if not files:
-                return _Change(_metadata(table, altered))
+                return _Change(metadata(self._tracking, table, altered))
             way = Way.REWRITE
             return self._rewrite(table, rows, files, altered)
 
@@ -159,6 +156,19 @@ class TableChanges:
     @property
     def _direct(self) -> bool:
         return self._tracking.delta.direct
+
+    def drop(self, tables: Sequence[Table], cut: Cut) -> None:
+        """Takes the rows of shards out of their Delta table."""
+        by_folder: dict[str, list[Table]] = {}
+        for table in tables:
+            by_folder.setdefault(table.folder, []).append(table)
+        for shards in by_folder.values():
+            self._commit(shards[0], cut, partial(self._without_files, shards))
+
+    def _without_files(self, tables: Sequence[Table]) -> _Change:
+        now_ms, live = int(time.time() * 1000), self._tracking.commits.live
+        gone = [add for table in tables for add in live(table).adds.values()]
+        return _Change(actions=[{"remove": removed(add, now_ms)} for add in gone])
 
     def exchange(self, table: Table, other: Table, gone: PartitionRows, cut: Cut) -> Way:
         """Has the rows ``gone`` and those of ``other`` change places. Raises StatementError where
@@ -206,8 +216,9 @@ class TableChanges:
         """``altered``: what becomes of the columns; None: they stay."""
         new, after = None, table
         if altered is not None:
-            new = with_new_rows(table.snapshot, _metadata(table, altered), table.name)
-            columns = Columns.of(new.schema_string, new.partition_columns)
+            new = metadata(self._tracking, table, altered)
+            new = new and with_new_rows(table.snapshot, new, table.name)
+            columns = columns_behind(table, altered.definition, new)
             after = replace(table, definition=altered.definition, columns=columns, logged=None)
         to = CompactTask.of(after, self._tracking.key_folder(after), ())
         folder = self._tracking.key_folder(table)
@@ -256,16 +267,12 @@ class TableChanges:
                 reach("planned_statement")
                 self._try(table, cut, change)
             if definition is not None:
-                columns, partitioned = (
-                    table.snapshot.schema_string,
-                    table.snapshot.partition_columns,
-                )
-                table.columns = Columns.of(columns, partitioned)
+                table.columns = columns_behind(table, definition, None)
                 table.definition, table.logged = definition, None
 
     def _try(self, table: Table, cut: Cut, change: _Change) -> None:
         commits, planned, position = self._tracking.commits, table.snapshot, cut.position
-        table.pending = position
+        table.delta.pending = position
         try:
             version = self._send(table, cut, change)
         except Exception:
@@ -278,7 +285,7 @@ class TableChanges:
             commits.merged(table, position)
             return
         # Of another origin: what was planned on the columns before must not land.
-        files = replace(commits.live(table).behind(change.actions), origin=object())
+        files = replace(commits.all_live(table).behind(change.actions), origin=object())
         table.take(commits.delta.altered(planned, version), position, files)
 
     def _send(self, table: Table, cut: Cut, change: _Change) -> int:
@@ -294,56 +301,3 @@ class TableChanges:
 
 def _files(written: Sequence[Written]) -> list[str]:
     return [path for part in written for path in part.files]
-
-
-def _metadata(table: Table, altered: Altered) -> NewTable:
-    return altered_metadata(
-        table.snapshot,
-        altered.definition.arrow_schema(),
-        _kept(table.definition, altered),
-        _partitions(table, altered),
-    )
-
-
-def _kept(before: TableDefinition, altered: Altered) -> list[int | None]:
-    """For each column the number of the one before whose data it is; None: its data is new."""
-    return [
-        origin.number
-        if isinstance(origin, KeptColumn)
-        and before.columns[origin.number].arrow_type == column.arrow_type
-        else None
-        for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
-    ]
-
-
-def _finds_columns(table: Table, altered: Altered) -> bool:
-    """Whether the data files' columns are found by what they are called then: with column mapping
-    always; without it where none gets another name, and none goes, whose name might come again."""
-    if has_mapping(table.snapshot.configuration):
-        return True
-    kept = _kept(table.definition, altered)
-    names = [
-        (table.definition.columns[number].name, column.name)
-        for number, column in zip(kept, altered.definition.columns, strict=True)
-        if number is not None
-    ]
-    return len(names) == len(table.definition.columns) and all(a == b for a, b in names)
-
-
-def _partitions(table: Table, altered: Altered) -> list[str]:
-    """The names that the columns have now by which the table is partitioned. Raises StatementError
-    where one goes, or changes its type."""
-    names = []
-    for name in table.columns.partitions:
-        number = table.columns.names.index(name)
-        kept = _kept(table.definition, altered)
-        if number not in kept:
-            raise SettingError(
-                f"column {name} goes, or changes its type, by which the table is partitioned",
-                table=table.name,
-                hint="target.partition_by names it: copy the table anew without it (spark-repl"
-                " snapshot --table)",
-            )
-        names.append(altered.definition.columns[kept.index(number)].name)
-    partitions.check(altered.definition, tuple(names))
-    return names

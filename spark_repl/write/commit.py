@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .table_commits import TableCommits
     from .written import Written
 
+    TablePart = tuple[Table, Sequence[Written]]
+
 
 def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
     """The rows of each data file that go, over all shards of a table."""
@@ -87,16 +89,20 @@ def check_files(table: Table, paths: Sequence[str]) -> None:
             raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
 
 
-def commit(commits: TableCommits, table: Table, written: Sequence[Written], stamp: Stamp) -> int:
-    """One Delta commit with the table's part of a group; returns its version. Whatever it raises,
-    the commit may have landed: ``TableCommits.settle`` tells.
+def commit(commits: TableCommits, parts: Sequence[TablePart], stamp: Stamp) -> int:
+    """One Delta commit with a table's part of a group, or those of all shards of one Delta table;
+    returns its version. Whatever it raises, the commit may have landed: ``TableCommits.settle``
+    tells.
 
     Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
     files.
     """
-    check_files(table, [path for part in written for path in part.files])
-    actions = actions_of(commits, table, written)
-    table.pending = stamp.position
+    actions: list[Action] = []
+    for table, written in parts:
+        check_files(table, [path for part in written for path in part.files])
+        actions += actions_of(commits, table, written)
+    table = parts[0][0]
+    table.delta.pending = stamp.position
     version = commits.delta.commit(table.snapshot, actions, stamp)
     commits.landed(table, actions, stamp.position, version)
     return version

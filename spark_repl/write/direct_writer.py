@@ -18,6 +18,7 @@ from .written import LiveFile, WriteTask, Written
 if TYPE_CHECKING:
     from ..delta.stamp import Stamp
     from ..runtime.workers import Workers
+    from .commit import TablePart
     from .table import Table
     from .tracking import Tracking
 
@@ -64,9 +65,9 @@ class DirectWriter:
         here = self._workers.is_small(file_bytes=size)
         return [*written, *self._workers.run(rewrite, tasks, here=here)]
 
-    def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
+    def commit(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         """One Delta commit, through ``commit.commit``, which keeps MySQL's order of checks."""
-        commit(self._tracking.commits, table, written, stamp)
+        commit(self._tracking.commits, parts, stamp)
 
 
 def _write(task: WriteTask) -> Written:

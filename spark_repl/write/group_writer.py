@@ -14,11 +14,10 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ..crash_points import armed, reach
-from ..ddl.table_modes import HISTORY
 from ..decode.staged import Staged, same_shape
 from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
-from ..errors import FencedError, SchemaError, SettingError, SparkReplError
+from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
 from .direct_writer import DirectWriter
 from .discard import discard
@@ -28,7 +27,7 @@ from .table_commits import Outcome
 from .tending import Tending
 from .told_collations import ToldCollations
 from .upkeep import Upkeep
-from .writer import Writer, by_table
+from .writer import Writer, by_table, check_direct
 from .written import Violation, WriteTask, Written
 
 if TYPE_CHECKING:
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from ..delta.stamp import Stamp
     from ..runtime.workers import Workers
     from ..schedule.group import StagedGroup
+    from .commit import TablePart
     from .table import Table
     from .tracking import Tracking
 
@@ -59,11 +59,7 @@ class GroupWriter:
     ) -> None:  # fmt: skip
         self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
         direct = config.apply.writer == "direct"
-        if not direct and any(rule.mode == HISTORY for rule in config.tables):
-            raise SettingError(
-                'mode = "history" needs apply.writer = "direct"',
-                hint="use a runtime that has it, or another mode of the table's [[tables]]",
-            )
+        check_direct(config.tables, direct=direct)
         self._writer = _writer(tracking, workers, direct=direct)
         tending = Tending(tracking, workers, config.target, compaction=direct)
         self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget, lacks)
@@ -224,21 +220,15 @@ class GroupWriter:
                 first = definitions.setdefault(name, definition)
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
-        tables = {}
+        tables, locked = {}, set[int]()
         told = ToldCollations(self._tracking, before)
         self._tracking.see_logged(definitions)
-        for name, definition in sorted(definitions.items()):
-            table = self._tracking.live(name)
-            if table is None:
-                if self._tracking.filters.left_out_before(name):
-                    raise SchemaError(
-                        "earlier filters have left rows of the table out", table=name, hint=_COPY
-                    )
-                log.info("%s is made from its TABLE_MAP", name)
-                table = self._tracking.create(definition, self._tracking.stamp(before))
-            if name not in parts:
-                continue
-            held.enter_context(table.lock)
+        there = {name: self._there(name, one, before) for name, one in sorted(definitions.items())}
+        for name in (name for name in there if name in parts):
+            table, definition = there[name], definitions[name]
+            if id(table.delta) not in locked:  # which shards share
+                held.enter_context(table.lock)
+                locked.add(id(table.delta))
             self._commits.refresh(table)
             if names_key(table, definition):
                 log.warning("%s: its rows are told apart by another key now", name)
@@ -247,6 +237,18 @@ class GroupWriter:
             told.take(table, definition)
             tables[name] = table
         return tables
+
+    def _there(self, name: str, definition: TableDefinition, before: Cut) -> Table:
+        """The table of that name, made from its TABLE_MAP if it is not there."""
+        table = self._tracking.live(name)
+        if table is not None:
+            return table
+        if self._tracking.filters.left_out_before(name):
+            raise SchemaError(
+                "earlier filters have left rows of the table out", table=name, hint=_COPY
+            )
+        log.info("%s is made from its TABLE_MAP", name)
+        return self._tracking.create(definition, self._tracking.stamp(before))
 
     def _tasks(
         self,
@@ -296,16 +298,16 @@ class GroupWriter:
     def _commit(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
         stamp = self._tracking.stamp(cut)
         per_table = by_table(tables, written)
-        changed = [name for name in tables if any(w.changes_table for w in per_table[name])]
+        shared: dict[int, list[TablePart]] = {}  # by Delta table
+        for name, table in tables.items():
+            if any(part.changes_table for part in per_table[name]):
+                shared.setdefault(id(table.delta), []).append((table, per_table[name]))
+        changed = [*shared.values()]
         reach("before_commit")
         if armed("between_tables") and len(changed) > 1:
-            first = changed.pop(0)
-            self._commit_one(tables[first], per_table[first], stamp)
+            self._commit_one(changed.pop(0), stamp)
             reach("between_tables")
-        waiting = [
-            self._pool.submit(self._commit_one, tables[name], per_table[name], stamp)
-            for name in changed
-        ]
+        waiting = [self._pool.submit(self._commit_one, parts, stamp) for parts in changed]
         errors = [error for error in (future.exception() for future in waiting) if error]
         if errors:
             raise errors[0]
@@ -313,13 +315,14 @@ class GroupWriter:
         for path in (path for part in written for path in part.staged):
             os.remove(path)
 
-    def _commit_one(self, table: Table, written: list[Written], stamp: Stamp) -> None:
+    def _commit_one(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         began = time.perf_counter()
-        self._writer.commit(table, written, stamp)
+        self._writer.commit(parts, stamp)
         seconds = time.perf_counter() - began
         self._seconds.append(seconds)
-        seconds += sum(part.seconds for part in written)
-        self.seconds[table.name] = self.seconds.get(table.name, 0.0) + seconds
+        for table, written in parts:
+            own = seconds / len(parts) + sum(part.seconds for part in written)
+            self.seconds[table.name] = self.seconds.get(table.name, 0.0) + own
 
     def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
         """Removes the files of a group that was not committed, or not seen to be."""

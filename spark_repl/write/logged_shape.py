@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import NUMERIC_TYPES, ColumnType
 from ..ddl.column_rules import hides_columns, shown_columns
-from ..ddl.extra_columns import check_extra, extra_of
+from ..ddl.extra_columns import check_extra, extra_of, shard_column
 from ..ddl.table_modes import check_mode
 from ..ddl.tool_names import tool_table
 from ..errors import SchemaError, SettingError
@@ -75,6 +75,13 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
         "extra_columns are others than the table was made with",
         _back(table.name),
     )
+    number = shard_column(there)
+    if number >= 0 and (name := there.columns[number].name) != rule.key_prefix:
+        raise SettingError(
+            f"key_prefix {rule.key_prefix!r} is another one than the table was made with, {name!r}",
+            table=table.name,
+            hint=_back(table.name),
+        )
     if there.row_filter != (said := rule.row_filter):
         raise SettingError(
             f"row_filter {said!r} is another one than the table was made with,"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from ..config.renaming import whole_of
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
@@ -49,7 +50,7 @@ class LongerPromise:
             return True
         tracking, hours = self._tracking, self._hours
         keeps: dict[str, tuple[str, Callable[[], bool]]] = {
-            table.path: (table.name, partial(keep_files, tracking.commits, table, hours))
+            whole_of(table.path): (table.name, partial(keep_files, tracking.commits, table, hours))
             for table in list(tracking.tables.values())
         }
         tracked = set(keeps)

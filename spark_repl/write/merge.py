@@ -39,6 +39,7 @@ from .written import LiveFile, Violation, WriteTask, Written
 
 if TYPE_CHECKING:
     from ..delta.stamp import Stamp
+    from .commit import TablePart
     from .table import Table
     from .table_commits import TableCommits
 
@@ -229,10 +230,11 @@ class MergeWriter:
             .select(*_described(net, table), _FIRST, number.alias("__number"))
         )
 
-    def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
+    def commit(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         """One Delta commit: MERGE, or an append where no key has to be looked up. Refused when
         somebody has committed since ``finish``; between this look and MERGE's own nobody can
         tell."""
+        ((table, written),) = parts  # it has no shards
         session = self._session(table)
         bear(session, stamp)
         net = self._net(table, written)
@@ -240,7 +242,7 @@ class MergeWriter:
             raise ConcurrentChangeError(
                 "somebody has committed since the look-up", table=table.name, file=table.folder
             )
-        table.pending = stamp.position
+        table.delta.pending = stamp.position
         with told_apart(table.folder, table.name):
             self._change(table, written, net)
         self._commits.merged(table, stamp.position)

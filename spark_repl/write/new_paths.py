@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..control.layout import Layout
 from ..control.table_paths import copied_paths, used_paths
+from ..ddl.extra_columns import shard_column
 from ..delta import storage
 from ..errors import TargetError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..binlog.definition import TableDefinition
     from ..control.control import Control
     from ..delta.table_log import TableLog
@@ -24,22 +28,40 @@ class NewPaths:
         self._used: set[str] = set()
 
     def load(self) -> None:
-        self._used = used_paths(self._control)
+        self._used = _with_wholes(used_paths(self._control))
 
-    def new(self, definition: TableDefinition, delta: TableLog) -> str:
-        """A path for the table: ``db/t``, or ``db/t@2`` and so on where that was used. Raises
-        TargetError for a Delta table there that this channel did not make."""
-        path = Layout.path_of(definition.database, definition.table)
+    def new(self, definition: TableDefinition, delta: TableLog, beside: Iterable[str] = ()) -> str:
+        """A path for the table: ``db/t``, or ``db/t@2`` and so on where that was used; of a shard
+        in the Delta table of those whose paths are ``beside``. Raises TargetError for a Delta table
+        there that this channel did not make."""
+        if shard_column(definition) >= 0:
+            return self._of_shard(definition, delta, list(beside))
+        return self._of(definition, definition.table, delta)
+
+    def _of_shard(self, definition: TableDefinition, delta: TableLog, beside: list[str]) -> str:
+        whole = whole_of(beside[0]) if beside else ""
+        whole = whole or self._of(definition, whole_of(definition.table), delta)
+        path = Layout.shard_path(whole, self._used)
+        self._used.add(path)
+        return path
+
+    def _of(self, definition: TableDefinition, table: str, delta: TableLog) -> str:
+        path = Layout.path_of(definition.database, table)
         known = path in self._used
         if known or storage.exists(self._layout.table(path)):
             # What is there may be of an owner that has taken over: the control table says so.
-            self._used |= (copied_paths if known else used_paths)(self._control)
+            self._used |= _with_wholes((copied_paths if known else used_paths)(self._control))
             if path not in self._used and delta.snapshot(self._layout.table(path)) is not None:
                 raise TargetError(
                     "there is a Delta table already that this channel did not make",
                     table=definition.name, file=self._layout.table(path),
                     hint="move it away, or use another target",
                 )  # fmt: skip
-            path = self._layout.fresh_path(definition.database, definition.table, self._used)
+            path = self._layout.fresh_path(definition.database, table, self._used)
         self._used.add(path)
         return path
+
+
+def _with_wholes(paths: set[str]) -> set[str]:
+    """The paths, and those of the Delta tables that shards are in."""
+    return paths | set(map(whole_of, paths))

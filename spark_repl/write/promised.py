@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..control.copies import standing
 from ..control.cut import Cut
 from ..control.pins import pins
@@ -25,12 +26,12 @@ Versions = dict[str, set[int]]
 
 def _add(versions: Versions, cut: Cut) -> None:
     for table in cut.tables.values():
-        versions.setdefault(table.path, set()).add(table.version)
+        versions.setdefault(whole_of(table.path), set()).add(table.version)
 
 
 class Promised:
-    """Versions by the path of their table. ``kept``: those of all cuts; ``pinned``: of those that
-    are pinned; ``begin``: those behind which a start looks at every commit."""
+    """Versions by the path of their Delta table. ``kept``: those of all cuts; ``pinned``: of those
+    that are pinned; ``begin``: those behind which a start looks at every commit."""
 
     def __init__(self, control: Control) -> None:
         self.kept, self.pinned, begin = Versions(), Versions(), Versions()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..config.renaming import SHARD, shard_of
 from ..control.cut import TableVersion
-from ..ddl.extra_columns import keeps_deleted, numbers_of
+from ..ddl.extra_columns import keeps_deleted, numbers_of, shard_column
 from ..ddl.renamed import rename
+from ..delta.columns import Columns
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..delta.columns import Columns
     from ..delta.log_replay import Action
     from ..delta.table_log import Snapshot
 
@@ -41,28 +42,83 @@ class LiveFiles:
 
 
 @dataclass
-class Table:
-    """One target table, as of the version ``snapshot`` that was last looked at. ``position``:
-    packed end of the last transaction in it (0: none yet). ``files`` may be of a version before.
+class DeltaState:
+    """A Delta table, as of the version ``snapshot`` that was last looked at. ``position``: packed
+    end of the last transaction in it (0: none yet). ``files`` may be of a version before.
 
     Whoever looks at the table to plan a commit, or changes this state, holds ``lock`` from there
     to the commit's end: a group's writer, or a compaction between two groups.
     """
+
+    snapshot: Snapshot
+    position: int
+    files: LiveFiles | None = field(default=None, repr=False)
+    pending: int | None = None
+    """position of a commit of ours whose outcome is not known yet: it may be in the log"""
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    _shared: tuple[LiveFiles, Mapping[str | None, Mapping[str, Action]]] | None = field(
+        default=None, repr=False
+    )
+
+    def shared(self, files: LiveFiles, column: str) -> Mapping[str | None, Mapping[str, Action]]:
+        """The files of each shard, by the value of the partition's ``column``. Put in order once
+        for all shards."""
+        if self._shared is None or self._shared[0] is not files:
+            of_each: dict[str | None, dict[str, Action]] = {}
+            for path, add in files.adds.items():
+                value = (add.get("partitionValues") or {}).get(column)
+                of_each.setdefault(value, {})[path] = add
+            self._shared = files, of_each
+        return self._shared[1]
+
+
+@dataclass
+class Table:
+    """One target table. ``delta``: what is known of its Delta table, which shards share; their
+    ``columns`` are those of the Delta table that they have."""
 
     name: str
     path: str
     folder: str
     definition: TableDefinition
     complete: bool
-    snapshot: Snapshot
-    position: int
+    delta: DeltaState
     columns: Columns
-    files: LiveFiles | None = field(default=None, repr=False)
     logged: TableDefinition | None = None
     """what the table is at the place that is applied, where it is ahead of it"""
-    pending: int | None = None
-    """position of a commit of ours whose outcome is not known yet: it may be in the log"""
-    lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The version that was last looked at."""
+        return self.delta.snapshot
+
+    @property
+    def position(self) -> int:
+        """Packed end of the last transaction in the Delta table."""
+        return self.delta.position
+
+    @property
+    def lock(self) -> threading.Lock:
+        return self.delta.lock
+
+    @property
+    def is_shard(self) -> bool:
+        """Whether others may be in its Delta table, too."""
+        return SHARD in self.path
+
+    @property
+    def all_columns(self) -> Columns:
+        """Those of the Delta table."""
+        if not self.is_shard:
+            return self.columns
+        return Columns.of(self.snapshot.schema_string, self.snapshot.partition_columns)
+
+    def own(self, files: LiveFiles) -> LiveFiles:
+        """Those of the Delta table's live files that have the table's rows."""
+        if not self.is_shard:
+            return files
+        column = self.columns.physical[shard_column(self.definition)]
+        return replace(files, adds=self.delta.shared(files, column).get(shard_of(self.name), {}))
 
     @property
     def at_place(self) -> TableDefinition:
@@ -84,6 +140,11 @@ class Table:
     def take_at_place(self, definition: TableDefinition) -> None:
         """The table is ahead of the place that is applied: what it is there."""
         self.logged = definition
+
+    @property
+    def keeps_more(self) -> bool:
+        """Whether the target keeps more than the source has, at the place that is applied."""
+        return bool(self.at_place.gone) or self.at_place.in_log is not self.at_place
 
     def rename(self, name: str) -> None:
         """Gives the table another name (db.table); its folder, rows and log stay."""
@@ -114,8 +175,10 @@ class Table:
 
     def look_at(self, snapshot: Snapshot) -> None:
         """The version that the next commit is planned on; position and files stay what they are."""
-        self.snapshot = snapshot
+        self.delta.snapshot = snapshot
 
     def take(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
-        """What the table is from here on: nothing is left to be known of an earlier commit."""
-        self.snapshot, self.position, self.files, self.pending = snapshot, position, files, None
+        """What the Delta table is from here on: nothing is left to be known of an earlier commit.
+        ``files``: all of its live ones."""
+        state = self.delta
+        state.snapshot, state.position, state.files, state.pending = snapshot, position, files, None

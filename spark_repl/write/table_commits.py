@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ..config.renaming import SHARD
 from ..control.foreign_changes import ForeignChange, record
 from ..delta import features, foreign, storage
 from ..delta.log_replay import Action, commits_after
@@ -97,33 +98,30 @@ class TableCommits:
         position, sound, refused = table.position, [version], None
         for number, actions in enumerate(newer, version + 1):
             own_position = position_of(actions, self.app)
-            # A chunk of our copy, or a repair of rows: the table's position stays.
-            apps = (f"{self.app}:copy", repairs_of(self.app))
-            ours = any(position_of(actions, app) is not None for app in apps)
-            if own_position is None and not ours:
+            if own_position is None and not keeps_position(actions, self.app):
                 refused = refused or self._foreign(table, number, actions)
                 if not refused:
                     sound.append(number)
                 continue
             if refused:  # a commit of ours stands on it
                 below = self.delta.snapshot(table.folder, number - 1)
-                if not below or not foreign.undone(sound, below, table.columns):
+                if not below or not foreign.undone(sound, below, table.all_columns):
                     raise self._refused(table, refused, None)
                 refused = None
             if own_position is not None and number > table.snapshot.version:
-                if own_position != table.pending:
+                if own_position != table.delta.pending:
                     raise self.not_ours(table.name)
                 position = own_position
             sound = [number]
         if refused:
-            if not foreign.undone(sound, snapshot, table.columns):
+            if not foreign.undone(sound, snapshot, table.all_columns):
                 raise self._refused(table, refused, sound[-1])
             log.warning("%s: what somebody else changed was undone", table.name)
         return position
 
     @staticmethod
     def _refused(table: Table, error: TargetError, base: int | None) -> TargetError:
-        error.hint = foreign.way_out(table.folder, table.name, base)
+        error.hint = foreign.way_out(table.folder, table.name, base, shared=table.is_shard)
         return error.at(table=table.name, file=table.folder)
 
     def not_ours(self, name: str) -> SparkReplError:
@@ -141,7 +139,7 @@ class TableCommits:
         ``Control.write`` raises."""
         try:
             changes = foreign.check(
-                version, actions, table.columns, accept=self._options.accept_foreign
+                version, actions, table.all_columns, accept=self._options.accept_foreign
             )
         except TargetError as error:
             return error
@@ -162,11 +160,15 @@ class TableCommits:
 
     def live(self, table: Table) -> LiveFiles:
         """The live files of the version that was last looked at. The table's lock is held."""
+        return table.own(self.all_live(table))
+
+    def all_live(self, table: Table) -> LiveFiles:
+        """Those of its Delta table, with those of other shards. Its lock is held."""
         assert table.lock.locked(), f"{table.name} is read without its lock"
-        files, snapshot = table.files, table.snapshot
+        files, snapshot = table.delta.files, table.snapshot
         if files is None or files.version != snapshot.version:
             files = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
-            table.files = files
+            table.delta.files = files
         return files
 
     @contextmanager
@@ -203,7 +205,7 @@ class TableCommits:
     def landed(self, table: Table, actions: list[Action], position: int, version: int) -> None:
         """A commit of ours, planned on the version that was last looked at, is ``version``. What
         others have committed behind it is seen by the next ``refresh``."""
-        files = self.live(table).behind(actions)
+        files = self.all_live(table).behind(actions)
         table.take(self.delta.advance(table.snapshot, version), position, files)
 
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
@@ -212,7 +214,7 @@ class TableCommits:
         planned = table.snapshot
         version = self.delta.set_properties(planned, properties, self.app)
         if version == planned.version + 1:
-            files = self.live(table).behind([])
+            files = self.all_live(table).behind([])
             table.take(self.delta.altered(planned, version), table.position, files)
         else:
             self.refresh(table)
@@ -239,7 +241,7 @@ class TableCommits:
             if position_of(actions, self.app) is not None:
                 raise self.not_ours(table.name)
         if newer and self.delta.direct:  # on the one version that it could have been
-            table.pending = None
+            table.delta.pending = None
             return Outcome.BEATEN
         # It may land still. Its files stay, and the next attempt is for the same version: one of
         # the two lands there, and both bear this position.
@@ -274,6 +276,22 @@ class TableCommits:
 def repairs_of(app: str) -> str:
     """The appId of a channel's repairs of rows, which leave a table's position where it is."""
     return f"{app}:repair"
+
+
+def copies_of(app: str, path: str = "") -> str:
+    """The appId of a copy's chunks, which leave a table's position where it is; each shard at a
+    ``path`` of its own counts its own."""
+    _, sign, number = path.partition(SHARD)
+    return f"{app}:copy{sign}{number}"
+
+
+def keeps_position(actions: Sequence[Action], app: str) -> bool:
+    """Whether a commit is a chunk of a copy by the channel ``app``, or a repair of rows."""
+    copies = copies_of(app)
+    apps = (action["txn"]["appId"] for action in actions if "txn" in action)
+    return any(
+        one in (copies, repairs_of(app)) or one.startswith(f"{copies}{SHARD}") for one in apps
+    )
 
 
 def position_of(actions: Sequence[Action], app: str) -> int | None:

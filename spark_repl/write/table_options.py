@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from ..binlog.types.forms import USUAL, Forms
 from ..control.retention import Retention
 from ..ddl.column_rules import ColumnRules
+from ..ddl.extra_columns import shard_column
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.policy import Policies, Policy
@@ -98,12 +101,15 @@ class TableOptions:
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
         """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""
-        by = self._partitions(definition.name)
+        by, schema = self._partitions(definition.name), definition.arrow_schema()
+        if (number := shard_column(definition)) >= 0:
+            by = (definition.columns[number].name,)
+            schema = pa.schema([field.with_nullable(True) for field in schema])
         partitions.check(definition, by)
         properties = {**self.properties(), **own}
         if by and self.direct:
             properties |= partitions.PROPERTIES
-        return NewTable(schema_json(definition.arrow_schema()), properties, by)
+        return NewTable(schema_json(schema), properties, by)
 
     def _partitions(self, name: str) -> tuple[str, ...]:
         """The table's columns in ``partition_by``, where its name may be written in another case

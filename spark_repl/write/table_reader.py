@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..config.renaming import SHARD
 from ..control.by_hand import makes_rows_differ
 from ..control.copies import consistent_paths
 from ..control.foreign_changes import foreign_changes
+from ..control.table_paths import made_by_statements
 from ..ddl.lower_names import folded_definition
 from ..ddl.renamed import rename
 from ..delta import features
@@ -14,7 +16,8 @@ from ..delta.columns import Columns
 from ..errors import TargetError
 from ..gtid import GtidSet
 from .own_metadata import COMPLETE, COPIED, DEFINITION, created, held_gtids
-from .table import Table
+from .shard_columns import columns_of
+from .table import DeltaState, Table
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -41,6 +44,7 @@ class TableReader:
         self._control, self._delta, self._app = control, delta, app
         self._definitions, self._names, self._direct = definitions, names, direct
         self._consistent: frozenset[str] = frozenset()
+        self._made = set[str]()  # paths of shards among them
         self._decided = False  # then any table may have keys that no log holds
         self._changed: frozenset[str] = frozenset()
 
@@ -49,25 +53,33 @@ class TableReader:
         own = self._names.of
         self._changed = frozenset(own(change.name) for change in foreign_changes(self._control))
         self._consistent = consistent_paths(self._control)
+        self._made = made_by_statements(self._control)
         self._decided = makes_rows_differ(self._control)
 
-    def at(self, name: str, path: str, snapshot: Snapshot, cut: Cut | None) -> Table:
-        """A table as it is, and, where it is ahead of the cut, as the log has it at the cut.
-        Raises TargetError."""
-        table = self.made(name, path, snapshot)
+    def at(
+        self, name: str, path: str, snapshot: Snapshot, cut: Cut | None, beside: Table | None
+    ) -> Table:
+        """A table as it is, and, where it is ahead of the cut, as the log has it at the cut;
+        ``beside``: another shard in its Delta table. Raises TargetError."""
+        table = self.made(name, path, snapshot, beside)
         executed = GtidSet.parse(cut.gtid_executed) if cut else GtidSet()
         at_cut = self._definitions.at(path, cut.position if cut else -1, executed)
-        table.definition = self._named(name, at_cut or created(snapshot))
+        table.definition = self._named(name, at_cut or self._created(path, snapshot))
         if self._definitions.has(path) and (not cut or table.position > cut.position):
             held = executed.union(held_gtids(snapshot, self._app) or GtidSet())
             table.logged = table.definition
             now = self._definitions.at(path, table.position, held)
-            table.definition = self._named(name, now or created(snapshot))
+            table.definition = self._named(name, now or self._created(path, snapshot))
+            if table.definition == table.logged:
+                table.logged = None
+        if table.is_shard:
+            table.columns = columns_of(table.all_columns, table.definition)
         table.complete &= name not in self._changed
         return table
 
-    def made(self, name: str, path: str, snapshot: Snapshot) -> Table:
-        """A table as it was created. Raises TargetError."""
+    def made(self, name: str, path: str, snapshot: Snapshot, beside: Table | None = None) -> Table:
+        """A table as it was created; ``beside``: another shard in its Delta table. Raises
+        TargetError."""
         properties, position = snapshot.configuration, self._delta.last_txn(snapshot, self._app)
         if DEFINITION not in properties or position is None:
             raise TargetError(
@@ -76,17 +88,30 @@ class TableReader:
             )  # fmt: skip
         features.check(snapshot, direct=self._direct, table=name)
         complete = properties.get(COMPLETE)
+        definition = self._named(name, self._created(path, snapshot))
+        columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
+        if shard := SHARD in path:
+            complete = "true" if path in self._made else COPIED
+            columns = columns_of(columns, definition)
         return Table(
             name,
             path,
             snapshot.folder,
-            self._named(name, created(snapshot)),
+            definition,
             not self._decided
             and (complete == "true" or (complete == COPIED and path in self._consistent)),
-            snapshot,
-            position,
-            Columns.of(snapshot.schema_string, snapshot.partition_columns),
+            beside.delta if shard and beside else DeltaState(snapshot, position),
+            columns,
         )
+
+    def made_by_statement(self, path: str) -> None:
+        """Takes in that the log creates the table that is going to be at ``path``."""
+        self._made.add(path)
+
+    def _created(self, path: str, snapshot: Snapshot) -> TableDefinition:
+        """The definition that the table was made with, or, of a shard, the first that is kept."""
+        first = self._definitions.first(path) if SHARD in path else None
+        return first or created(snapshot)
 
     def _named(self, name: str, definition: TableDefinition) -> TableDefinition:
         """The definition under the name that the table has now."""

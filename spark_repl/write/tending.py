@@ -11,6 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..config.renaming import whole_of
 from ..control.replaced import touch
 from ..control.retention import Retention
 from ..crash_points import reach
@@ -70,7 +71,7 @@ class Tending:
     def _clean_log(self, table: Table) -> None:
         """Removes commits that no promise needs, once so many have come."""
         version = table.snapshot.version
-        if version - self._cleaned.get(table.path, 0) < _CLEAN_EVERY:
+        if version - self._cleaned.get(whole_of(table.path), 0) < _CLEAN_EVERY:
             return
         promised = self._promised()
         self.tracking.control.check_owner()  # else another one publishes cuts that these are not
@@ -79,10 +80,10 @@ class Tending:
             table.folder,
             self.tracking.settle.durable,
             before=time.time() - 3600 * hours,
-            keep=promised.kept.get(table.path, ()),
-            begin=promised.begin.get(table.path, 0),
+            keep=promised.kept.get(whole_of(table.path), ()),
+            begin=promised.begin.get(whole_of(table.path), 0),
         )
-        self._cleaned[table.path] = version
+        self._cleaned[whole_of(table.path)] = version
         log.info("%s: %d commits were removed from its log", table.name, removed)
 
     def _promised(self) -> Promised:
@@ -146,7 +147,7 @@ class Tending:
     def _vacuum_due(self, table: Table) -> bool:
         if not self.target.vacuum_hours:
             return False
-        path = self.tracking.layout.vacuumed(table.path)
+        path = self.tracking.layout.vacuumed(whole_of(table.path))
         try:
             return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
         except FileNotFoundError:  # a new table has nothing to remove
@@ -158,11 +159,17 @@ class Tending:
         is as long as cuts are promised, or longer."""
         keep_files(self.commits, table, self._retention.longest)
         self.tracking.settle.durable.sync(table.folder)
-        pinned = Promised(self.tracking.control).pinned.get(table.path, ())
+        whole = whole_of(table.path)
+        pinned = Promised(self.tracking.control).pinned.get(whole, ())
         self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
+        for one in list(self.tracking.tables.values()):
+            if one.folder == table.folder:
+                self._forget_indexes(one)
+        touch(self.tracking.layout.vacuumed(whole))
+
+    def _forget_indexes(self, table: Table) -> None:
         keys = self.tracking.layout.keys(table.path)
         # Of the key, and of columns that foreign keys are looked for by.
         for name in os.listdir(keys) if os.path.isdir(keys) else ():
             forget_gone(os.path.join(keys, name), table.folder)
             KeyIndex(os.path.join(keys, name), table.folder, []).forget_gone()
-        touch(self.tracking.layout.vacuumed(table.path))

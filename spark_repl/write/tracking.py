@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import LEFT_OUT
+from ..config.renaming import SHARD
 from ..control.database_charsets import DatabaseCharsets
 from ..control.definitions import Definitions
 from ..control.left_out import LeftOut
@@ -20,7 +21,7 @@ from ..control.name_case import ASK, NameCase, unlike_table_rule
 from ..control.names import Names
 from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
-from ..control.table_paths import MADE_BY_ROWS, made_behind, shown_paths
+from ..control.table_paths import MADE_BY_ROWS, shown_paths
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
 from ..delta.stamp import Stamp
@@ -30,8 +31,10 @@ from .key_index import KeyIndex
 from .logged_shape import column_faults, raise_all
 from .new_tables import NewTables
 from .own_metadata import user_metadata
+from .places import places
 from .quarantined_tables import QuarantinedTables
-from .table_commits import TableCommits, gone_table
+from .shards import check_ended, not_copied, policy_faults
+from .table_commits import TableCommits
 from .table_reader import TableReader
 from .waiting_tables import WaitingTables
 
@@ -53,8 +56,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_READ_AT_ONCE = 4  # tables
-
 
 class Tracking:
     """The tables of one target and channel."""
@@ -75,7 +76,10 @@ class Tracking:
         """tables that statements behind the cut have made: by name and statement"""
         self._beyond = TablesAhead()
         self.taken = Names(control, layout.target)
-        self._new = NewTables(layout, control, delta, options, self.names, self.taken)
+        self._new = NewTables(
+            layout, control, delta, options, self.names, self.taken, self.commits, self.definitions
+        )
+        self._making = threading.Lock()
         self._reader = TableReader(
             control, delta, self.definitions, self.names, self.app, direct=options.direct
         )
@@ -96,37 +100,24 @@ class Tracking:
         own = self.names.of
         shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}
         self.waiting.load(cut, shown)
-        places = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
-        for made in made_behind(self.control, cut):
-            places.setdefault((own(made.name), made.made_by), made.path)
-        at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
         faults = list[SettingError]()
-        with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-            newest = pool.map(self.delta.snapshot, map(self.layout.table, places.values()))
-            snapshots = dict(zip(places, newest, strict=True))
-        for (name, made_by), path in places.items():
-            at_cut, snapshot = at_cuts.get(name), snapshots[name, made_by]
-            if at_cut is not None and at_cut.path != path:
-                at_cut = None  # the cut shows what was there before a copy, or another table
-            if snapshot is None:
-                if at_cut is not None:
-                    raise gone_table(name, self.layout.table(path))
-                continue  # the applier died between the announcement and the creation
-            table = self._reader.at(name, path, snapshot, cut)
-            if wrong := column_faults(table, self.column_rules):
+        for place in places(self, shown, cut):
+            name, path, snapshot, at_cut = place.name, place.path, place.snapshot, place.at_cut
+            table = self._reader.at(name, path, snapshot, cut, self._at(path))
+            wrong = column_faults(table, self.column_rules)
+            if wrong := wrong + policy_faults(table, self.policy(table.name)):
                 faults += wrong
                 continue
-            if made_by == MADE_BY_ROWS:
+            if place.made_by == MADE_BY_ROWS:
                 self.tables[table.name] = table
                 self.filters.seen(table.definition)
             else:
-                self._begun[table.name, made_by] = table
-            if at_cut is not None:
-                self.commits.check(table, at_cut.metadata_id, at_cut.version, snapshot)
-            else:  # in no cut yet: from its creation on
-                self.commits.check(table, snapshot.metadata_id, 0, snapshot)
+                self._begun[table.name, place.made_by] = table
+            metadata_id = (at_cut or snapshot).metadata_id
+            self.commits.check(table, metadata_id, place.since, snapshot)
         raise_all(faults)
         ended = self.filters.ended([*self.tables, *self.waiting])
+        check_ended(ended, self.tables.values())
         self.waiting.drop(ended)
         self.tables = {name: table for name, table in self.tables.items() if name not in ended}
 
@@ -162,11 +153,6 @@ class Tracking:
         left = {t.name: t.definition for t in self.left.tables.values() if t.definition}
         return left | {t.name: t.definition_in_log for t in tables}
 
-    def wider_definitions(self) -> dict[str, TableDefinition]:
-        """The tables of which the target keeps more than the source has, at that place."""
-        there = {table.name: table.at_place for table in list(self.tables.values())}
-        return {name: one for name, one in there.items() if one.gone or one.in_log is not one}
-
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """The foreign keys of each table that is there, or is going to be made from its first
         TABLE_MAP; None: they are not known."""
@@ -188,9 +174,9 @@ class Tracking:
             if expected.get(name):
                 self.definitions.expect_keys(name, (), position)
 
-    def leftover(self) -> frozenset[str]:
-        """Tables that have rows which the source has removed by TRUNCATE, at that place."""
-        return frozenset(t.name for t in list(self.tables.values()) if t.at_place.truncated)
+    def is_shard(self, name: str) -> bool:
+        """Whether the table is, or would be, in one Delta table with others."""
+        return bool(self.options.rules_of(name, folds=self.names.folds).key_prefix)
 
     def live(self, name: str) -> Table | None:
         """The table of that name, if the source has it, too."""
@@ -215,7 +201,9 @@ class Tracking:
 
     def wait(self, name: str, why: Waiting) -> None:
         """Takes a table out of what the next cut shows until it is copied. Raises TargetError for a
-        name that is another channel's."""
+        name that is another channel's, StatementError for a shard."""
+        if self.is_shard(name):
+            raise not_copied(name, why.reason)
         self.taken.take([name])
         self.waiting.add(name, why)
         self.tables = {other: table for other, table in self.tables.items() if other != name}
@@ -310,7 +298,9 @@ class Tracking:
         self._set_aside(shaped.name)
         begun = self._begun.pop((shaped.name, made_by), None)
         if begun is None:
-            path = self._new.make(shaped, stamp, made_by)
+            path = self._new.make(shaped, stamp, made_by, self.all_tables())
+            if made_by != MADE_BY_ROWS:
+                self._reader.made_by_statement(path)
             begun = self._opened(shaped.name, path)
         self.tables = {**self.tables, shaped.name: begun}
         return begun
@@ -318,9 +308,15 @@ class Tracking:
     def create_copy(self, definition: TableDefinition, path: str, stamp: Stamp) -> Table:
         """Makes the table of a copy, whose path the control table names already."""
         shaped = self._new.shaped(definition)
-        self._new.make_copy(shaped, path, stamp)
-        table = self._opened(shaped.name, path)
-        self.tables = {**self.tables, shaped.name: table}
+        with self._making:  # of one Delta table
+            there = self._at(path)
+            if SHARD in path and there is None:
+                self.definitions.load()
+                if self.delta.snapshot(self.layout.table(path)) is not None:
+                    there = self._opened(shaped.name, path)
+            self._new.make_copy(shaped, path, stamp, there)
+            table = self._opened(shaped.name, path)
+            self.tables = {**self.tables, shaped.name: table}
         return table
 
     def shaped(self, definition: TableDefinition) -> TableDefinition:
@@ -333,9 +329,15 @@ class Tracking:
         return Stamp(self.app, cut.position, user_metadata(cut, self.control.channel))
 
     def _opened(self, name: str, path: str) -> Table:
-        snapshot = self.delta.snapshot(self.layout.table(path))
+        there = self._at(path)
+        snapshot = there.snapshot if there else self.delta.snapshot(self.layout.table(path))
         assert snapshot is not None
-        return self._reader.made(name, path, snapshot)
+        return self._reader.made(name, path, snapshot, there)
+
+    def _at(self, path: str) -> Table | None:
+        """A table that is in the Delta table of the shard at ``path``; None of any other."""
+        folder, there = self.layout.table(path), self.all_tables() if SHARD in path else ()
+        return next((one for one in there if one.folder == folder), None)
 
     def key_index(self, table: Table) -> KeyIndex:
         schema, physical = table.definition.arrow_schema(), table.columns.physical

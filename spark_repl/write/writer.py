@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from ..ddl.table_modes import HISTORY
+from ..errors import SettingError
+
 if TYPE_CHECKING:
+    from ..config.tables import TableRule
     from ..delta.stamp import Stamp
+    from .commit import TablePart
     from .table import Table
     from .written import LiveFile, WriteTask, Written
 
@@ -36,11 +41,24 @@ class Writer(Protocol):
         """When no task found a violation: what is to be committed, with what only the driver can
         look up, and the violations that it found."""
 
-    def commit(self, table: Table, written: Sequence[Written], stamp: Stamp) -> None:
-        """One Delta commit. Raises ConcurrentChangeError when the group has to be planned anew."""
+    def commit(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
+        """One Delta commit, of a table or of shards that are in one Delta table. Raises
+        ConcurrentChangeError when the group has to be planned anew."""
 
 
 def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, list[Written]]:
     """What was written for each table, by its name."""
     parts = list(written)
     return {name: [part for part in parts if part.table == name] for name in tables}
+
+
+def check_direct(rules: Iterable[TableRule], *, direct: bool) -> None:
+    """Raises SettingError for what ``[[tables]]`` asks of the direct writer alone, where it is not
+    there."""
+    for rule in () if direct else rules:
+        asked = 'mode = "history"' if rule.mode == HISTORY else "key_prefix"
+        if rule.mode == HISTORY or rule.key_prefix:
+            raise SettingError(
+                f'{asked} needs apply.writer = "direct"',
+                hint="use a runtime that has it, or take it out of the table's [[tables]]",
+            )

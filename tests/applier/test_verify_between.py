@@ -42,6 +42,23 @@ def compared(
     return found
 
 
+def test_shards_of_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    one, two = (Table("a", database=f"s{number}") for number in (1, 2))
+    rule = {"match": "s%.a", "to": "t.all", "key_prefix": "shop"}
+    given: dict[str, Any] = {"tables": [rule], "keys": {"column_mapping": True}}
+    log.transaction(insert(one, *ROWS), insert(two, *ROWS))
+    assert run(log.folder, target, **given)
+    log.transaction(update(two, ((7, "v7"), (7, "seven"))), delete(two, ROWS[9]))
+    assert run(log.folder, target, **given)
+    first = cuts(target)[0].gtid_executed
+    for only in ((), ("--table", "t.all"), ("--table", "t.all//2")):
+        found = compared(capsys, target, first, "latest", *only, code=1)
+        rows = [(one["table"], one["kind"], one["row"]["id"]) for one in found["differences"]]
+        assert sorted(rows) == [("t.all//2", "different", 7), ("t.all//2", "gone", 9)]
+    assert [*found["by_table"]] == ["t.all//2"]
+
+
 def test_what_two_cuts_have_differently(lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = next(cut for cut in cuts(lake) if len(at_cut(lake, cut).get("t.bag", ())) == 50)
     for file in (lake / "t" / "b").glob("*.parquet"):

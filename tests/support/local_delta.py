@@ -32,6 +32,7 @@ from spark_repl.control.channels import channel_at
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
+from spark_repl.control.shown_tables import shown_tables
 from spark_repl.crash_points import listening
 from spark_repl.delta import checkpoint, log_replay, storage
 from spark_repl.delta.delta_log import DeltaLog, metadata_action
@@ -353,7 +354,7 @@ def cuts(target: Path | str, channel: str = "") -> list[Cut]:
 def at_cut(target: Path | str, cut: Cut) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of every table that a cut shows, sorted, by the table's name."""
     shown = {}
-    for name, at in cut.tables.items():
+    for name, at in shown_tables(cut).items():
         found = read(f"{target}/{at.path}", at.version)
         shown[name] = sorted((tuple(row.values()) for row in found.to_pylist()), key=_order)
     return shown

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from spark_repl.config import Config
+from spark_repl.config.renaming import SHARD, whole_of
+from spark_repl.control import recorded_filters
 from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, last_copy, record_copy, standing
 from spark_repl.control.layout import Layout
 from spark_repl.control.table_paths import used_paths
 from spark_repl.ddl.effect import classify
+from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.delta.columns import write_file
 from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
+from spark_repl.write.table_commits import copies_of
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking
 
@@ -56,26 +60,38 @@ def plan(target: Path, *names: str, asked: str = "") -> Copy:
         return copy
 
 
-def plan_first(target: Path, held: str, *names: str) -> Copy:
-    """Plans a copy of all tables into an empty target."""
+def plan_first(target: Path, held: str, *names: str, tables: Sequence[Any] = ()) -> Copy:
+    """Plans a copy of all tables into an empty target; all shards are of one Delta table."""
     with _owned(target) as (control, layout):
-        paths = {name: layout.fresh_path(*name.split(".")) for name in names}
+        paths: dict[str, str] = {}
+        for name in names:
+            path = layout.fresh_path(*whole_of(name).split("."))
+            paths[name] = layout.shard_path(path, paths.values()) if SHARD in name else path
+        config = Config.from_mapping({"tables": list(tables)})
+        recorded_filters.record(control, ReplicationFilters.of(config))
         start = GtidSet.parse(held)
         copy = Copy(start, dict.fromkeys(names, ()), paths, held=start)
         record_copy(control, copy)
         return copy
 
 
-def read(target: Path, table: Table, rows: Sequence[Row], **keys: Any) -> None:
-    """Copies the rows of one table that is planned; ``keys``: more of the configuration."""
+def read(
+    target: Path, table: Table, rows: Sequence[Row], *, name: str = "",
+    column_mapping: bool = False, **keys: Any,
+) -> None:  # fmt: skip
+    """Copies the rows of one table that is planned; ``name``: of a shard, in the target; ``keys``:
+    more of the configuration."""
     with _owned(target) as (control, layout):
         copy = last_copy(control)
         assert copy is not None
-        aim = {"path": str(target), "column_mapping": False}
+        aim = {"path": str(target), "column_mapping": column_mapping}
         config = Config.from_mapping({"target": aim, **keys})
         tracking = Tracking(layout, control, LocalDelta(), TableOptions.of(config))
         definition = classify(table.create, table.database).definition
         assert definition is not None
+        if name:
+            database, _, own = name.partition(".")
+            definition = replace(definition, database=database, table=own)
         behind = copy.behind
         made = tracking.create_copy(
             definition,
@@ -86,11 +102,10 @@ def read(target: Path, table: Table, rows: Sequence[Row], **keys: Any) -> None:
         columns = [
             pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)
         ]
-        written = write_file(
-            made.folder, made.columns, pa.Table.from_arrays(columns, schema=schema)
-        )
-        stamp = Stamp(f"{tracking.app}:copy", 1, "{}")
-        tracking.delta.commit(made.snapshot, [{"add": written}], stamp)
+        parts = made.columns.split(pa.Table.from_arrays(columns, schema=schema))
+        written = [write_file(made.folder, made.columns, part, values) for values, part in parts]
+        stamp = Stamp(copies_of(tracking.app, made.path), 1, "{}")
+        tracking.delta.commit(made.snapshot, [{"add": one} for one in written], stamp)
 
 
 def finish(target: Path, until: str, **more: Any) -> None:

@@ -267,7 +267,7 @@ def test_all_faults_of_rules_at_once(file: Path, capsys: Any) -> None:
     assert "tables[1].row_filter a >: it is not understood" in errors[4]
 
 
-@pytest.mark.parametrize("more", ['row_filtre = "b"\n', 'key_prefix = "x"\n'])
+@pytest.mark.parametrize("more", ['row_filtre = "b"\n', 'key_prefix = "x y"\n'])
 def test_a_start_says_them_all_at_once(file: Path, tmp_path: Path, capsys: Any, more: str) -> None:
     """Of whatever kind: keys, what this version does not do, expressions."""
     folders = [f'[{key}]\npath = "{tmp_path / key}"\n' for key in ("relay", "target")]
@@ -280,10 +280,20 @@ def test_a_start_says_them_all_at_once(file: Path, tmp_path: Path, capsys: Any, 
     assert not (tmp_path / "target").exists()
 
 
+def test_a_shard_is_explained(file: Path, capsys: Any) -> None:
+    rule = {"match": r"shop\\_%.orders", "to": "lake.orders", "key_prefix": "shop"}
+    said = "\n".join(f'{key} = "{value}"' for key, value in rule.items())
+    file.write_text(f"[[tables]]\n{said}\n")
+    _, _, found = run(capsys, "config", "explain", "shop_1.orders", "--config", str(file))
+    assert found["target"] == "lake.orders//1" and found["key_prefix"] == "shop"
+    _, _, found = run(capsys, "config", "explain", "lake.orders", "--config", str(file))
+    assert "many tables of the source are in one" in found["refused"]
+
+
 def test_what_is_not_done_yet_is_not_explained(file: Path, capsys: Any) -> None:
-    file.write_text('[[tables]]\nmatch = "shop.a"\nkey_prefix = "x"\n')
+    file.write_text('[target]\non_foreign_change = "copy"\n')
     assert main(["config", "explain", "shop.b", "--config", str(file)]) == 2
-    assert 'tables[1].key_prefix = "x" is not supported' in capsys.readouterr().err
+    assert 'target.on_foreign_change = "copy" is not supported' in capsys.readouterr().err
 
 
 def test_what_is_no_table_is_not_explained(file: Path, capsys: Any) -> None:

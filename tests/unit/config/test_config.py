@@ -129,7 +129,6 @@ def test_all_faults_are_reported_together() -> None:
     ("values", "named"),
     [
         ({"target": {"on_foreign_change": "copy"}}, ["target.on_foreign_change"]),
-        ({"tables": [{"match": "a.b", "key_prefix": "x"}]}, ["tables[1].key_prefix"]),
     ],
 )
 def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None:

@@ -103,12 +103,6 @@ def test_all_faults_come_together() -> None:
     assert len(found) == 3
 
 
-def test_shards_of_one_table_are_refused_by_name() -> None:
-    config = Config.from_mapping({"tables": [rule("%.orders", "lake.orders", key_prefix="shard")]})
-    with pytest.raises(ConfigError, match=r'tables\[1\]\.key_prefix = "shard" is not supported'):
-        config.check_supported()
-
-
 @pytest.mark.parametrize("name", [("", "x"), ("x", ""), ("sys", "x"), ("x", "y" * 65)])
 def test_names_that_no_table_can_have(name: tuple[str, str]) -> None:
     assert unusable(name)

@@ -13,7 +13,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import SchemaError
 from spark_repl.write.logged_shape import check_definition
-from spark_repl.write.table import Table
+from spark_repl.write.table import DeltaState, Table
 
 
 def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
@@ -25,7 +25,8 @@ def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
 
 def check(mine: TableDefinition, logged: TableDefinition) -> None:
     columns = Columns.of(schema_json(mine.arrow_schema()))
-    table = Table("d.t", "", "", mine, True, Snapshot("", 0, "", "", {}, None), 0, columns)
+    state = DeltaState(Snapshot("", 0, "", "", {}, None), 0)
+    table = Table("d.t", "", "", mine, True, state, columns)
     check_definition(table, logged)
 
 

@@ -14,7 +14,7 @@ from spark_repl.write.table import LiveFiles, Table
 def test_a_table_has_its_new_name_at_its_place_too(ahead: bool) -> None:
     """Foreign keys that refer to it are looked for by that name."""
     definition = TableDefinition("t", "a", (), ())
-    table = Table("t.a", "t/a", "", definition, True, MagicMock(), 1, MagicMock())
+    table = Table("t.a", "t/a", "", definition, True, MagicMock(), MagicMock())
     if ahead:
         table.take_at_place(definition)
     table.rename("t.b")

@@ -19,7 +19,7 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import NewTable
 from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
 from spark_repl.write.commit import check_files
-from spark_repl.write.table import Table
+from spark_repl.write.table import DeltaState, Table
 from spark_repl.write.table_commits import Outcome, TableCommits
 from tests.support.local_delta import LocalDelta, put
 
@@ -45,7 +45,8 @@ class Made:
         assert snapshot is not None
         definition: Any = unknown
         columns = Columns.of(SCHEMA)
-        self.table = Table("t.a", "t/a", self.folder, definition, True, snapshot, 10, columns)
+        state = DeltaState(snapshot, 10)
+        self.table = Table("t.a", "t/a", self.folder, definition, True, state, columns)
 
     def ours(self, position: int, *paths: str) -> int:
         adds = [{"add": {**ROWS, "path": path}} for path in paths]
@@ -95,7 +96,7 @@ def test_a_chunk_of_our_copy_is_nobody_elses(made):
 
 def test_rows_of_others_are_refused_whatever_follows(made):
     made.ours(20, "x")
-    made.table.pending = 20
+    made.table.delta.pending = 20
     made.theirs({"add": ROWS})
     made.theirs(operation="OPTIMIZE")
     made.theirs({"remove": {**ROWS, "path": "x"}}, operation="DELETE")
@@ -109,7 +110,7 @@ def test_rows_of_others_below_a_commit_of_ours_are_refused(made):
     """A RESTORE would take our commit away while its position stays, so none is proposed."""
     made.theirs({"add": ROWS})
     made.ours(20, "x")
-    made.table.pending = 20
+    made.table.delta.pending = 20
     with pytest.raises(TargetError, match="version 1 is a WRITE") as found:
         made.commits.refresh(made.table)
     assert "TO VERSION AS OF" not in (found.value.hint or "")
@@ -121,7 +122,7 @@ def test_rows_of_others_that_were_taken_back_pass(made, ours_behind):
     made.theirs({"remove": ROWS}, operation="RESTORE")
     if ours_behind:
         made.ours(20, "x")
-        made.table.pending = 20
+        made.table.delta.pending = 20
     made.commits.refresh(made.table)
     assert made.state == ((3, 20) if ours_behind else (2, 10))
 
@@ -140,7 +141,7 @@ def test_rows_of_others_that_were_taken_back_to_their_own_optimize_pass(made):
 
 def test_rows_taken_back_to_a_version_before_ours_are_refused(made):
     made.ours(20, "x")
-    made.table.pending = 20
+    made.table.delta.pending = 20
     made.theirs({"remove": {**ROWS, "path": "x"}}, operation="RESTORE")
     with pytest.raises(TargetError, match="RESTORE"):
         made.commits.refresh(made.table)
@@ -180,9 +181,9 @@ def test_a_commit_of_the_channel_that_is_not_ours(made, fenced):
 
 def test_our_commit_that_was_pending_is_taken_in(made):
     made.ours(20)
-    made.table.pending = 20
+    made.table.delta.pending = 20
     made.commits.refresh(made.table)
-    assert (made.state, made.table.pending) == ((1, 20), None)
+    assert (made.state, made.table.delta.pending) == ((1, 20), None)
 
 
 def test_commits_that_the_table_is_known_by_are_ours(made):
@@ -236,14 +237,14 @@ def test_settle_finds_our_commit(made):
 
 
 def test_settle_finds_another_commit_in_its_place(made):
-    made.table.pending = 20
+    made.table.delta.pending = 20
     made.theirs({"add": ROWS})
     assert made.commits.settle(made.table, 20) is Outcome.BEATEN
-    assert (made.state, made.table.pending) == ((0, 10), None)
-    made.table.pending = 20
+    assert (made.state, made.table.delta.pending) == ((0, 10), None)
+    made.table.delta.pending = 20
     made.delta.direct = False  # MERGE tries again behind it
     assert made.commits.settle(made.table, 20) is Outcome.UNKNOWN
-    assert made.table.pending == 20
+    assert made.table.delta.pending == 20
 
 
 @pytest.mark.parametrize("fenced", [False, True])
@@ -340,7 +341,7 @@ def test_a_new_file_that_somebodys_vacuum_took(made):
 
 def test_a_file_that_is_live_no_more(made):
     made.ours(20, "x")
-    made.table.pending = 20
+    made.table.delta.pending = 20
     made.commits.refresh(made.table)
     with made.table.lock:
         assert made.commits.action(made.table, "x")["path"] == "x"

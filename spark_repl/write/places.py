@@ -1,0 +1,66 @@
+"""Places: where a start finds the tables of a target, and which version of each the cut shows."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..config.renaming import SHARD
+from ..control.table_paths import MADE_BY_ROWS, made_behind
+from ..errors import TargetError
+from .table_commits import gone_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..control.cut import Cut, TableVersion
+    from ..delta.table_log import Snapshot
+    from .tracking import Tracking
+
+_READ_AT_ONCE = 4  # tables
+
+
+@dataclass(frozen=True)
+class TablePlace:
+    """A table, or one that a statement behind the cut has made (``made_by``). ``at_cut``: its
+    version there, if the cut shows it; ``since``: all commits behind this version are looked at."""
+
+    name: str
+    made_by: str
+    path: str
+    snapshot: Snapshot
+    at_cut: TableVersion | None
+    since: int
+
+
+def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Iterator[TablePlace]:
+    """Each table that is there; ``shown``: their paths at the cut. Raises TargetError for one that
+    the cut shows, and that is gone."""
+    own: Callable[[str], str] = tracking.names.of
+    paths = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
+    for made in made_behind(tracking.control, cut):
+        paths.setdefault((own(made.name), made.made_by), made.path)
+    at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
+    folder_of = tracking.layout.table
+    folders = sorted({*map(folder_of, paths.values())})
+    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+        snapshots = dict(zip(folders, pool.map(tracking.delta.snapshot, folders), strict=True))
+    since = {folder_of(at.path): at.version for at in at_cuts.values()}
+    for (name, made_by), path in paths.items():
+        at_cut, folder = at_cuts.get(name), folder_of(path)
+        if at_cut is not None and at_cut.path != path:
+            at_cut = None  # the cut shows what was there before a copy, or another table
+        snapshot, shard = snapshots[folder], SHARD in path
+        if snapshot is None and at_cut is not None:
+            raise gone_table(name, folder)
+        if shard and not tracking.definitions.has(path):
+            snapshot = None
+            if at_cut is not None:
+                raise TargetError(
+                    "the control table does not say any more what the table is", table=name,
+                    hint="put the control table back as it was, or use an empty target",
+                )  # fmt: skip
+        if snapshot is not None:  # else the applier died between the announcement and the creation
+            version = since.get(folder, 0) if at_cut or shard else 0
+            yield TablePlace(name, made_by, path, snapshot, at_cut, version)

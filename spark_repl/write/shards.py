@@ -1,0 +1,75 @@
+"""Shards: tables of the source that are in one Delta table, each with files of its own there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from ..config.renaming import whole_of
+from ..ddl.policy import Policy
+from ..errors import SettingError, StatementError
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from .table import Table
+
+_COPY = (
+    "a shard is not copied by itself: leave it out by [filters], or copy all tables anew"
+    " (spark-repl snapshot into an empty target)"
+)
+
+
+def beside(name: str, tables: Iterable[Table]) -> list[Table]:
+    """Those of the ``tables`` that are in the Delta table which the shard ``name`` is to be in."""
+    whole = whole_of(name)
+    return [one for one in tables if one.is_shard and whole_of(one.name) == whole]
+
+
+def check_policy(shaped: TableDefinition, policy: Policy) -> None:
+    """Raises SettingError where what the source drops of a shard would stay."""
+    if policy in (Policy.IGNORE_DROP, Policy.ADDITIVE_ONLY):
+        raise SettingError(
+            f"policy {policy}: the table is in {whole_of(shaped.name)} with others (key_prefix of"
+            " [[tables]]), which keeps nothing that the source drops",
+            table=shaped.name, hint="give it the policy apply or stop (on_ddl of [[tables]])",
+        )  # fmt: skip
+
+
+def policy_faults(table: Table, policy: Policy) -> list[SettingError]:
+    """What ``check_policy`` raises of a table that is there, if it does."""
+    try:
+        if table.is_shard:
+            check_policy(table.definition, policy)
+    except SettingError as error:
+        return [error]
+    return []
+
+
+def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None:
+    """Raises SettingError where a table comes into a Delta table of ``shards``, or leaves it, by
+    its new name, which its rows don't have."""
+    if any(shards):
+        raise SettingError(
+            f"{before} would be called {after}: what tells rows of many tables in one apart"
+            " (key_prefix of [[tables]]) does not follow RENAME",
+            table=before,
+            hint="leave the statement out (spark-repl skip), and the table by [filters]; an online"
+            ' schema-change tool needs ddl.online_tools = "fold" from before it begins; or copy all'
+            " tables into an empty target",
+        )
+
+
+def check_ended(ended: Collection[str], tables: Iterable[Table]) -> None:
+    """Raises SettingError where the filters leave out a shard whose rows would stay."""
+    gone = [one.name for one in tables if one.is_shard and one.name in ended]
+    if gone:
+        raise SettingError(
+            f"the filters leave out shards whose rows {whole_of(gone[0])} has",
+            table=", ".join(sorted(gone)),
+            hint="take the change of [filters] back, or use an empty target",
+        )
+
+
+def not_copied(name: str, reason: str) -> StatementError:
+    """The error of what only a new copy of a shard would mend."""
+    return StatementError(reason, table=name, hint=_COPY)

@@ -1,0 +1,104 @@
+"""The columns of one Delta table that many tables are in: each shard's, and the union of all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from spark_repl.binlog.definition import TableDefinition
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.extra_columns import with_extra
+from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.errors import SettingError
+from spark_repl.write.shard_columns import check_alike, columns_of, stays_in_files, union
+from tests.support.local_delta import _numbered
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+
+
+def shard(number: int, columns: str) -> TableDefinition:
+    made = classify(f"CREATE TABLE orders ({columns}, PRIMARY KEY (id))", "lake").definition
+    assert made is not None
+    return with_extra(replace(made, table=f"orders//{number}"), ["shard"], shard="shop")
+
+
+def of(definition: TableDefinition) -> Snapshot:
+    new = _numbered(NewTable(schema_json(definition.arrow_schema()), MAPPED, ("shop",)))
+    return behind(Snapshot("", 0, "", "", {}, None), new)
+
+
+def behind(before: Snapshot, new: NewTable | None) -> Snapshot:
+    assert new is not None
+    return replace(
+        before, schema_string=new.schema_string, configuration=new.configuration,
+        partition_columns=new.partition_columns,
+    )  # fmt: skip
+
+
+def view(there: Snapshot, definition: TableDefinition) -> Columns:
+    return columns_of(Columns.of(there.schema_string, there.partition_columns), definition)
+
+
+def names(snapshot: Snapshot) -> list[str]:
+    return [field["name"] for field in json.loads(snapshot.schema_string)["fields"]]
+
+
+ONE = shard(1, "id INT, v VARCHAR(9)")
+
+
+def test_a_second_shard_brings_what_is_not_there() -> None:
+    there = of(ONE)
+    two = shard(2, "w INT, ID INT, v VARCHAR(40)")
+    both = behind(there, union(there, two, (), [ONE]))
+    assert names(both) == ["id", "v", "shop", "w"] and both.partition_columns == ("shop",)
+    fields = json.loads(both.schema_string)["fields"]
+    assert fields[3]["nullable"] and fields[:3] == json.loads(there.schema_string)["fields"]
+    assert union(both, two, (), [ONE]) is None and union(both, ONE, (), [two]) is None
+    mine, whole = view(both, two), Columns.of(both.schema_string)
+    assert mine.names == ("w", "ID", "v", "shop") and mine.partitions == ("shop",)
+    assert mine.physical == tuple(whole.physical[number] for number in (3, 0, 1, 2))
+    assert mine.fits(two.arrow_schema())
+
+
+def test_one_name_of_two_types() -> None:
+    there = of(ONE)
+    with pytest.raises(SettingError, match=r"column v is string in lake.orders, by lake.orders//1"):
+        union(there, shard(2, "id INT, V INT"), (), [ONE])
+    with pytest.raises(SettingError, match="by a shard that was dropped, and would be integer"):
+        union(there, shard(2, "id INT, v INT"), (), [])
+
+
+def test_shards_that_are_to_be_copied() -> None:
+    check_alike([ONE, shard(2, "id INT, V VARCHAR(40), w INT"), shard(3, "id INT, w INT")])
+    other = replace(shard(1, "id INT, v INT"), table="others//1")
+    with pytest.raises(SettingError) as caught:
+        check_alike([ONE, shard(2, "id BIGINT, V VARCHAR(40)"), shard(3, "id INT, v INT"), other])
+    assert caught.value.message == (
+        "column id is integer in lake.orders//1 and long in lake.orders//2; column v is string in"
+        " lake.orders//1 and integer in lake.orders//3"
+    )
+
+
+def test_a_column_goes_with_the_last_shard_that_has_it() -> None:
+    there, less = of(ONE), shard(1, "id INT")
+    two = shard(2, "id INT, v VARCHAR(9)")
+    assert union(there, less, ["id", "v", "shop"], [two]) is None
+    before, after = view(there, ONE), view(there, less)
+    assert not stays_in_files(before, after, Columns.of(there.schema_string))
+    gone = behind(there, union(there, less, ["id", "v", "shop"], [less]))
+    assert names(gone) == ["id", "shop"]
+    assert stays_in_files(before, view(gone, less), Columns.of(gone.schema_string))
+    again = behind(gone, union(gone, ONE, ["id", "shop"], []))
+    assert names(again) == ["id", "shop", "v"]
+    assert view(again, ONE).physical[1] != before.physical[1]
+
+
+def test_another_type_of_what_one_shard_has_alone() -> None:
+    there, other = of(ONE), shard(1, "id INT, v INT")
+    new = behind(there, union(there, other, ["id", "v", "shop"], [shard(2, "id INT")]))
+    before, after = view(there, ONE), view(new, other)
+    assert names(new) == ["id", "v", "shop"] and before.physical[1] != after.physical[1]
+    assert not stays_in_files(before, after, Columns.of(new.schema_string))
