@@ -180,13 +180,14 @@ ROOMS: dict[str, Room] = {
          "ddl/expressions/rounding.py", "ddl/expressions/texts.py", "ddl/conversion.py"),
         ("unit/ddl/test_expressions.py", "unit/ddl/test_recorded_expressions.py",
          "unit/ddl/test_conversion.py", "unit/ddl/test_alter.py",
-         "applier/test_computed_columns.py"),
+         "unit/ddl/test_row_filters.py", "applier/test_computed_columns.py"),
     ),
     "partitions": Room(
         ("ddl/partition_axis.py", "ddl/partition_clause.py", "ddl/partition_functions.py",
          "ddl/partition_rows.py", "delta/partitions.py", "write/exchange.py",
          "write/partition_files.py"),
-        ("unit/ddl/test_partitions.py", "unit/delta/test_partitions.py",
+        ("unit/ddl/test_partitions.py", "unit/ddl/test_partition_rows.py",
+         "unit/delta/test_partitions.py",
          "applier/test_partitions.py", "applier/test_exchange.py"),
     ),
     "policies": Room(
