@@ -166,7 +166,8 @@ ROOMS: dict[str, Room] = {
          "ddl/arrangement.py", "ddl/keys.py", "ddl/columns.py", "ddl/origins.py",
          "ddl/altered_partitions.py", "ddl/partition_rows.py"),
         ("unit/ddl/test_partitions.py", "unit/ddl/test_ddl_parts.py", "unit/ddl/test_alter.py",
-         "unit/ddl/test_sql_tokens.py",
+         "unit/ddl/test_sql_tokens.py", "unit/ddl/test_origins.py",
+         "unit/ddl/test_partition_rows.py", "unit/ddl/test_string_literals.py",
          "unit/ddl/test_ddl.py",
          "unit/decode/test_seen_cascades.py", "unit/ddl/test_name_case.py",
          "unit/ddl/test_create_select.py",
@@ -179,7 +180,7 @@ ROOMS: dict[str, Room] = {
          "ddl/expressions/reader.py", "ddl/expressions/resolution.py",
          "ddl/expressions/rounding.py", "ddl/expressions/texts.py", "ddl/conversion.py"),
         ("unit/ddl/test_expressions.py", "unit/ddl/test_recorded_expressions.py",
-         "unit/ddl/test_conversion.py", "unit/ddl/test_alter.py",
+         "unit/ddl/test_conversion.py", "unit/ddl/test_origins.py",
          "unit/ddl/test_row_filters.py", "applier/test_computed_columns.py"),
     ),
     "partitions": Room(
@@ -193,7 +194,8 @@ ROOMS: dict[str, Room] = {
     "policies": Room(
         ("ddl/policy.py", "ddl/way.py", "ddl/additive.py", "ddl/type_change.py",
          "apply/statements.py", "apply/alterations.py"),
-        ("unit/ddl/test_additive.py", "unit/ddl/test_alter.py", "applier/test_policies.py",
+        ("unit/ddl/test_additive.py", "unit/ddl/test_conversion.py", "unit/ddl/test_alter.py",
+         "applier/test_policies.py",
          "applier/test_alterations.py", "applier/test_statements.py"),
     ),
     "cascades": Room(
@@ -213,8 +215,8 @@ ROOMS: dict[str, Room] = {
     ),
     "retention": Room(
         ("control/retention.py", "control/pins.py", "write/promised.py"),
-        ("unit/control/test_retention.py", "unit/control/test_control.py",
-         "unit/write/test_upkeep.py", "applier/test_restarts.py", "applier/test_files.py"),
+        ("unit/control/test_retention.py", "unit/write/test_promised.py",
+         "unit/control/test_control.py", "unit/write/test_upkeep.py", "applier/test_restarts.py", "applier/test_files.py"),
     ),
     "durability": Room(
         ("delta/durable.py", "delta/new_file.py"),
