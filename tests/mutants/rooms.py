@@ -216,7 +216,8 @@ ROOMS: dict[str, Room] = {
     "retention": Room(
         ("control/retention.py", "control/pins.py", "write/promised.py"),
         ("unit/control/test_retention.py", "unit/write/test_promised.py",
-         "unit/control/test_control.py", "unit/write/test_upkeep.py", "applier/test_restarts.py", "applier/test_files.py"),
+         "unit/control/test_control.py", "unit/write/test_upkeep.py",
+         "applier/test_restarts.py", "applier/test_files.py"),
     ),
     "durability": Room(
         ("delta/durable.py", "delta/new_file.py"),

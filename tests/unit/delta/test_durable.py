@@ -68,14 +68,18 @@ def test_all_at_first_then_what_is_new(
     assert synced() == [] and durable.newest(str(table)) == 0
     (vector,) = deletion_vector.write(str(table), [deletion_vector.BitMap([1])])
     commit(table, 1, "p=x", deletionVector=vector)
-    put(str(table), 2, [{"cdc": {"path": "p=x/1.parquet"}}, {"remove": {"path": "0.parquet"}}])
+    (table / "_change_data").mkdir()
+    (table / "_change_data/2.parquet").touch()
+    changes = {"cdc": {"path": "_change_data/2.parquet"}}
+    put(str(table), 2, [changes, {"remove": {"path": "0.parquet"}}])
     marks = os.path.relpath(deletion_vector.path_of(str(table), vector) or "", tmp_path)
     synced()
     durable.sync(str(table))
     found = synced()
-    assert set(found[:2]) == {"lake/t/a/p=x/1.parquet", marks}
-    assert set(found[2:4]) == {"lake/t/a", "lake/t/a/p=x"}
-    assert set(found[4:6]) == {log(1), log(2)} and found[6:] == ["lake/t/a/_delta_log"]
+    files = {"lake/t/a/p=x/1.parquet", marks, "lake/t/a/_change_data/2.parquet"}
+    assert set(found[:3]) == files
+    assert set(found[3:6]) == {"lake/t/a", "lake/t/a/p=x", "lake/t/a/_change_data"}
+    assert set(found[6:8]) == {log(1), log(2)} and found[8:] == ["lake/t/a/_delta_log"]
 
 
 def test_no_later_version_than_asked_for(
