@@ -202,7 +202,8 @@ ROOMS: dict[str, Room] = {
         ("apply/cascading.py", "decode/cascade_events.py", "decode/cascade_plan.py",
          "decode/cascade_rows.py", "decode/seen_cascades.py", "write/cascade_task.py",
          "write/emulated_cascades.py", "write/referencing.py"),
-        ("unit/decode/test_seen_cascades.py", "applier/test_cascades.py",
+        ("unit/decode/test_cascade_plan.py", "unit/decode/test_cascade_rows.py",
+         "unit/decode/test_seen_cascades.py", "applier/test_cascades.py",
          "property/test_cascades.py"),
     ),
     "waiting tables": Room(
