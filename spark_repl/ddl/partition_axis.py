@@ -85,7 +85,7 @@ class Axis:
     def _shift(self) -> int:
         """What is taken from values that go up to 2^64 - 1."""
         is_big = self.column.type == _T.LONGLONG and self.column.unsigned
-        return _MIDDLE if is_big and not self.function else 0
+        return _MIDDLE if is_big else 0
 
     def places(self, values: pa.Array) -> tuple[Longs, npt.NDArray[np.bool_]]:
         """(numbers of a column's values [n], which are NULL). Raises StatementError for a date or

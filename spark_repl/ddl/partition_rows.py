@@ -91,18 +91,17 @@ class PartitionRows:
                     f"a NULL in column {axis.column.name} may be a date that no calendar has"
                     ' (target.zero_dates = "null"): in which partition it is is not known'
                 )
-        numbers = self._numbers(arrays)
+        numbers = self._numbers(arrays, count)
         if (numbers == _NOWHERE).any():
             raise StatementError(_ASTRAY)
         return np.isin(numbers, list(self.chosen))
 
     def of_range(self, bounds: pa.Array, *, nulls: bool) -> bool | None:
         """Whether all rows are among them whose values are between two ``bounds`` [2], or none is;
-        None: perhaps some. ``nulls``: whether there are rows with NULL, too."""
-        if self.all_rows:
-            return True
-        axis = self.axes[0]
-        if len(self.axes) > 1 or not axis.is_monotone or (nulls and self.no_nulls):
+        None: perhaps some. ``nulls``: whether there are rows with NULL, too. For a table that is
+        partitioned by one column."""
+        (axis,) = self.axes
+        if not axis.is_monotone or (nulls and self.no_nulls):
             return None
         numbers, _ = axis.places(bounds)
         partitions = self._between(int(numbers[0]), int(numbers[1]))
@@ -164,13 +163,14 @@ class PartitionRows:
         )
         return [value for value, _ in pairs], [number for _, number in pairs]
 
-    def _numbers(self, arrays: Sequence[pa.Array]) -> Longs:
+    def _numbers(self, arrays: Sequence[pa.Array], count: int) -> Longs:
         """The partition of each row."""
         columns = [axis.places(values) for axis, values in zip(self.axes, arrays, strict=True)]
+        numbers = np.full(count, _NOWHERE, np.int64)
         if len(columns) > 1:
-            return self._lexicographic(columns) if self._is_range else self._tuples(columns)
+            (self._by_bounds if self._is_range else self._by_tuples)(columns, numbers)
+            return numbers
         values, missing = columns[0]
-        numbers = np.full(len(values), _NOWHERE, np.int64)
         if self._is_range:
             numbers[:] = np.searchsorted(np.array(self._bounds, np.int64), values, "right")
             numbers[numbers == len(self.partitioning.partitions)] = _NOWHERE
@@ -182,28 +182,23 @@ class PartitionRows:
         numbers[missing] = self._of_null
         return numbers
 
-    def _lexicographic(self, columns: Sequence[tuple[Longs, Bools]]) -> Longs:
+    def _by_bounds(self, columns: Sequence[tuple[Longs, Bools]], numbers: Longs) -> None:
         """By RANGE of several columns: NULL is less than any value, MAXVALUE greater."""
-        numbers = np.full(len(columns[0][0]), _NOWHERE, np.int64)
         for number, (bound,) in enumerate(self._placed):
             less, equal = np.zeros(len(numbers), bool), np.ones(len(numbers), bool)
             for (values, missing), limit in zip(columns, bound, strict=True):
                 if limit is None:
                     less |= equal
-                    equal = np.zeros(len(numbers), bool)
-                else:
-                    less |= equal & (missing | (values < limit))
-                    equal &= ~missing & (values == limit)
+                    break
+                less |= equal & (missing | (values < limit))
+                equal &= values == limit
             numbers[less & (numbers == _NOWHERE)] = number
-        return numbers
 
-    def _tuples(self, columns: Sequence[tuple[Longs, Bools]]) -> Longs:
+    def _by_tuples(self, columns: Sequence[tuple[Longs, Bools]], numbers: Longs) -> None:
         """By LIST of several columns."""
-        numbers = np.full(len(columns[0][0]), _NOWHERE, np.int64)
         for number, listed in enumerate(self._placed):
             for wanted in listed:
                 same = np.ones(len(numbers), bool)
                 for (values, missing), value in zip(columns, wanted, strict=True):
                     same &= missing if value is None else ~missing & (values == value)
                 numbers[same] = number
-        return numbers

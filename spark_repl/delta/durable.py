@@ -13,12 +13,11 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from ..runtime.object_store import is_remote
 from ..runtime.private_files import make_folder, opener
 from .checkpoint import is_newest, last
 from .deletion_vector import path_of
@@ -59,7 +58,7 @@ class Durable:
 
     def newest(self, folder: str) -> int:
         """The newest version of the table at ``folder``; -1 where none is known."""
-        if is_remote(folder) or not os.path.isdir(_log(folder)):
+        if not _is_here(folder):
             return -1
         known = self._known(folder)
         if known is not None:
@@ -76,17 +75,18 @@ class Durable:
         """Makes a table durable: what its versions up to ``upto`` (None: the newest) name, then
         these, then the folders above. Where nothing is noted it takes all files there are. Raises
         OSError."""
-        if is_remote(folder) or not os.path.isdir(_log(folder)):
+        if not _is_here(folder):
             return
         with self._for_good():
             known = self._known(folder)
             upto = self.newest(folder) if upto is None else upto
             file = _identity(folder, upto)  # of one that takes its place nothing is said
-            new = None if known is None else range(known.version + 1, upto + 1)
-            if new is None or not all(os.path.exists(commit_path(folder, one)) for one in new):
-                self._sync_all(folder, upto)  # a commit that is gone doesn't say what it named
+            new = range(known.version + 1, upto + 1) if known else range(0)
+            named = _named(folder, new) if known else None
+            if named is None:
+                self._sync_all(folder, upto)
             elif new:
-                _sync_versions(folder, new)
+                _sync_versions(folder, new, named)
             else:
                 return
             if file is not None:
@@ -96,8 +96,6 @@ class Durable:
     def sync_checkpoint(self, folder: str) -> None:
         """Makes a table durable, and its checkpoints, which may be all that stays of old commits.
         Raises OSError."""
-        if is_remote(folder):
-            return
         self.sync(folder)
         with self._for_good():
             log = _log(folder)
@@ -166,20 +164,25 @@ def sync_above(folder: str, root: str) -> None:
     _sync_folders(above)
 
 
-def _sync_versions(folder: str, versions: Iterable[int]) -> None:
-    named = [path for version in versions for path in _named(folder, version)]
+def _sync_versions(folder: str, versions: Iterable[int], named: Sequence[str]) -> None:
+    """``named``: the files that the versions name as new."""
     _sync_files(named)
     _sync_folders(_folders(named, folder))
     _sync_files(commit_path(folder, version) for version in versions)
     _sync_folders([_log(folder)])
 
 
-def _named(folder: str, version: int) -> Iterator[str]:
-    """The files that one commit names as new."""
-    for action in read_commit(folder, version) or ():
-        for kind in ("add", "cdc"):
-            if kind in action:
-                yield from _files_of(folder, action[kind])
+def _named(folder: str, versions: Iterable[int]) -> list[str] | None:
+    """The files that commits name as new. None where one of them is gone: it doesn't say that."""
+    named: list[str] = []
+    for version in versions:
+        actions = read_commit(folder, version)
+        if actions is None:
+            return None
+        for action in actions:
+            for kind in {"add", "cdc"} & action.keys():
+                named += _files_of(folder, action[kind])
+    return named
 
 
 def _files_of(folder: str, fields: Action) -> Iterator[str]:
@@ -194,7 +197,7 @@ def _folders(paths: Iterable[str], folder: str) -> set[str]:
     folders = {folder}
     for path in paths:
         inner = os.path.dirname(path)
-        while inner not in folders and len(inner) > len(folder):
+        while len(inner) > len(folder):
             folders.add(inner)
             inner = os.path.dirname(inner)
     return folders
@@ -229,6 +232,11 @@ def _sync(path: str) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _is_here(folder: str) -> bool:
+    """Whether a table lies there, on this machine: of an object store there is no such folder."""
+    return os.path.isdir(_log(folder))
 
 
 def _log(folder: str) -> str:

@@ -118,11 +118,11 @@ def remove_commits(
     if last(folder) < base:  # the hint that delta-rs has just written, or somebody before
         with delta_rs("write a checkpoint", folder), opened(folder) as table:
             table.create_checkpoint()
-    checkpoints = _needless(log, base, promised)
-    if old or checkpoints:
+    gone, checkpoints = sorted(set(old) - promised), _needless(log, base, promised)
+    if gone or checkpoints:
         durable.sync_checkpoint(folder)
     # Checkpoints last: whoever is cut off here finds each promised version whole.
-    for version in sorted(set(old) - promised):
+    for version in gone:
         remove_if_there(log.path(version, _COMMIT))
     now = time.time()
     for version in log.older(_CHECKSUM, now - _OPENED_S):
@@ -131,7 +131,7 @@ def remove_commits(
         remove_if_there(log.path(version, _CHECKPOINT))
     for path in log.parts(now - _DEAD_S):
         remove_if_there(path)
-    return len(old) - len(promised)
+    return len(gone)
 
 
 def _needless(log: _Log, base: int, promised: Collection[int]) -> list[int]:

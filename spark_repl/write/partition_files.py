@@ -43,7 +43,7 @@ def whole(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
     name = of.columns.physical[gone.columns[0]]
     ends = [(stats.get(kind) or {}).get(name) for kind in ("minValues", "maxValues")]
     nulls = (stats.get("nullCount") or {}).get(name)
-    if None in ends or nulls is None or not gone.axes[0].is_monotone:
+    if None in ends or nulls is None:
         return None
     try:
         bounds = _bounds(ends, of.schema.types[gone.columns[0]])

@@ -36,7 +36,7 @@ def build_cast(inputs: Sequence[Node], words: Sequence[str]) -> Node:
     if kind == "DECIMAL":
         precision, scale = ([*sizes, 0] if sizes else [10, 0])[:2]
         operand = numeric(value)
-        if operand.type.result == ResultType.REAL and value.type.result == ResultType.TEXT:
+        if value.type.result == ResultType.TEXT:
             raise NotComputed("CAST of text AS DECIMAL is not computed here")
         return Node("CAST DECIMAL", decimal(precision or 10, scale), (operand,))
     if kind in ("DOUBLE", "REAL"):

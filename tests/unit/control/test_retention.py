@@ -23,6 +23,8 @@ from spark_repl.control.pins import pin, pins, unpin
 from spark_repl.control.retention import Retention, needed, recorded
 from spark_repl.control.row_schema import SCHEMA
 from spark_repl.control.settle import Settle
+from spark_repl.control.table_paths import announce
+from spark_repl.delta.durable import Durable
 from spark_repl.errors import ConfigError, TargetError
 from spark_repl.write.promised import Promised
 
@@ -60,7 +62,8 @@ def test_the_last_of_each_hour_of_a_week() -> None:
 
 
 def test_a_promise_ends_with_its_hours() -> None:
-    ages = [timedelta(hours=168), timedelta(hours=167), timedelta()]
+    week = timedelta(hours=168)
+    ages = [week, week - timedelta(hours=1), timedelta()]
     detail = CUT.to_detail()
     rows = [
         {"kind": "cut", "epoch": 1, "position": position, "detail": detail, "at": NOW - age,
@@ -84,14 +87,14 @@ def test_tiers_of_a_configuration() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "longer"),
-    [((1, 24, 168), False), ((2, 24, 168), True), ((1, 25, 1), True), ((0, 0, 169), True)],
-)
-def test_one_tier_that_is_longer_is_a_longer_promise(
-    mine: tuple[int, int, int], longer: bool
+    ("other", "longer"),
+    [((1, 24, 168), False), ((2, 25, 169), False), ((0, 24, 168), True), ((2, 23, 168), True),
+     ((2, 24, 167), True)],
+)  # fmt: skip
+def test_a_promise_that_is_longer_in_any_of_its_tiers(
+    other: tuple[int, int, int], longer: bool
 ) -> None:
-    """Whatever the others are: files have to stay for it."""
-    assert Retention(*mine).exceeds(TIERS) == longer
+    assert TIERS.exceeds(Retention(*other)) is longer
 
 
 # The control table.
@@ -248,3 +251,30 @@ def test_the_control_tables_checkpoint_is_settled_when_it_is_asked_for(
     monkeypatch.setattr(settle.durable, "sync_checkpoint", synced.append)
     settle(checkpoint=checkpoint)
     assert synced == [control.path] * checkpoint
+
+
+def test_tables_are_on_the_disk_before_the_cut_that_names_them(
+    control: Control, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also those that no cut shows any more; and no cut that came meanwhile."""
+    target = os.path.dirname(os.path.dirname(control.path))
+    for path in ("t/a", "t/b"):
+        announce(control, "t.a", path, 1, "made")
+        write_deltalake(os.path.join(target, path), pa.table({"id": [1]}))
+    control.publish(replace(CUT, tables={"t.a": TableVersion("t/b", 0, "m", 1)}))
+    rows, newest = os.path.relpath(control.path, target), Durable(target).newest(control.path)
+    steps, true = list[str](), os.fsync
+
+    def fsync(fd: int) -> None:
+        true(fd)
+        steps.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), target))
+        if len(steps) == 1:
+            control.publish(replace(CUT, position=2))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    settle_of(control)()
+    assert steps[0].startswith("t/a/")
+    cut, later = (f"{rows}/_delta_log/{newest + more:020d}.json" for more in (0, 1))
+    assert os.path.exists(os.path.join(target, later)) and later not in steps
+    before = steps[: steps.index(cut)]
+    assert {f"{path}/_delta_log/{0:020d}.json" for path in ("t/a", "t/b")} <= set(before)

@@ -1,4 +1,4 @@
-"""What ALTER TABLE makes of a definition, and where each column comes from."""
+"""What ALTER TABLE makes of a definition, and what of it is refused by name."""
 
 from __future__ import annotations
 
@@ -7,28 +7,11 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.binlog.definition import ColumnType, TableDefinition
-from spark_repl.ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Origin, Unknown
-from spark_repl.ddl.altered import alter
-from spark_repl.ddl.effect import Effect, classify, classify_in
-from spark_repl.ddl.expressions.value_type import NULL_TYPE, Node
+from spark_repl.ddl.alteration import Altered
+from spark_repl.ddl.effect import Effect, classify
 from spark_repl.ddl.renamed import like, rename
-from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
-
-SESSION = Session("d", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True)
-BASE = "id INT PRIMARY KEY, a VARCHAR(10) CHARSET latin1, b TEXT CHARSET latin1, c INT NOT NULL"
-
-
-def table(elements: str = BASE, options: str = "") -> TableDefinition:
-    found = classify_in(f"CREATE TABLE t ({elements}) {options}", SESSION).definition
-    assert found is not None
-    return found
-
-
-def altered(actions: str, before: TableDefinition | None = None, **session: object) -> Altered:
-    statement = classify(f"ALTER TABLE t {actions}", "d")
-    assert statement.effect is not Effect.UNSUPPORTED, statement.reason
-    return alter(before or table(), statement, replace(SESSION, **session))  # type: ignore[arg-type]
+from tests.support.altered_table import BASE, altered, table
 
 
 def names(found: Altered) -> list[str]:
@@ -76,40 +59,6 @@ def test_not_behind_a_check_is_of_its_null(attributes: str, nullable: bool) -> N
         assert found.columns[-1].nullable is nullable
 
 
-ORIGINS: list[tuple[str, Origin]] = [
-    ("INT", Filled("NULL")),
-    ("INT NOT NULL", Filled("0")),
-    ("INT DEFAULT 7", Filled("7")),
-    ("CHAR(3) NOT NULL", Filled("'")),
-    ("ENUM('q','r') NOT NULL", Filled("'q")),
-    ("DATE NOT NULL", Filled("'0000-00-00")),
-    ("JSON NOT NULL", Filled("'null")),
-    ("JSON DEFAULT (JSON_OBJECT())", Filled("'{}")),
-    ("TEXT DEFAULT ('x')", Filled("'x")),
-    ("DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)", Now()),
-    ("INT DEFAULT (RAND())",
-     Unknown("the default of column x is an expression: RAND() is not computed here")),
-    ("INT AUTO_INCREMENT UNIQUE",
-     Unknown("the numbers that column x gives to the rows that are there")),
-    ("INT AS (c)", Computed(Node("column", NULL_TYPE, detail=3), virtual=True)),
-    ("INT AS (7) STORED", Filled("7")),
-    ("INT AS (ASCII(b))",
-     Unknown("the values of the generated column x: ASCII() is not computed here")),
-    ("POINT NOT NULL", Unknown("a NOT NULL column of type GEOMETRY has no default: x")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("kind", "want"), ORIGINS)
-def test_where_a_new_column_comes_from(kind: str, want: Origin) -> None:
-    assert altered(f"ADD x {kind}").origins == (
-        KeptColumn(0),
-        KeptColumn(1),
-        KeptColumn(2),
-        KeptColumn(3),
-        want,
-    )
-
-
 @pytest.mark.parametrize(
     ("default", "want"),
     [("(5)", "'5"), ("((5))", "'5"), ("('x')", "'x"), ("(NULL)", "NULL"), ("(-7)", None),
@@ -118,17 +67,6 @@ def test_where_a_new_column_comes_from(kind: str, want: Origin) -> None:
 def test_a_literal_in_parentheses_is_one_to_set_default(default: str, want: str | None) -> None:
     """As 9.7 has it in SHOW CREATE TABLE."""
     assert altered(f"ALTER a SET DEFAULT {default}").definition.columns[1].default == want
-
-
-def test_a_generated_column_whose_input_changes_type_is_computed_again() -> None:
-    before = table("id INT PRIMARY KEY, c INT, g INT AS (c + 1) STORED")
-    found = altered("MODIFY c DECIMAL(5,1)", before)
-    assert isinstance(found.origins[2], Computed) and not found.origins[2].virtual
-    assert altered("MODIFY c INT DEFAULT 3", before).origins == (
-        KeptColumn(0),
-        KeptColumn(1, written=True),
-        KeptColumn(2),
-    )
 
 
 KEYS = [
@@ -154,15 +92,18 @@ def test_the_key_afterwards(elements: str, actions: str, want: tuple[int, ...]) 
     assert not any(after.columns[i].nullable for i in want)
 
 
+def test_references_of_a_column_count_as_the_server_takes_them() -> None:
+    clause = "ADD x INT REFERENCES u (id), ADD FOREIGN KEY (c) REFERENCES v (id)"
+    for inline, parents in ((True, ["d.u", "d.v"]), (False, ["d.v"])):
+        found = altered(clause, table(), inline_keys=inline).definition
+        assert sorted(key.parent for key in found.foreign_keys or ()) == parents
+
+
 def test_a_default_behind_another_action() -> None:
     made = altered("ADD x INT, ALTER c SET DEFAULT 7, ALTER a SET INVISIBLE").definition
     assert [(c.name, c.default) for c in made.columns if c.name == "c"] == [("c", "7")]
-
-
-def test_a_name_is_no_text_that_reads_the_same() -> None:
-    before = table(f"{BASE}, d INT, g INT AS (a = 'd') STORED")
-    kept, anew = (altered(f"MODIFY g INT AS (a = {one}) STORED", before) for one in ("'d'", "d"))
-    assert type(kept.origins[-1]) is not type(anew.origins[-1])
+    assert [c.visible for c in made.columns] == [True, False, True, True, True]
+    assert all(c.visible for c in altered("ALTER a SET VISIBLE", made).definition.columns)
 
 
 def test_names_of_indexes_are_the_servers() -> None:
@@ -195,6 +136,12 @@ def test_convert_widens_text() -> None:
     assert [c.meta for c in back.columns[1:3]] == [10, 3]
     new = altered("DEFAULT CHARSET latin1, ADD x CHAR(3)").definition
     assert (new.charset, new.columns[-1].meta) == ("latin1", 3)
+    long = table("v VARCHAR(20000) CHARSET latin1, w VARCHAR(16000) CHARSET latin1")
+    wide = altered("CONVERT TO CHARACTER SET utf8mb4", long).definition.columns
+    assert [(c.type, c.meta) for c in wide] == [
+        (ColumnType.BLOB, 3), (ColumnType.VARCHAR, 64_000),
+    ]  # fmt: skip
+    assert table("v VARCHAR(20000) CHARSET utf8mb4").columns[0].type == ColumnType.BLOB
     assert table(options="CHARSET=DEFAULT").charset == table().charset == "utf8mb4_0900_ai_ci"
 
 
@@ -236,27 +183,6 @@ def test_engines_that_show_rows_of_others() -> None:
     assert not altered("ENGINE=BLACKHOLE").rows_come
 
 
-def test_timestamps_without_explicit_defaults() -> None:
-    first = altered("ADD x TIMESTAMP, ADD y TIMESTAMP", explicit_timestamps=False)
-    assert [c.nullable for c in first.definition.columns[-2:]] == [False, False]
-    assert first.origins[-2:] == (Now(), Filled("'0000-00-00 00:00:00"))
-    assert altered("ADD x TIMESTAMP").origins[-1] == Filled("NULL")
-
-
-def test_timestamps_of_servers_that_do_not_say_what_they_mean() -> None:
-    """Those before 8.0: by default a TIMESTAMP is NOT NULL there."""
-    for clause in ("ADD x TIMESTAMP", "ADD x TIMESTAMP NOT NULL", "MODIFY a TIMESTAMP"):
-        made = altered(clause, explicit_timestamps=None)
-        (unknown,) = [one for one in made.origins if isinstance(one, Unknown)]
-        assert "explicit_defaults_for_timestamp" in unknown.reason
-    for clause in ("TIMESTAMP NULL", "TIMESTAMP NOT NULL DEFAULT '0000-00-00 00:00:00'"):
-        assert isinstance(altered(f"ADD x {clause}", explicit_timestamps=None).origins[-1], Filled)
-    strict = altered("MODIFY id TIMESTAMP NOT NULL", explicit_timestamps=None)
-    assert isinstance(strict.origins[0], KeptColumn), "no NULL is there"
-    created = classify("CREATE TABLE t (x TIMESTAMP)", "d").definition
-    assert created and created.columns[0].default is None, "what an image without it means"
-
-
 WRONG = [
     ("DROP x", 1091, "Can't DROP 'x'; check that column/key exists"),
     ("MODIFY x INT", 1054, "Unknown column 'x' in 't'"),
@@ -265,6 +191,8 @@ WRONG = [
     ("ADD y INT AFTER x", 1054, "Unknown column 'x' in 't'"),
     ("ADD A INT", 1060, "Duplicate column name 'A'"),
     ("ADD KEY (x)", 1072, "Key column 'x' doesn't exist in table"),
+    ("DROP a, DROP A", 1091, "Can't DROP 'A'; check that column/key exists"),
+    ("MODIFY a INT, RENAME COLUMN a TO y", 1054, "Unknown column 'a' in 't'"),
 ]
 
 
@@ -274,6 +202,45 @@ def test_what_does_not_fit_is_named(actions: str, number: int, message: str) -> 
         altered(actions)
     assert (raised.value.number, raised.value.message) == (number, message)
     assert raised.value.table == "d.t"
+
+
+UNCLEAR = [
+    ("b TEXT", "MODIFY b MEDIUMTEXT, CONVERT TO CHARACTER SET utf8mb4", "the size of column b"),
+    ("a INT, b INT, UNIQUE (a, b)", "DROP a, ADD a INT", "UNIQUE index over the new column a"),
+    ("a ENUM('x'), UNIQUE (a)", "MODIFY a CHAR(3)", "UNIQUE index over column a"),
+    ("a SET('x') NOT NULL, UNIQUE (a)", "MODIFY a TEXT", "UNIQUE index over column a"),
+    ("a INT", "CHARSET DEFAULT", "the database's default character set"),
+]
+
+
+@pytest.mark.parametrize(("elements", "actions", "said"), UNCLEAR)
+def test_what_is_not_known_of_a_table_is_not_assumed(
+    elements: str, actions: str, said: str
+) -> None:
+    with pytest.raises(StatementError, match=f"{said}.* is not known"):
+        altered(actions, table(elements), charsets={})
+
+
+def test_what_an_index_that_is_not_unique_has_is_known() -> None:
+    again = altered("DROP a, ADD a INT", table("a INT, b INT, KEY k (a, b)")).definition
+    assert [(i.name, i.columns) for i in again.indexes or ()] == [("k", ("a", "b"))]
+    assert altered("MODIFY a CHAR(3)", table("a ENUM('x'), KEY (a)")).definition
+
+
+@pytest.mark.parametrize(
+    ("actions", "said"),
+    [
+        ("CONVERT TO utf8mb4", "CONVERT TO is not understood from utf8mb4"),
+        ("ADD (x INT FIRST, z INT)", "ADD is not understood from FIRST"),
+        ("ALTER a SET NULL", "ALTER COLUMN is not understood from SET NULL"),
+        ("ALTER INDEX a SHOWN", "ALTER is not understood from SHOWN"),
+    ],
+)
+def test_what_is_not_understood_is_said(actions: str, said: str) -> None:
+    statement = classify(f"ALTER TABLE t {actions}", "d")
+    assert (statement.effect, statement.reason) == (Effect.UNSUPPORTED, said)
+    made = classify("CREATE TABLE t (a INT FIRST)", "d")
+    assert (made.definition, made.reason) == (None, "FIRST is not understood")
 
 
 def of_a_map(key: tuple[int, ...] = (0,)) -> TableDefinition:

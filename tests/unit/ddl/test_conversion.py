@@ -64,6 +64,7 @@ CASES = [
     (1e14, "FLOAT", "VARCHAR(20)", "1e14"),
     (0.1, "FLOAT", "DOUBLE", 0.10000000149011612),
     ("12.5", "VARCHAR(9)", "INT", 13),
+    (b"12.5", "VARBINARY(9)", "INT", 13),
     (" +7 ", "VARCHAR(9)", "DECIMAL(5,2)", Decimal("7.00")),
     ("a  ", "VARCHAR(9)", "CHAR(9)", "a"),
     ("ä", "VARCHAR(9) CHARACTER SET latin1", "VARBINARY(9)", b"\xe4"),
@@ -127,6 +128,7 @@ def test_values_that_do_not_fit(value: Any, before: str, after: str, made: Any) 
 
 UNKNOWN = [
     ("A", "VARCHAR(9)", "ENUM('a')", "collation"),
+    (b"a", "VARBINARY(9)", "ENUM('a')", "bytes are compared with the members by the collation"),
     ("1e2", "VARCHAR(9)", "INT", "exponent"),
     ("24-1-1", "VARCHAR(9)", "DATE", "not known"),
     (1e30, "FLOAT", "BIGINT", "machine"),

@@ -124,6 +124,12 @@ VALUES = [
     ("VARCHAR(9) AS (e)", "b"),
     ("INT AS (WEEK(da, 1) * 10 + WEEKOFYEAR(da))", 99),
     ("INT AS (YEARWEEK(da))", 202408),
+    ("BIGINT UNSIGNED AS ((n % 5) | 8)", Decimal(10)),
+    ("INT AS (n % u - 9)", -2),
+    ("INT AS ((n = '7') + 2 * (-n = '-7') + 4 * (n = '-7'))", 3),
+    ("BIGINT AS (FLOOR(CAST(n / 2 AS DECIMAL(19,2))))", 3),
+    ("BIGINT AS (CAST(NULLIF(s, 'aXb') AS SIGNED))", None),
+    ("INT AS (n * 1000000000.5)", 2**31 - 1),
 ]  # fmt: skip
 
 
@@ -156,7 +162,33 @@ UNCOMPUTED = [
         "INT AS (DEFAULT(da)), ALTER da SET DEFAULT '2024-01-01'",
         "DEFAULT() of what is no integer or double",
     ),
-]
+    ("INT AS (DEFAULT(x2)), ADD x2 DOUBLE DEFAULT 1e300 FIRST", "DEFAULT() of what is no number"),
+    ("INT AS (q + 1)", "there is no column q"),
+    (f"INT AS ({'~' * 3000}n)", "it is too deep"),
+    ("INT AS (IFNULL(e, 'a'))", "ENUM and SET as numbers are not computed here"),
+    ("INT AS (n / CAST(n AS DECIMAL(65)))", "a quotient of so many digits"),
+    ("INT AS (CAST(n AS DECIMAL(65,30)) = CAST(n AS DECIMAL(65,0)))",
+     "a comparison of numbers of so many digits"),
+    ("DOUBLE AS (n + -18446744073709551615)", "a number of so many digits is not computed"),
+    ("BIGINT AS (FLOOR(CAST(n AS DECIMAL(20,2))))", "FLOOR of a number of so many digits"),
+    ("INT AS (ROUND(d, n))", "ROUND to digits that are no plain number"),
+    ("INT AS (ROUND(n, -1))", "ROUND in front of the point"),
+    ("INT AS (ROUND(d, -1))", "ROUND in front of the point"),
+    ("INT AS (SQRT(n, n))", "SQRT of 2 values"),
+    ("INT AS (LEFT(s))", "LEFT of 1 values is not understood"),
+    ("INT AS (LEFT(s, d))", "a number of characters that is no integer"),
+    ("DECIMAL(9,2) AS (CAST(s AS DECIMAL(9,2)))", "CAST of text AS DECIMAL"),
+    ("TIME AS (CAST(s AS TIME))", "CAST AS TIME is not computed here"),
+    ("BIGINT AS (CAST(CAST(da AS DATETIME(2)) AS SIGNED))", "CAST of a fraction of seconds"),
+    ("INT AS (n = 'x')", "a comparison with such a text"),
+    ("INT AS (n IN ())", "IN () is not understood"),
+    ("INT AS (n IS 7)", "IS is not understood before ?"),
+    ("INT AS (s REGEXP 'a')", "REGEXP is not computed here"),
+    ("INT AS (n n)", "it is not understood from n"),
+    ("INT AS (LEFT(s s, 1))", "it is not understood from s"),
+    ("INT AS (n + , 1)", "it is not understood from ,"),
+    ("INT AS (n IN 7)", "( expected before ?"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("clause", "want"), UNCOMPUTED)
@@ -200,6 +232,7 @@ def test_the_default_of_another_column() -> None:
 
 REFUSED = [
     ("INT AS (u + 1)", {}, "BIGINT UNSIGNED value is out of range"),
+    ("INT AS (u % n - 9)", {}, "BIGINT UNSIGNED value is out of range"),
     ("INT AS (s = 'axB')", {}, "depends on the collation"),
     ("INT AS (s = 'axb ')", {"s": "axb"}, "depends on the collation"),
     ("INT AS (s = 'cscs')", {"s": "ccs"}, "depends on the collation"),
@@ -209,6 +242,12 @@ REFUSED = [
     ("DATE AS (da - INTERVAL 5000 YEAR)", {}, "before the year 1"),
     ("DOUBLE AS (POW(n, 0.5))", {}, "machine"),
     ("INT AS (j->'$.a')", {}, "as a number"),
+    ("INT AS (j->'$.a')", {"j": '{"a": 1.5}'}, "no whole number of 18 digits"),
+    ("BIGINT AS (CAST(n * 1e18 AS SIGNED))", {"n": 10}, "no room in 64 bits"),
+    ("BIGINT AS (CAST(n * 1e0 AS UNSIGNED))", {"n": -1}, "no room in 64 bits"),
+    ("BIGINT AS (CAST(n * 9999999999999999999.5 AS SIGNED))", {}, "no room in 64 bits"),
+    ("BIGINT AS (n * 1e19)", {}, "a double beyond 64 bits"),
+    ("DATETIME AS (CAST('9999-12-31 23:59:59.9' AS DATETIME) + INTERVAL n DAY)", {}, "year 10000"),
     ("VARCHAR(9) AS (LPAD(s, 9, ''))", {}, "pads"),
 ]  # fmt: skip
 
@@ -225,7 +264,7 @@ def test_values_whose_outcome_is_not_known_are_refused(
 def test_a_virtual_column_is_clipped_where_a_stored_one_is_an_error() -> None:
     assert value("TINYINT AS (n * 100)", STRICT) == 127
     assert value("INT AS (NULLIF(n, 7)) VIRTUAL NOT NULL", STRICT) == 0
-    for kind in ("AS (n * 100) STORED", "DEFAULT (n * 100)"):
+    for kind in ("AS (n * 100) STORED", "DEFAULT (n * 100)", "AS (n * 100.5) STORED"):
         with pytest.raises(Unconvertible, match="which a strict server refuses"):
             value(f"TINYINT {kind}", STRICT)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from spark_repl.binlog.charsets.charset import LETTER_BACKSLASH
 from spark_repl.ddl.effect import Effect, classify
 from spark_repl.ddl.sql_tokens import (
     ANSI_QUOTES,
@@ -143,3 +144,15 @@ def test_words_and_marks() -> None:
 )
 def test_a_session_says_what_a_backslash_is(sql_mode: int, effect: Effect) -> None:
     assert classify(r"ALTER TABLE t COMMENT 'a\'", "d", sql_mode).effect is effect
+
+
+@pytest.mark.parametrize(("sql_mode", "raw"), [(0, r"'a\\n'"), (NO_BACKSLASH_ESCAPES, r"'a\n'")])
+def test_a_backslash_that_is_a_letter_escapes_nothing(sql_mode: int, raw: str) -> None:
+    """One of two bytes, of sjis: what is kept of the statement is read again in one character
+    set."""
+    (token,) = tokens(f"'a{LETTER_BACKSLASH}n'", sql_mode)
+    assert (token.text, token.raw) == ("a\\n", raw)
+    assert tokens(token.raw, sql_mode) == [token]
+    assert classify(f"DROP TABLE `a{LETTER_BACKSLASH}`, b", "d", sql_mode).tables == (
+        "d.a\\", "d.b",
+    )  # fmt: skip

@@ -68,14 +68,18 @@ def test_all_at_first_then_what_is_new(
     assert synced() == [] and durable.newest(str(table)) == 0
     (vector,) = deletion_vector.write(str(table), [deletion_vector.BitMap([1])])
     commit(table, 1, "p=x", deletionVector=vector)
-    put(str(table), 2, [{"cdc": {"path": "p=x/1.parquet"}}, {"remove": {"path": "0.parquet"}}])
+    (table / "_change_data").mkdir()
+    (table / "_change_data/2.parquet").touch()
+    changes = {"cdc": {"path": "_change_data/2.parquet"}}
+    put(str(table), 2, [changes, {"remove": {"path": "0.parquet"}}])
     marks = os.path.relpath(deletion_vector.path_of(str(table), vector) or "", tmp_path)
     synced()
     durable.sync(str(table))
     found = synced()
-    assert set(found[:2]) == {"lake/t/a/p=x/1.parquet", marks}
-    assert set(found[2:4]) == {"lake/t/a", "lake/t/a/p=x"}
-    assert set(found[4:6]) == {log(1), log(2)} and found[6:] == ["lake/t/a/_delta_log"]
+    files = {"lake/t/a/p=x/1.parquet", marks, "lake/t/a/_change_data/2.parquet"}
+    assert set(found[:3]) == files
+    assert set(found[3:6]) == {"lake/t/a", "lake/t/a/p=x", "lake/t/a/_change_data"}
+    assert set(found[6:8]) == {log(1), log(2)} and found[8:] == ["lake/t/a/_delta_log"]
 
 
 def test_no_later_version_than_asked_for(
@@ -197,29 +201,6 @@ def test_a_file_that_is_gone_is_not_asked_for(table: Path, tmp_path: Path) -> No
     commit(table, 1)
     (table / "1.parquet").unlink()
     durable.sync(str(table))
-
-
-def test_a_commit_that_goes_while_it_is_synced(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A clean-up of somebody else's takes it between two looks."""
-    durable = Durable(str(tmp_path / "lake"))
-    durable.sync(str(table))
-    commit(table, 1)
-    commit(table, 2)
-    first = str(table / log(1).rpartition("a/")[2])
-    true = os.path.exists
-
-    def exists(path: str) -> bool:
-        there = true(path)
-        if path == first and there:
-            os.remove(first)
-        return there
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os.path, "exists", exists)
-        durable.sync(str(table), 2)
-    assert not true(first)
 
 
 def test_a_data_file_elsewhere_is_synced_with_the_tables_folders(

@@ -93,6 +93,13 @@ def test_promised_versions_stay(folder: str) -> None:
     assert names(folder, "checkpoint.parquet")[:2] == [7, 12]
 
 
+def test_what_was_written_at_that_very_time_is_young(folder: str) -> None:
+    for version, gone in ((23, 12), (24, 12)):
+        at = Path(folder, "_delta_log", f"{version:020d}.json").stat().st_mtime
+        durable = Durable(os.path.dirname(folder))
+        assert remove_commits(folder, durable, before=at) == gone
+
+
 def test_what_a_start_looks_at_stays(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_cleanup, "_APART", 1)
     assert clean(folder, begin=5) == 0
@@ -114,6 +121,9 @@ def test_what_stays_is_on_the_disk_before_anything_goes(
     named = before[: before.index("_last_checkpoint")]
     assert named[-1] == "_delta_log", "the hint names a checkpoint that is there"
     assert all(step.what == "remove" for step in steps[first:])
+    steps.clear()
+    clean(folder, 3)
+    assert steps == [], "nothing went"
 
 
 def test_where_nothing_goes_nothing_is_synced(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +149,8 @@ def test_what_was_written_at_that_moment_stays(
 
 def test_nothing_goes_without_a_checkpoint(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
+    (tmp_path / "t/_delta_log").mkdir(parents=True)
+    assert remove_commits(path, Durable(str(tmp_path)), before=time.time() + 60) == 0
     for number in range(5):
         write_deltalake(path, pa.table({"id": [number]}), mode="append")
     assert remove_commits(path, Durable(str(tmp_path)), before=time.time() + 60) == 0
@@ -212,9 +224,11 @@ def test_checkpoints_are_thinned_where_few_commits_lie_between(
 def test_the_checkpoint_that_the_hint_names_stays(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody was cut off between two hints: it names one in the midst."""
-    for number in (14, 16):
-        DeltaTable(folder, version=number).create_checkpoint()
+    """Somebody was cut off between two hints: it names one in the midst. So does the newest one,
+    which readers find that list the log."""
+    for number in (14, 16, 24):
+        if number < 24:
+            DeltaTable(folder, version=number).create_checkpoint()
         path = Path(folder, "_delta_log", f"{number:020d}.checkpoint.parquet")
         os.utime(path, (0, time.time() - 3700))
     monkeypatch.setattr(log_cleanup, "_APART", 10)

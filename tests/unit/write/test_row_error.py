@@ -26,11 +26,9 @@ def test_a_row_that_is_missing_may_have_been_missing_before(
     made: str, complete: bool, reason: str, cure: str
 ) -> None:
     """A table that may lack rows is said to, with why, and with what mends it."""
-    snapshot, definition = (
-        MagicMock(configuration={COMPLETE: made}),
-        TableDefinition("t", "a", (), ()),
-    )
-    table = Table("t.a", "t/a", "", definition, complete, snapshot, 1, MagicMock())
+    definition, delta = TableDefinition("t", "a", (), ()), MagicMock()
+    delta.snapshot.configuration = {COMPLETE: made}
+    table = Table("t.a", "t/a", "", definition, complete, delta, MagicMock())
     error = row_error(Violation(1032, 7, "t.a", "id=1"), table)
     assert error.number == 1032
     assert error.message.startswith("Can't find record in 'a' (id=1)")
