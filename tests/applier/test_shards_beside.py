@@ -74,6 +74,37 @@ def test_online_tools(log: LogWriter, tmp_path: Path, tools: str) -> None:
     }  # fmt: skip
 
 
+def test_names_in_other_letters(tmp_path: Path) -> None:
+    """As a source logs them that keeps names in lower case."""
+    log = LogWriter(tmp_path / "log")
+    eu = Table("orders", ONE.columns, database="shop_eu")
+    log.ddl("CREATE TABLE Shop_EU.Orders (id INT PRIMARY KEY, v VARCHAR(40))", "Shop_EU")
+    log.ddl("CREATE TABLE shop_us.orders (id INT PRIMARY KEY, v VARCHAR(40))", "shop_us")
+    log.transaction(insert(eu, (1, "a")), insert(Table("orders", database="shop_us"), (1, "c")))
+    log.ddl("ALTER TABLE Shop_EU.Orders ADD w INT DEFAULT 2", "Shop_EU")
+    given = {**BOTH, "source": {"lower_case_table_names": 1}}
+    for _ in range(2):
+        assert run(log.folder, tmp_path / "lake", **given)
+    rows = [(1, "a", "eu", 2), (1, "c", "us", None)]
+    assert last_shown(tmp_path / "lake") == {"lake.orders": rows}
+    log.transaction(
+        delete(Table("orders", (*eu.columns, ("w", "int")), database="shop_eu"), (1, "a", 2))
+    )
+    assert run(log.folder, tmp_path / "lake", **given)
+    assert last_shown(tmp_path / "lake") == {"lake.orders": rows[1:]}
+
+
+def test_an_xa_branch_over_shards(log: LogWriter, tmp_path: Path) -> None:
+    xid = (b"branch", b"1", 1)
+    log.xa_prepare(xid, insert(ONE, (7, "x")), insert(TWO, (7, "y")))
+    log.ddl(shard(3, ("w", "int")).create, "shop_3")
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    log.xa_end("COMMIT", xid)
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    shown = last_shown(tmp_path / "lake")["lake.orders"]
+    assert shown[-2:] == [(7, "x", "1", None), (7, "y", "2", None)]
+
+
 def test_extra_columns_beside(log: LogWriter, tmp_path: Path) -> None:
     rule = {**RULE, "extra_columns": ["source_table", "operation"]}
     log.ddl("ALTER TABLE shop_2.orders ADD w INT", "shop_2")

@@ -106,7 +106,7 @@ class Lab:
         position = self.position = next(self._positions)
         mine = [part for part in written if part.table == table.name]
         stamp = Stamp(self.tracking.app, position, f"up to {position}")
-        self.writer.commit(table, mine, stamp)
+        self.writer.commit([(table, mine)], stamp)
         return position
 
     def rows(self) -> set[tuple[Any, ...]]:
@@ -155,7 +155,11 @@ def test_a_commit_is_one_version_with_data_position_and_metadata(lab):
     (info,) = (one["commitInfo"] for one in actions if "commitInfo" in one)
     assert (txn["appId"], txn["version"]) == (lab.tracking.app, position)
     assert info["userMetadata"] == f"up to {position}"
-    assert (table.position, table.snapshot.version, table.pending) == (position, version + 1, None)
+    assert (table.position, table.snapshot.version, table.delta.pending) == (
+        position,
+        version + 1,
+        None,
+    )
 
 
 def test_what_is_not_committed_is_named_and_nothing_else_is_left(lab):
@@ -226,11 +230,11 @@ def test_tables_are_committed_side_by_side(lab):
 def test_a_group_that_is_tried_again_lands_once(lab):
     """The first attempt's answer was lost: who tried again knows the table as it was."""
     a, table = lab.a
-    before, stale = lab.rows(), replace(table)
+    before, stale = lab.rows(), replace(table, delta=replace(table.delta))
     written = lab.plan(insert(a, (16, "new")))
     position = lab.commit(table, written)
     with suppress(SparkReplError):  # passed over, or refused
-        lab.writer.commit(stale, written, Stamp(lab.tracking.app, position, ""))
+        lab.writer.commit([(stale, written)], Stamp(lab.tracking.app, position, ""))
     assert lab.commits.settle(stale, position) is Outcome.LANDED
     assert (stale.position, positions(lab, table).count(position)) == (position, 1)
     assert lab.rows() - before == {("a", 16, "new")}
