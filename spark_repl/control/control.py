@@ -107,9 +107,9 @@ class Control:
             table = self._open()
         except TableNotFoundError:
             return HeldRows()
-        self._read = held = HeldRows.of(
-            table.version(), self._rows_of(table), SHARED_FORMAT, self.path
-        )
+        held = HeldRows.of(table.version(), self._rows_of(table), SHARED_FORMAT, self.path)
+        if held.version > self._read.version:  # else another thread knows more by now
+            self._read = held
         return held
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
@@ -260,11 +260,12 @@ class Control:
         with self._lock:
             if self._handle is None or not (due or self._is_prune_due()):
                 return False
-            rows = self._rows_of(self._handle)
-            kept = needed(rows, self.epoch, retention, datetime.now(UTC))
-            kept = current(kept, paths, _FORMAT)
+            rows, version = self._rows_of(self._handle), self._handle.version() + 1
+            kept = current(needed(rows, self.epoch, retention, datetime.now(UTC)), paths, _FORMAT)
             self._commit(kept, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
+            if self._pruned == version:
+                self._read = HeldRows.of(version, kept, SHARED_FORMAT, self.path)
             tidy(self._handle, self.path, settle)
             return True
 
@@ -273,7 +274,6 @@ class Control:
         return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
 
     def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> None:
-        self._read = HeldRows()
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
         mark = self._fence.mark(content)

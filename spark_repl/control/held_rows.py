@@ -43,7 +43,8 @@ class HeldRows:
         formats.check_all(rows.column("detail"), known, "this target", file)
         is_cut = pc.equal(rows.column("kind"), CUT)
         others = rows.filter(pc.invert(is_cut)).sort_by(_ORDER).to_pylist()
-        cuts = rows.filter(is_cut)
+        # In one piece: what is taken out of several makes one of them first, each time.
+        cuts = rows.filter(is_cut).cast(_large(rows.schema)).combine_chunks()
         return cls(version, tuple(_plain(row, known) for row in others), cuts, (), known)
 
     def behind(self, *rows: Row) -> HeldRows:
@@ -94,6 +95,11 @@ class HeldRows:
                 highest = highest.filter(pc.equal(values, pc.max(values)))
             rows += [_plain(row, self.known) for row in highest.to_pylist()]
         return max(rows, key=lambda row: (row["position"], row["at"]), default=None)
+
+
+def _large(schema: pa.Schema) -> pa.Schema:
+    """With details that may come to more than 2 GB."""
+    return schema.set(schema.get_field_index("detail"), pa.field("detail", pa.large_string()))
 
 
 def _plain(row: Row, known: int) -> Row:
