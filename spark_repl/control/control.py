@@ -39,6 +39,7 @@ from .superseded import current
 from .tidying import checkpoint_if_due, tidy
 
 if TYPE_CHECKING:
+    from .held_rows import Place
     from .retention import Retention
     from .settle import Settle
 
@@ -127,10 +128,14 @@ class Control:
         """All cuts, in the order of ``cut_rows``."""
         return [Cut.of(row) for row in self.cut_rows()]
 
-    def cut_rows(self) -> Iterator[Row]:
-        """The rows of all cuts in the order of the log, one by one; of two at one position (an XA
-        branch ended by hand) the later one last. To parse one takes longer than to read it."""
-        return self._held().cut_rows()
+    def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
+        """``HeldRows.cut_rows``: of two at one position an XA branch was ended by hand. To parse
+        one takes longer than to read it."""
+        return self._held().cut_rows(newest_first=newest_first)
+
+    def cut_places(self) -> set[Place]:
+        """``HeldRows.cut_places``."""
+        return self._held().cut_places()
 
     def last_cut(self) -> Cut | None:
         """The newest cut; None: there is none."""
@@ -310,14 +315,9 @@ class Control:
         return error
 
     def write_beside(
-        self,
-        kind: str,
-        check: Callable[[], bool],
-        *,
-        position: int = 0,
-        detail: str = "{}",
+        self, kind: str, check: Callable[[], bool], *, position: int = 0, detail: str = "{}",
         number: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Appends one row beside a running applier, if ``check`` says so of the version behind
         which it lands. ``number``: its format, 0: others'. Raises as that, OSError, TargetError."""
         for _ in range(_BESIDE_MOST):
