@@ -43,7 +43,7 @@ def stamp(text: str, number: int) -> str:
 
 def unstamp(text: str, known: int, what: str, file: object = None) -> str:
     """The object as it was before ``stamp``. Raises FormatError for an unknown number."""
-    match = _STAMP.search(text)
+    match = _STAMP.search(text, max(0, len(text) - _TAIL_BYTES))  # megabytes may come before it
     if match is None:
         return text
     check(int(match[1]), known, what, file, match[2])

@@ -39,6 +39,7 @@ from .superseded import current
 from .tidying import checkpoint_if_due, tidy
 
 if TYPE_CHECKING:
+    from .held_rows import Place
     from .retention import Retention
     from .settle import Settle
 
@@ -107,9 +108,9 @@ class Control:
             table = self._open()
         except TableNotFoundError:
             return HeldRows()
-        self._read = held = HeldRows.of(
-            table.version(), self._rows_of(table), SHARED_FORMAT, self.path
-        )
+        held = HeldRows.of(table.version(), self._rows_of(table), SHARED_FORMAT, self.path)
+        if held.version > self._read.version:  # else another thread knows more by now
+            self._read = held
         return held
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
@@ -127,10 +128,14 @@ class Control:
         """All cuts, in the order of ``cut_rows``."""
         return [Cut.of(row) for row in self.cut_rows()]
 
-    def cut_rows(self) -> Iterator[Row]:
-        """The rows of all cuts in the order of the log, one by one; of two at one position (an XA
-        branch ended by hand) the later one last. To parse one takes longer than to read it."""
-        return self._held().cut_rows()
+    def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
+        """``HeldRows.cut_rows``: of two at one position an XA branch was ended by hand. To parse
+        one takes longer than to read it."""
+        return self._held().cut_rows(newest_first=newest_first)
+
+    def cut_places(self) -> set[Place]:
+        """``HeldRows.cut_places``."""
+        return self._held().cut_places()
 
     def last_cut(self) -> Cut | None:
         """The newest cut; None: there is none."""
@@ -260,11 +265,12 @@ class Control:
         with self._lock:
             if self._handle is None or not (due or self._is_prune_due()):
                 return False
-            rows = self._rows_of(self._handle)
-            kept = needed(rows, self.epoch, retention, datetime.now(UTC))
-            kept = current(kept, paths, _FORMAT)
+            rows, version = self._rows_of(self._handle), self._handle.version() + 1
+            kept = current(needed(rows, self.epoch, retention, datetime.now(UTC)), paths, _FORMAT)
             self._commit(kept, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
+            if self._pruned == version:
+                self._read = HeldRows.of(version, kept, SHARED_FORMAT, self.path)
             tidy(self._handle, self.path, settle)
             return True
 
@@ -273,7 +279,6 @@ class Control:
         return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
 
     def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> None:
-        self._read = HeldRows()
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
         mark = self._fence.mark(content)
@@ -310,14 +315,9 @@ class Control:
         return error
 
     def write_beside(
-        self,
-        kind: str,
-        check: Callable[[], bool],
-        *,
-        position: int = 0,
-        detail: str = "{}",
+        self, kind: str, check: Callable[[], bool], *, position: int = 0, detail: str = "{}",
         number: int = 0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Appends one row beside a running applier, if ``check`` says so of the version behind
         which it lands. ``number``: its format, 0: others'. Raises as that, OSError, TargetError."""
         for _ in range(_BESIDE_MOST):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 Row = dict[str, Any]
+Place = tuple[int, "datetime"]
+"""a packed position, and when the row was written"""
 CUT = "cut"
 _AT_ONCE = 100
 _ORDER = [("at", "ascending"), ("position", "ascending")]
@@ -43,7 +45,8 @@ class HeldRows:
         formats.check_all(rows.column("detail"), known, "this target", file)
         is_cut = pc.equal(rows.column("kind"), CUT)
         others = rows.filter(pc.invert(is_cut)).sort_by(_ORDER).to_pylist()
-        cuts = rows.filter(is_cut)
+        # In one piece: what is taken out of several makes one of them first, each time.
+        cuts = rows.filter(is_cut).cast(_large(rows.schema)).combine_chunks()
         return cls(version, tuple(_plain(row, known) for row in others), cuts, (), known)
 
     def behind(self, *rows: Row) -> HeldRows:
@@ -62,18 +65,28 @@ class HeldRows:
         rows = [_plain(row, self.known) for row in self.cuts.to_pylist()]
         return sorted([*rows, *self.newer], key=_by_time)
 
-    def cut_rows(self) -> Iterator[Row]:
-        """The cuts by their positions, of two at one the later one last. Few of them are made at a
-        time, as with a thousand tables all of them are gigabytes."""
-        return heapq.merge(self._read_cuts(), sorted(self.newer, key=_by_place), key=_by_place)
+    def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
+        """The cuts by their positions, of two at one the later one last; or from the last one back.
+        Few of them are made at a time, as with a thousand tables all of them are gigabytes."""
+        newer = sorted(self.newer, key=_by_place, reverse=newest_first)
+        read = self._read_cuts("descending" if newest_first else "ascending")
+        return heapq.merge(read, newer, key=_by_place, reverse=newest_first)
 
-    def _read_cuts(self) -> Iterator[Row]:
+    def _read_cuts(self, order_of: str) -> Iterator[Row]:
         if not self.cuts.num_rows:
             return
-        order = pc.sort_indices(self.cuts, [("position", "ascending"), ("at", "ascending")])
+        order = pc.sort_indices(self.cuts, [("position", order_of), ("at", order_of)])
         for first in range(0, len(order), _AT_ONCE):
             for row in self.cuts.take(order[first : first + _AT_ONCE]).to_pylist():
                 yield _plain(row, self.known)
+
+    def cut_places(self) -> set[Place]:
+        """What tells each cut from the others."""
+        places = {_by_place(row) for row in self.newer}
+        if self.cuts.num_rows:
+            columns = (self.cuts.column(name).to_pylist() for name in ("position", "at"))
+            places.update(zip(*columns, strict=True))
+        return places
 
     @property
     def newest(self) -> datetime | None:
@@ -96,12 +109,17 @@ class HeldRows:
         return max(rows, key=lambda row: (row["position"], row["at"]), default=None)
 
 
+def _large(schema: pa.Schema) -> pa.Schema:
+    """With details that may come to more than 2 GB."""
+    return schema.set(schema.get_field_index("detail"), pa.field("detail", pa.large_string()))
+
+
 def _plain(row: Row, known: int) -> Row:
     """Its ``detail`` as it was before the format's number was put to it."""
     return {**row, "detail": formats.unstamp(row["detail"], known, "this target")}
 
 
-def _by_place(row: Row) -> Any:
+def _by_place(row: Row) -> Place:
     return row["position"], row["at"]
 
 

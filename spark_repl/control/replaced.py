@@ -13,7 +13,7 @@ from ..config.renaming import whole_of
 from ..crash_points import reach
 from ..delta import storage
 from .copies import standing
-from .cut import Cut
+from .shown_paths import ShownPaths
 from .table_paths import made_behind, shown_paths, used_paths
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from .layout import Layout
 
 
-def replaced_paths(control: Control) -> set[str]:
-    """Paths, relative to the target, of tables that no cut shows and nobody writes to."""
+def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str]:
+    """Paths, relative to the target, of tables that no cut shows and nobody writes to. ``shown``:
+    of who asks again and again."""
     used = used_paths(control)  # before: what is announced meanwhile is nobody's leftover
     stands = standing(control)
     in_use = {row.path for row in made_behind(control, stands.cut)}
@@ -32,11 +33,8 @@ def replaced_paths(control: Control) -> set[str]:
         if behind := stands.copy.behind:
             in_use.update(version.path for version in behind.tables.values())
     unused = _without(used, in_use)
-    if unused:  # thousands of cuts are read for them alone
-        cuts = map(Cut.of, control.cut_rows())
-        shown = (version.path for cut in cuts for version in cut.tables.values())
-        unused = _without(unused, shown)
-    return unused
+    wholes = set(map(whole_of, unused))
+    return _without(unused, (shown or ShownPaths(control)).among(wholes))
 
 
 def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
@@ -46,13 +44,14 @@ def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
 
 
 def remove_replaced(
-    control: Control, layout: Layout, hours: int, settle: Callable[[], None]
-) -> list[str]:
+    control: Control, layout: Layout, hours: int, settle: Callable[[], None],
+    shown: ShownPaths | None = None,
+) -> list[str]:  # fmt: skip
     """Removes tables that were first seen to be replaced ``hours`` ago: somebody may have taken the
     last cut that names one just before it was pruned; ``settle`` makes the cuts that don't durable.
-    Returns their paths. Raises OSError."""
+    ``shown``: as ``replaced_paths`` has it. Returns their paths. Raises OSError."""
     removed = []
-    for path in sorted(replaced_paths(control)):
+    for path in sorted(replaced_paths(control, shown)):
         folder, noted = layout.table(path), layout.replaced(path)
         if not storage.exists(folder):
             continue
@@ -76,11 +75,13 @@ def _forget(layout: Layout, path: str) -> None:
         storage.remove_if_there(note)
 
 
-def gone_paths(control: Control, layout: Layout) -> set[str]:
+def gone_paths(control: Control, layout: Layout, shown: ShownPaths | None = None) -> set[str]:
     """Paths that nothing names any more and where nothing is: of tables that were removed, or
     never made. What the working state has of them is removed: somebody may have been ended right
-    behind the table's removal, and these paths are going to be forgotten."""
-    gone = {path for path in replaced_paths(control) if not storage.exists(layout.table(path))}
+    behind the table's removal, and these paths are going to be forgotten. ``shown``: as
+    ``replaced_paths`` has it."""
+    replaced = replaced_paths(control, shown)
+    gone = {path for path in replaced if not storage.exists(layout.table(path))}
     for path in sorted(gone):
         _forget(layout, path)
     return gone

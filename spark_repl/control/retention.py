@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..config import Target
 from .pins import KIND as PIN
@@ -82,15 +83,14 @@ def _written(control: Control) -> Retention | None:
 
 
 def needed(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> pa.Table:
-    """The control table's rows, in their order, without cuts that are promised no more, owners of
+    """The control table's rows, as they lie, without cuts that are promised no more, owners of
     epochs before the last, and pins that were taken off."""
-    rows = rows.sort_by([("at", "ascending"), ("position", "ascending")])
-    kinds, epochs, ats, positions = (
-        rows.column(name).to_pylist() for name in ("kind", "epoch", "at", "position")
-    )
+    places = rows.select(["kind", "epoch", "at", "position"])
+    order = pc.sort_indices(places, [("at", "ascending"), ("position", "ascending")])
+    kinds, epochs, ats, positions = (column.to_pylist() for column in places.take(order))
     keep = np.array([kind != "owner" for kind in kinds]) | (np.array(epochs) >= epoch - 1)
     pin_rows = [number for number, kind in enumerate(kinds) if kind == PIN]
-    details = rows.take(pa.array(pin_rows, pa.int64())).to_pylist()
+    details = [rows.slice(order[at].as_py(), 1).to_pylist()[0] for at in pin_rows]
     pins, names = pins_of(details), set[str]()
     for number, row in reversed(list(zip(pin_rows, details, strict=True))):
         name = json.loads(row["detail"])["name"]
@@ -103,4 +103,6 @@ def needed(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> p
     for number, end in zip(cuts, ends, strict=True):
         place = positions[number], ats[number]
         keep[number] = end > now or place == newest or place in pinned
-    return rows.filter(pa.array(keep))
+    kept = np.empty(len(keep), bool)
+    kept[order.to_numpy()] = keep
+    return rows.filter(pa.array(kept))  # what is taken of rows copies their gigabytes first

@@ -30,6 +30,7 @@ from .system_time_zone import KIND as TIME_ZONE
 _FILES, _LOGS = 1000, 10
 """of the files that the tables have passed, and of the logs that no cut is of, so many are still
 known"""
+_BEGINNING_BYTES, _LOG_ID = 256, r'^\{"log_id": "(?P<log>[^"\\]*)"'
 _LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
 
 Row = dict[str, Any]
@@ -79,13 +80,23 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
 
 
 def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str], number: int) -> _Kept:
-    ordered = cuts.sort_by([("position", "ascending"), ("at", "ascending")])
-    oldest, newest = (Cut.of(ordered.slice(at, 1).to_pylist()[0]) for at in (0, len(ordered) - 1))
+    places = cuts.select(["position", "at"])
+    order = pc.sort_indices(places, [("position", "ascending"), ("at", "ascending")])
+    oldest, newest = (Cut.of(cuts.slice(order[at].as_py(), 1).to_pylist()[0]) for at in (0, -1))
     begin = [oldest]
     if copies and (behind := Copy.of(copies[-1]).behind):
         begin.append(behind)
-    logs = frozenset(json.loads(detail)["log_id"] for detail in cuts.column("detail").to_pylist())
+    logs = _logs_of(cuts.column("detail"))
     return _Kept(tuple(begin), newest, logs, gone, number)
+
+
+def _logs_of(details: pa.ChunkedArray) -> frozenset[str]:
+    """The logs of the cuts with these details, which begin with them; megabytes may follow."""
+    beginnings = pc.binary_slice(details.cast(pa.large_binary()), 0, _BEGINNING_BYTES)
+    named = pc.struct_field(pc.extract_regex(beginnings, _LOG_ID), "log")
+    others = details.filter(pc.is_null(named)).to_pylist()
+    logs = {log.decode() for log in named.unique().drop_null().to_pylist()}
+    return frozenset(logs.union(json.loads(detail)["log_id"] for detail in others))
 
 
 def _histories(rows: list[Row], kept: _Kept) -> list[Row]:

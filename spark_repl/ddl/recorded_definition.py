@@ -1,7 +1,9 @@
 """Definitions as they are recorded, also by versions that did not say what they had assumed.
 
 Where no statement said a table's character set, these took it for utf8mb4, or for the session's
-collation_database: in what they wrote the one looks like a set that was said.
+collation_database: in what they wrote the one looks like a set that was said. Nor does it tell that
+a name is one which no session's had (latin2_general_ci for latin2_9): a statement may have said it
+behind the columns, or of the table that LIKE has copied.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ def recorded_definition(text: str) -> TableDefinition:
     said = definition.charset
     if unsaid := said in ("", ASSUMED):
         charset = charset_of(collation(ASSUMED)[0])
-    elif "_" in said:  # a session's is a collation's name, never a character set's alone
+    elif "_" in said or '"compares":' not in text:  # later a session's was a collation's name
         charset = charset_of(collation(said)[0])
     else:
         return definition

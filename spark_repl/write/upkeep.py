@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..control.replaced import gone_paths, remove_replaced
 from ..control.retention import Retention, recorded
+from ..control.shown_paths import ShownPaths
 from ..delta.storage import is_gone
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
@@ -45,6 +46,7 @@ class Upkeep:
         self.tracking, self.target = tracking, target
         self._tend, self._forget, self._lacks = tend, forget, lacks
         self._retention = Retention.of(target)
+        self._shown = ShownPaths(tracking.control)
         self._promise = LongerPromise(tracking, self._retention.longest)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
@@ -114,13 +116,15 @@ class Upkeep:
             return self._changed.pop()
 
     def _gone_paths(self) -> set[str]:
-        return gone_paths(self.tracking.control, self.tracking.layout)
+        return gone_paths(self.tracking.control, self.tracking.layout, self._shown)
 
     def _remove_replaced(self) -> None:
         """Removes tables whose place a copy has taken, when the cuts that show them are gone."""
         if self.target.vacuum_hours:
             hours = self.target.cut_retention_hours
             tracking = self.tracking
-            for path in remove_replaced(tracking.control, tracking.layout, hours, tracking.settle):
+            for path in remove_replaced(
+                tracking.control, tracking.layout, hours, tracking.settle, self._shown
+            ):
                 self._forget(path)
                 log.info("%s was replaced by a copy, and is in no cut any more: removed", path)

@@ -34,12 +34,14 @@ BROKEN = "Generic LocalFileSystem error: Unable to rename file: Input/output err
 
 
 class Storage:
-    """delta-rs' writing, that fails once where it is told to."""
+    """delta-rs' writing, that fails once where it is told to; ``hears`` of each before."""
 
     def __init__(self) -> None:
         self.text, self.lands = "", False
+        self.hears: Callable[[], object] = bool
 
     def __call__(self, table: DeltaTable, *args: Any, **options: Any) -> None:
+        self.hears()
         text, self.text = self.text, ""
         if text and self.lands:
             write_deltalake(DeltaTable(table.table_uri), *args, **options)
@@ -274,6 +276,40 @@ def test_own_rows_are_known_without_reading_them(control):
     assert [anew.rows(kind) for kind in ("cut", "owner")] == [
         control.rows(kind) for kind in ("cut", "owner")
     ]
+
+
+def test_rows_are_known_while_they_are_written_and_pruned(control, storage, monkeypatch):
+    """Another thread asks for them meanwhile, thousands of times with thousands of tables."""
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    control.publish(CUT)
+    seen = [positions(control)]
+    storage.hears = lambda: seen.append(positions(control))
+    control.read = 0
+    control.publish(replace(CUT, position=8))
+    assert not control.read
+    assert control.prune(Retention(1, 1, 1), settle_of(control))
+    seen.append(positions(control))
+    assert control.read == 1, "what is pruned is read, and known behind it"
+    assert seen == [[7], [7], [7, 8], [7, 8]]
+
+
+def test_who_reads_slowly_makes_nobody_read_again(control, monkeypatch):
+    control.publish(CUT)
+    Control(control.path).write_beside("test", lambda: True)
+    true = control._rows_of
+
+    def slowly(table: DeltaTable) -> Any:
+        rows = true(table)
+        monkeypatch.undo()
+        assert positions(control) == [7]
+        control.publish(replace(CUT, position=8))
+        return rows
+
+    monkeypatch.setattr(control, "_rows_of", slowly)
+    control._held()
+    control.read = 0
+    assert positions(control) == [7, 8]
+    assert not control.read
 
 
 def test_rows_of_others_are_read(control):

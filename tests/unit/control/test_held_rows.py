@@ -68,6 +68,13 @@ def test_cuts_in_the_order_of_the_log(newer):
     assert {number(one) for one in found} == {f'{{"number": {at}}}' for _, at in places}
 
 
+def test_cuts_may_come_to_more_than_an_arrow_array_takes():
+    """As each of thousands names thousands of tables: 2 GB are the most of a ``string``."""
+    cuts = held(row("cut", 1), row("cut", 2)).cuts
+    assert cuts.schema.field("detail").type == pa.large_string()
+    assert cuts.column("detail").num_chunks == 1, "to take some of them copies none"
+
+
 @pytest.mark.parametrize("kind", ["cut", "owner"])
 def test_a_format_that_is_not_known_is_refused(kind):
     with pytest.raises(FormatError, match="in format 2; this version"):

@@ -74,6 +74,24 @@ def test_a_promise_ends_with_its_hours() -> None:
     assert left.column("position").to_pylist() == [2, 3]
 
 
+def test_cuts_of_thousands_of_tables_come_to_more_than_an_arrow_array_takes() -> None:
+    """2.3 GB of them, of which the last two are promised: none of the others is copied."""
+    each, arrays = 100, 180
+    array = pa.array([CUT.to_detail().ljust(130_000)] * each)
+    count = each * arrays
+    ages = [2.0] * (count - 2) + [0.5, 0.0]
+    at = pa.array([NOW - timedelta(hours=hours) for hours in ages], pa.timestamp("us", "UTC"))
+    rows = pa.table(
+        {
+            "kind": ["cut"] * count, "epoch": pa.array([1] * count), "at": at,
+            "position": pa.array(range(count)), "gtid_executed": [""] * count,
+            "detail": pa.chunked_array([array] * arrays),
+        }
+    )  # fmt: skip
+    left = needed(rows, 1, Retention(1, 1, 1), NOW)
+    assert left.column("position").to_pylist() == [count - 2, count - 1]
+
+
 def test_a_minute_that_has_not_ended_promises_no_more() -> None:
     (end,) = TIERS.until([NOW - timedelta(seconds=1)], NOW)
     assert end == NOW - timedelta(seconds=1) + timedelta(hours=1)

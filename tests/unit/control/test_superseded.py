@@ -146,6 +146,25 @@ def test_files_of_logs(control: Control, layout: Layout, monkeypatch: pytest.Mon
     assert len(control.rows("history")) == 2
 
 
+def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
+    control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has megabytes of tables: of all but the first and the last nothing else could be read.
+    What does not begin as cuts do is read all the same."""
+    monkeypatch.setattr(superseded, "_LOGS", 1)
+    for log in ("a", 'b"', "c", "d", "e"):
+        record(control, History(log, 10, {1: log}))
+    control.publish(cut(1))
+    details = ['{"log_id": "a", ', '{"tables": {}, "log_id": "d"}', json.dumps({"log_id": 'b"'})]
+    for number, detail in enumerate(details, 2):
+        control.write("cut", position=number, detail=f"{detail[:-1]} }}")
+    control.publish(cut(9))
+    left = superseded.current(control._rows_of(control._open()), set(), 1).to_pylist()
+    logs = [json.loads(row["detail"])["log_id"] for row in left if row["kind"] == "history"]
+    assert logs == ["a", 'b"', "d", "e"]
+    assert sum(row["kind"] == "cut" for row in left) == 5
+
+
 def test_what_is_said_again(control: Control, layout: Layout) -> None:
     control.publish(cut(1))
     for kind in ("names", "time_zone", "retention"):

@@ -71,6 +71,20 @@ def test_what_a_statement_or_a_table_map_has_said_stays(
     assert [column.assumed for column in read.in_log.columns] == [False, False]
 
 
+@pytest.mark.parametrize(("collation", "charset"), [(_LATIN1, "latin1"), (_UTF8MB4, "utf8mb4")])
+def test_the_first_wrote_a_session_s_as_a_character_set(collation: int, charset: str) -> None:
+    """They did not say by which collations columns are compared."""
+    written = json.loads(
+        TableDefinition(
+            "t", "a", (Column("v", _VARCHAR, 40, True, collation=collation),), ()
+        ).to_json()
+    )
+    del written["columns"][0]["assumed"], written["columns"][0]["compares"]
+    written["charset"] = charset
+    read = recorded_definition(json.dumps(written))
+    assert read.columns[0].assumed and read.charset == ASSUMED
+
+
 def test_other_types_have_no_character_set() -> None:
     read = earlier(_UTF8MB4, kind=ColumnType.ENUM, charset=ASSUMED)
     assert [column.assumed for column in read.in_log.columns] == [False, False]
