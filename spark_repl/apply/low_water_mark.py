@@ -14,6 +14,7 @@ from ..control.cut import Cut
 from ..crash_points import reach
 from ..relay.source_place import SourcePlace
 from ..schedule.due import copied, left_out
+from ..write.table import versions
 
 if TYPE_CHECKING:
     from ..control.copies import CatchUp
@@ -147,10 +148,11 @@ class LowWaterMark:
             "waves": group.waves,
             "by_hand": self._by_hand,
         }
-        versions = {name: table.version() for name, table in tables}
         waiting = dict(self._tracking.waiting)
         marks = self._tracking.quarantine_marks()
-        cut = replace(cut, tables=versions, counts=counts, waiting=waiting, quarantined=marks)
+        cut = replace(
+            cut, tables=versions(tables), counts=counts, waiting=waiting, quarantined=marks
+        )
         if more and self._may_hold_back():
             self._control.publish(cut, later=True)
             self._held_count += 1

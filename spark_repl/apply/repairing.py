@@ -34,6 +34,7 @@ from ..runtime.retry import disk_full, first_line, temporary
 from ..schedule.group import WITHOUT_ROWS, Group
 from ..write.row_repair import RowRepair
 from ..write.staged_rows import TouchTask, key_of, touches
+from ..write.table import versions
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -97,7 +98,7 @@ class Repairing:
         version = self._repair_of.commit(table, rows.parts, cut)
         reach("rows_repaired")
         there = self._tracking.tables.items()
-        repaired = {name: one.version() for name, one in there if one.delta is table.delta}
+        repaired = versions((name, one) for name, one in there if one.delta is table.delta)
         cut = replace(cut, tables={**cut.tables, **repaired})
         self._control.publish(cut)
         return version, replace(point, cut=cut)

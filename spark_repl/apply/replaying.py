@@ -22,6 +22,7 @@ from ..errors import DecodeError, RowError, SchemaError
 from ..gtid import GtidSet
 from ..relay.record import RECORD, Kind
 from ..schedule.group import Group
+from ..write.table import versions
 
 if TYPE_CHECKING:
     from ..config import Apply
@@ -125,11 +126,11 @@ class Replaying:
         marked = cut.quarantined.keys() - tracking.quarantines().keys()
         there = {name: tracking.tables[name] for name in marked if name in tracking.tables}
         last = cut.position + point.by_hand
-        mended = {
-            name: table.version()
+        mended = versions(
+            (name, table)
             for name, table in there.items()
             if table.path == cut.tables[name].path and table.position == last
-        }
+        )
         if not mended:
             return point
         marks = {name: why for name, why in cut.quarantined.items() if name not in mended}

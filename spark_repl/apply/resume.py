@@ -35,6 +35,7 @@ from ..delta.empty_commits import remove_empty_commits
 from ..gtid import GtidSet
 from ..relay.look import look
 from ..relay.source_place import SourcePlace
+from ..write.table import versions
 from .applied_log import AppliedLog, LogView
 from .copy_check import changed_meanwhile, give_up_stale
 
@@ -174,9 +175,9 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
     copy, catch_up = point.copy, CatchUp(point.copy)
     if copy is None or point.ahead > point.position or catch_up.active(point.executed):
         return
-    versions = {name: table.version() for name, table in tracking.tables.items()}
-    shown = point.cut or first_cut(applied.relay, applied.history, point.executed, versions)
-    waiting, tables = dict(tracking.waiting), dict(sorted(versions.items()))
+    there = versions(tracking.tables.items())
+    shown = point.cut or first_cut(applied.relay, applied.history, point.executed, there)
+    waiting, tables = dict(tracking.waiting), dict(sorted(there.items()))
     marks = tracking.quarantine_marks()
     shown = replace(shown, tables=tables, waiting=waiting, quarantined=marks)
     control = tracking.control

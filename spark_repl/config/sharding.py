@@ -45,8 +45,8 @@ def _faults(
 ) -> Iterator[str]:
     if not rule.to:
         yield f"key_prefix {rule.key_prefix} needs to: the name of the table that the shards share"
-    elif SHARD in rule.to or letters(rule.to).count(""):
-        yield f"to {rule.to}: with key_prefix it is one name, without % and {SHARD}"
+    elif SHARD in f"{rule.to}/" or letters(rule.to).count(""):
+        yield f"to {rule.to}: with key_prefix it is one name, without %, {SHARD} and / at its end"
     if rule.match and letters(rule.match).count("") != 1:
         yield f"match {rule.match}: with key_prefix it has one %, which tells the shards apart"
     if rule.mode != "mirror":

@@ -27,8 +27,11 @@ def metadata(tracking: Tracking, table: Table, altered: Altered) -> NewTable | N
     if not table.is_shard:
         return own_metadata(table, altered)
     _check_renamed(table, altered)
-    others = [one for one in beside(table.name, tracking.all_tables()) if one is not table]
-    definitions = [one.definition for one in others if one.folder == table.folder]
+    others = [
+        one for one in beside(table.name, tracking.all_tables()) if one.folder == table.folder
+    ]
+    # Behind a crash its CREATE may come again, which finds it there a second time.
+    definitions = [one.definition for one in others if one.path != table.path]
     names = table.definition.arrow_schema().names
     return union(table.snapshot, altered.definition, names, definitions)
 

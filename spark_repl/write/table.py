@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -169,10 +169,6 @@ class Table:
         """Whether rows are marked in deletion vectors; else files that lose rows are rewritten."""
         return self.snapshot.has("delta.enableDeletionVectors")
 
-    def version(self) -> TableVersion:
-        snapshot = self.snapshot
-        return TableVersion(self.path, snapshot.version, snapshot.metadata_id, self.position)
-
     def look_at(self, snapshot: Snapshot) -> None:
         """The version that the next commit is planned on; position and files stay what they are."""
         self.delta.snapshot = snapshot
@@ -182,3 +178,15 @@ class Table:
         ``files``: all of its live ones."""
         state = self.delta
         state.snapshot, state.position, state.files, state.pending = snapshot, position, files, None
+
+
+def versions(tables: Iterable[tuple[str, Table]]) -> dict[str, TableVersion]:
+    """What a cut shows of tables, by name. Shards have one version of their Delta table, whatever
+    is folded in it meanwhile."""
+    seen: dict[int, tuple[Snapshot, int]] = {}
+    shown: dict[str, TableVersion] = {}
+    for name, table in tables:
+        there = table.snapshot, table.position
+        snapshot, position = seen.setdefault(id(table.delta), there)
+        shown[name] = TableVersion(table.path, snapshot.version, snapshot.metadata_id, position)
+    return shown

@@ -3,6 +3,7 @@ upkeep, foreign keys, others' commits."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +267,29 @@ def test_a_start_of_a_running_applier_reads_one_log(log: LogWriter, tmp_path: Pa
         one, two = found.tracking.tables.values()
         assert one.delta is two.delta and one.snapshot is two.snapshot
     assert len(cuts(tmp_path / "lake")) > 0
+
+
+@pytest.mark.parametrize("alter", ["DROP w", "MODIFY w VARCHAR(40)"])
+def test_a_shard_is_not_beside_itself_behind_a_crash(tmp_path: Path, alter: str) -> None:
+    """The last cut stands at its CREATE TABLE, which comes again and finds it."""
+    log, wide = LogWriter(tmp_path / "log"), shard(1, ("w", "int"))
+    log.ddl(wide.create, "shop_1")
+    log.ddl(TWO.create, "shop_2")
+    log.transaction(insert(wide, (1, "a", 5)), insert(TWO, (1, "z")))
+    log.ddl(f"ALTER TABLE shop_1.orders {alter}", "shop_1")
+
+    def columns(target: Path) -> list[tuple[str, str]]:
+        at = LocalDelta().snapshot(str(target / "lake" / "orders"))
+        assert at is not None
+        fields = json.loads(at.schema_string)["fields"]
+        return [(field["name"], field["type"]) for field in fields]
+
+    assert run(log.folder, tmp_path / "whole", **BOTH)
+    for step in range(1, 99):
+        target = tmp_path / f"cut{step}"
+        ended = run(log.folder, target, crash=step, **BOTH)
+        assert run(log.folder, target, **BOTH)
+        assert columns(target) == columns(tmp_path / "whole")
+        if ended:
+            break
+    assert step > 9

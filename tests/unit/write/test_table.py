@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from unittest.mock import MagicMock
 
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
-from spark_repl.write.table import LiveFiles, Table
+from spark_repl.write.table import DeltaState, LiveFiles, Table, versions
 
 
 @pytest.mark.parametrize("ahead", [False, True])
@@ -29,3 +30,25 @@ def test_rows_lie_where_they_lay_behind_commits_of_ours() -> None:
     live = LiveFiles(3, {"a": {"path": "a"}, "b": {"path": "b"}}, origin)
     behind = live.behind([{"add": again}, {"remove": {"path": "a"}}, {"remove": {"path": "b"}}])
     assert behind == LiveFiles(4, {"a": again}, origin)
+
+
+def test_a_cut_shows_shards_at_one_version_whatever_is_folded_meanwhile() -> None:
+    """A compaction commits between the looks at two of them."""
+    definition, snapshots = (
+        TableDefinition("t", "a", (), ()),
+        [MagicMock(version=n) for n in (2, 3)],
+    )
+    state = DeltaState(snapshots[0], 7)
+    parts = {
+        n: Table(f"t.a//{n}", f"t/a//{n}", "", definition, True, state, MagicMock()) for n in "12"
+    }
+
+    def looked_at() -> Iterator[tuple[str, Table]]:
+        for number, table in parts.items():
+            yield f"t.a//{number}", table
+            state.snapshot = snapshots[1]
+
+    shown = versions(looked_at())
+    assert {at.version for at in shown.values()} == {2}
+    assert [at.path for at in shown.values()] == ["t/a//1", "t/a//2"]
+    assert {at.version for at in versions(looked_at()).values()} == {3}
