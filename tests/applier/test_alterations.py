@@ -114,6 +114,10 @@ def test_a_zero_date_in_a_new_column_is_kept_as_asked(tmp_path: Path) -> None:
     log.ddl("ALTER TABLE t.a ADD COLUMN d DATETIME NOT NULL")
     assert run(log.folder, target, keys={"zero_dates": "null"})
     assert last_shown(target)["t.a"] == [(1, "x", None)]
+    assert run(log.folder, tmp_path / "text", keys={"zero_dates": "string"})
+    assert last_shown(tmp_path / "text")["t.a"] == [(1, "x", "0000-00-00 00:00:00")]
+    error = stopped(log.folder, tmp_path / "error")
+    assert isinstance(error, StatementError) and "0000-00-00" in error.message
 
 
 def test_a_null_in_a_marked_row_is_gone_where_none_may_be(tmp_path: Path) -> None:

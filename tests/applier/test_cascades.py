@@ -305,6 +305,45 @@ def test_what_can_not_be_followed(
     assert rows(target, PARENT) == [(1, 10, "x")]
 
 
+KEPT = [
+    ("ALTER TABLE t.child DROP COLUMN v", "additive_only", "not the same rows and columns"),
+    ("TRUNCATE TABLE t.child", "ignore_drop", "keeps rows that the source has removed"),
+]
+
+
+@pytest.mark.parametrize(("statement", "policy", "why"), KEPT)
+def test_a_table_that_keeps_more_than_the_source_is_not_followed(
+    tmp_path: Path, statement: str, policy: str, why: str
+) -> None:
+    """Which rows go there the source does not say."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    child = replace(CHILD, columns=(*CHILD.columns, ("v", "int")))
+    make(log, PARENT.create, made(child, key("p", "parent (id)", CASCADE)))
+    log.transaction(insert(PARENT, (1, 10, "x")), insert(child, (10, 1, 7)))
+    log.ddl(statement)
+    error = refused(
+        log, target, delete(PARENT, (1, 10, "x")), ddl={"policy": [f"t.child: {policy}"]}
+    )
+    assert why in error.message and error.table == "t.child"
+    assert rows(target, PARENT) == [(1, 10, "x")] and len(rows(target, child)) == 1
+
+
+def test_more_keys_than_there_is_room_for_at_first(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    others = [replace(CHILD, name=f"child{number}") for number in range(4)]
+    make(
+        log,
+        PARENT.create,
+        *(made(other, key("p", "parent (id)", CASCADE)) for other in others),
+    )
+    parents = [(number, number, "x") for number in range(1200)]
+    log.transaction(*(insert(PARENT, row) for row in parents))
+    log.transaction(*(insert(other, (1, 3), (2, None)) for other in others))
+    log.transaction(*(delete(PARENT, row) for row in parents[1:]))
+    assert run(log.folder, tmp_path / "lake", group_max_transactions=1)
+    assert [rows(tmp_path / "lake", other) for other in others] == [[(2, None)]] * 4
+
+
 def test_images_without_all_columns(tmp_path: Path) -> None:
     log = History(tmp_path / "log")
     error = refused(log, tmp_path / "lake", delete(PARENT, {0: 1}))

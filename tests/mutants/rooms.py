@@ -212,7 +212,8 @@ ROOMS: dict[str, Room] = {
     ),
     "waiting tables": Room(
         ("write/waiting_tables.py", "apply/copy_check.py", "control/cut.py"),
-        ("unit/control/test_copies.py", "applier/test_stale_copies.py", "applier/test_waiting.py"),
+        ("unit/control/test_cuts.py", "unit/control/test_copies.py",
+         "applier/test_stale_copies.py", "applier/test_waiting.py"),
     ),
     "repairs": Room(
         ("apply/repairing.py", "write/row_repair.py", "write/staged_rows.py"),

@@ -187,3 +187,13 @@ def test_an_expression_is_not_computed_where_the_target_keeps_more() -> None:
     kept = altered(before, "DROP a")
     with pytest.raises(SettingError, match="an expression is not computed"):
         altered(kept, "ADD c INT AS (b + 1)")
+
+
+def test_a_type_that_becomes_wider_is_the_sources() -> None:
+    before = definition("id INT PRIMARY KEY, v VARCHAR(20), d INT")
+    after = altered(before, "MODIFY v VARCHAR(60), MODIFY d BIGINT")
+    assert [c.type_name for c in after.columns] == ["LONG", "VARCHAR", "LONGLONG"]
+    assert names(after) == "id v d" and after.columns[1].meta == 240
+    narrow = altered(after, "MODIFY v VARCHAR(30), MODIFY d BIGINT NOT NULL")
+    assert names(narrow) == "id v* d*" and narrow.columns[1].meta == 240
+    assert narrow.columns[2].nullable

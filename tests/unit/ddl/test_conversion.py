@@ -16,7 +16,7 @@ from spark_repl.ddl.conversion import convert
 from spark_repl.ddl.effect import classify
 from spark_repl.ddl.same_values import keeps_values
 from spark_repl.ddl.session import Session
-from spark_repl.ddl.type_change import TypeChange
+from spark_repl.ddl.type_change import TypeChange, described
 from spark_repl.errors import StatementError, Unconvertible
 
 LAX = Session(time_zone="+02:00", at=1_700_000_000_000_000)
@@ -297,6 +297,25 @@ def test_values_are_kept(before: str, after: str) -> None:
 @pytest.mark.parametrize(("before", "after"), CHANGED)
 def test_values_may_change(before: str, after: str) -> None:
     assert not keeps_values(TypeChange(column(before), column(after), LAX))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("VARCHAR(9)", "VARCHAR(9) CHARACTER SET utf8mb4"),
+        ("TEXT", "BLOB CHARACTER SET utf8mb4"),
+        ("VARBINARY(9)", "VARCHAR(9)"),
+        ("DECIMAL(9,2) UNSIGNED", "DECIMAL(9,2) UNSIGNED"),
+        ("DATETIME(3)", "DATETIME(3)"),
+        ("DATETIME", "DATETIME"),
+        ("DOUBLE", "DOUBLE"),
+        ("ENUM('a')", "ENUM"),
+        ("JSON", "JSON"),
+        ("YEAR", "YEAR"),
+    ],
+)
+def test_types_in_messages(kind: str, said: str) -> None:
+    assert described(column(kind)) == said
 
 
 def test_no_rows_and_many_alike() -> None:
