@@ -142,7 +142,8 @@ ROOMS: dict[str, Room] = {
     "relay files": Room(
         ("relay/split.py", "relay/pieces.py", "relay/repeated.py", "relay/index.py",
          "relay/file_transactions.py", "relay/log.py"),
-        ("unit/relay/test_split.py", "unit/relay/test_relay_log.py",
+        ("unit/relay/test_split.py", "unit/relay/test_split_ends.py",
+         "unit/relay/test_relay_log.py",
          "unit/relay/test_scenarios.py", "unit/relay/test_relay_index.py",
          "unit/relay/test_look.py", "unit/relay/test_readers.py",
          "applier/test_split_transactions.py", "unit/apply/test_stream_places.py",
