@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.apply import low_water_mark
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
@@ -71,3 +72,24 @@ def test_one_that_has_gone_back_holds_nothing_of_before(relay: Path, tmp_path: P
             assert not purge(relay, found.coordinator.position >> 40).warning
     finally:
         gc.enable()
+
+
+def test_statements_whose_cuts_were_held_back_let_go_of_the_files_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that hold nothing else: where their cuts are published, a purge takes those behind."""
+    monkeypatch.setattr(low_water_mark, "_HELD_BACK_S", 60.0)
+    source, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
+    source.ddl(A.create)
+    for number in range(20):
+        source.ddl(f"RENAME TABLE t.a{number or ''} TO t.a{number + 1}")
+    with RelayWriter(folder, 4711, Limits(1000)) as writer:
+        receive(writer, [source.path])
+    last = open_log(str(folder)).files[-1].number
+    assert last > 3
+    with applier(folder, tmp_path / "lake") as found:
+        apply_without_stream(found)
+        there = found.coordinator.position >> 40
+        assert there == last
+        purged = purge(folder, there)
+        assert len(purged.files) == last - 1 and not purged.warning

@@ -53,7 +53,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_head_start.py", "applier/test_statements_in_a_row.py",
          "applier/test_source_positions.py", "applier/test_quarantine.py", "applier/test_xa.py",
          "applier/test_outcomes.py", "applier/test_retries.py",
-         "applier/test_retry_budget.py"),
+         "applier/test_retry_budget.py", "applier/test_leases.py", "applier/test_first_copy.py"),
     ),
     "retry": Room(
         ("runtime/retry.py", "runtime/retry_counts.py", "apply/reading.py", "apply/restaging.py",
