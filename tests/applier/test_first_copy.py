@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from spark_repl.control.control import Control
-from spark_repl.control.copies import CatchUp, last_copy
+from spark_repl.control.copies import last_copy
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import broken, last_shown, run
+from tests.support.local_delta import HERE, broken, last_shown, run
 from tests.support.made_copy import finish, plan_first, read
 
 BAG = Table("bag", key=())
@@ -35,21 +35,21 @@ def test_a_crash_while_a_table_without_a_key_catches_up(
 
 
 def test_that_a_copy_was_shown_is_noted_though_storage_fails_for_a_moment(
-    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+    log: LogWriter, target: Path
 ) -> None:
     log.ddl(BAG.create)
     plan_first(target, f"{log.source}:1-4", "t.bag")
     read(target, BAG, [(1, "x")])
     finish(target, f"{log.source}:1-5")
     log.transaction(insert(BAG, (2, "x")))
-    true, fails = CatchUp.cut_published, [broken()]
+    fails = [broken()]
 
-    def cut_published(self: CatchUp, control: Control) -> None:
-        if fails:
-            raise fails.pop()
-        true(self, control)
+    class Broken(Control):
+        def write(self, kind: str, *args: Any, **more: Any) -> Any:
+            if kind == "copy" and fails:
+                raise fails.pop()
+            return super().write(kind, *args, **more)
 
-    monkeypatch.setattr(CatchUp, "cut_published", cut_published)
-    assert run(log.folder, target) and not fails
+    assert run(log.folder, target, parts=replace(HERE, control=Broken)) and not fails
     copy = last_copy(Control(Layout(str(target)).control))
     assert copy and copy.shown
