@@ -165,9 +165,11 @@ def _go_on(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> Fi
     except LogError as error:
         return replace(index, size=size, open=None, stop=Stop.END, bad=size, damage=error)
     index = replace(index, size=size, open=rest.open, stop=rest.stop, bad=rest.bad, damage=None)
-    if rest.scan is None or rest.open is None:
-        lost = rest.end if before.lost else 0
-        return replace(index, scanned=start if rest.open else rest.bad, lost_to=lost)
+    lost = rest.end if before.lost else 0
+    if rest.open is None:
+        return replace(index, scanned=rest.bad, lost_to=lost)
+    if rest.scan is None:
+        return replace(index, scanned=start, lost_to=lost)
     record, damage = _joined(file, rest.open, rest.scan)
     if damage:
         return replace(index, open=None, damage=damage)

@@ -34,7 +34,7 @@ class _Joined(io.RawIOBase):
     """One file of the pieces is open at a time."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
-        self._pieces, self._at, self._open = pieces, 0, -1
+        self._pieces, self._at = pieces, 0
         self._file: BinaryIO | None = None
 
     def readable(self) -> bool:
@@ -53,9 +53,9 @@ class _Joined(io.RawIOBase):
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
         begin = 0
-        for number, piece in enumerate(self._pieces):
+        for piece in self._pieces:
             if self._at < begin + piece.size:
-                file = self._opened(number)
+                file = self._opened(piece.path)
                 file.seek(piece.begin + self._at - begin)
                 most = min(len(buffer), begin + piece.size - self._at)
                 count = file.readinto(memoryview(buffer)[:most])  # type: ignore[attr-defined]
@@ -64,11 +64,10 @@ class _Joined(io.RawIOBase):
             begin += piece.size
         return 0
 
-    def _opened(self, number: int) -> BinaryIO:
-        if self._file is None or number != self._open:
+    def _opened(self, path: str) -> BinaryIO:
+        if self._file is None or self._file.name != path:
             self._close()
-            path = self._pieces[number].path
-            self._file, self._open = open(path, "rb", buffering=0), number  # noqa: SIM115
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115
         return self._file
 
     def _close(self) -> None:

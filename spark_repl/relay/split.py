@@ -74,8 +74,10 @@ class OpenPart:
 
 def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> Open | None:
     """What the file leaves open, begun at ``start``; None where no whole event stands there."""
-    open_part = follow(log, file, Open((), checksum), start).open
-    return open_part if open_part is not None and open_part.outline else None
+    part = follow(log, file, Open((), checksum), start)
+    while part.open is None:  # begun anew behind a new connection
+        part = follow(log, file, Open((), checksum), part.end)
+    return part.open if part.open.outline else None
 
 
 def lost_part(log: RelayLog, file: RelayFile) -> Open | None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from spark_repl.control.control import Control
+from spark_repl.control.copies import last_copy
+from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import last_shown, run
+from tests.support.local_delta import HERE, broken, last_shown, run
 from tests.support.made_copy import finish, plan_first, read
 
 BAG = Table("bag", key=())
@@ -27,3 +32,24 @@ def test_a_crash_while_a_table_without_a_key_catches_up(
     killed(log, target, lambda name: name == "after_put", group_max_transactions=1)
     assert run(log.folder, target)
     assert last_shown(target)["t.bag"] == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_that_a_copy_was_shown_is_noted_though_storage_fails_for_a_moment(
+    log: LogWriter, target: Path
+) -> None:
+    log.ddl(BAG.create)
+    plan_first(target, f"{log.source}:1-4", "t.bag")
+    read(target, BAG, [(1, "x")])
+    finish(target, f"{log.source}:1-5")
+    log.transaction(insert(BAG, (2, "x")))
+    fails = [broken()]
+
+    class Broken(Control):
+        def write(self, kind: str, *args: Any, **more: Any) -> Any:
+            if kind == "copy" and fails:
+                raise fails.pop()
+            return super().write(kind, *args, **more)
+
+    assert run(log.folder, target, parts=replace(HERE, control=Broken)) and not fails
+    copy = last_copy(Control(Layout(str(target)).control))
+    assert copy and copy.shown

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import itertools
 from pathlib import Path
 
 import pytest
 
+from spark_repl.apply import low_water_mark
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
-from tests.support.local_delta import applier, apply_without_stream, rows
+from tests.support.local_delta import CRASHES, applier, apply_without_stream, rows
 
 A = Table("a")
 
@@ -71,3 +73,29 @@ def test_one_that_has_gone_back_holds_nothing_of_before(relay: Path, tmp_path: P
             assert not purge(relay, found.coordinator.position >> 40).warning
     finally:
         gc.enable()
+
+
+def test_statements_whose_cuts_were_held_back_let_go_of_the_files_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In files that hold nothing else: a stop publishes the cuts, and a purge takes the files."""
+    monkeypatch.setattr(low_water_mark, "_HELD_BACK_S", 60.0)
+    source, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
+    source.ddl(A.create)
+    for number in range(20):
+        source.ddl(f"RENAME TABLE t.a{number or ''} TO t.a{number + 1}")
+    with RelayWriter(folder, 4711, Limits(1000)) as writer:
+        receive(writer, [source.path])
+    hits = itertools.count(1)
+    with applier(folder, tmp_path / "lake") as found:
+
+        def stop(point: str) -> None:
+            if point == "after_statement" and next(hits) == 15:
+                found.stop()
+
+        monkeypatch.setattr(CRASHES, "told", stop)
+        apply_without_stream(found)
+        there = found.coordinator.position >> 40
+        assert there > 2
+        purged = purge(folder, there)
+        assert len(purged.files) == there - 1 and not purged.warning

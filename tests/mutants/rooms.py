@@ -53,7 +53,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_head_start.py", "applier/test_statements_in_a_row.py",
          "applier/test_source_positions.py", "applier/test_quarantine.py", "applier/test_xa.py",
          "applier/test_outcomes.py", "applier/test_retries.py",
-         "applier/test_retry_budget.py"),
+         "applier/test_retry_budget.py", "applier/test_leases.py", "applier/test_first_copy.py"),
     ),
     "retry": Room(
         ("runtime/retry.py", "runtime/retry_counts.py", "apply/reading.py", "apply/restaging.py",
@@ -142,7 +142,8 @@ ROOMS: dict[str, Room] = {
     "relay files": Room(
         ("relay/split.py", "relay/pieces.py", "relay/repeated.py", "relay/index.py",
          "relay/file_transactions.py", "relay/log.py"),
-        ("unit/relay/test_split.py", "unit/relay/test_relay_log.py",
+        ("unit/relay/test_split.py", "unit/relay/test_split_ends.py",
+         "unit/relay/test_relay_log.py",
          "unit/relay/test_scenarios.py", "unit/relay/test_relay_index.py",
          "unit/relay/test_look.py", "unit/relay/test_readers.py",
          "applier/test_split_transactions.py", "unit/apply/test_stream_places.py",

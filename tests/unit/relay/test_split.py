@@ -161,6 +161,7 @@ def test_an_event_that_is_cut_at_a_files_end(log: Path, tmp_path: Path, torn: in
         write_file(folder, 1, source, [*events[:cut], events[cut][:torn]], rotated=False)
         write_file(folder, 2, source, events[first:], rotated=False)
         assert told(index_of(folder, tmp_path / f"i{number}")) == want
+        assert changed(folder) == changed(log)
 
 
 def test_a_transaction_around_4_gib_of_a_sources_file(log: Path, tmp_path: Path) -> None:
