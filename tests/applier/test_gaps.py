@@ -195,3 +195,20 @@ def test_no_gaps_nothing_to_do(tmp_path, caplog):
     run(log.folder, tmp_path / "lake")
     assert rows(tmp_path / "lake", A) == [(1, "x")]
     assert "ahead of the last cut" not in caplog.text
+
+
+@pytest.mark.parametrize("apart", ["gtids", "place"], indirect=True)
+@pytest.mark.parametrize("order", [True, False])
+def test_a_batch_that_ends_inside_of_the_gaps_is_not_their_end(apart, order):
+    """The log is given transaction by transaction, as a stream may bring it."""
+    until = Until.parse("after-gaps")
+    bounds = {"preserve_commit_order": order, "group_max_transactions": 1}
+    with applier(apart.then, apart.target, until=until, **bounds) as found:
+        coordinator, taken = found.coordinator, 0
+        records = found.index.slice(coordinator.position, found.index.end)
+        while not coordinator.reached_until:
+            coordinator.apply(records[taken : taken + 1])
+            taken += 1
+        assert taken == len(records) - 1, "up to the last that a table was ahead by"
+    assert place(cuts(apart.target)[-1]) == apart.end
+    assert rows(apart.target, B) == [(0, "x"), (1, "x")]

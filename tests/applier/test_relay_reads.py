@@ -69,7 +69,12 @@ def opening_fails(*numbers: int) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("order", "until"), [(True, None), (False, None), (True, "source:{file}:{end}")]
+    ("order", "until"),
+    [
+        (True, None),
+        pytest.param(False, None, marks=pytest.mark.slow),
+        pytest.param(True, "source:{file}:{end}", marks=pytest.mark.slow),
+    ],
 )
 def test_each_is_tried_again(
     received: Received, tmp_path: Path, order: bool, until: str | None

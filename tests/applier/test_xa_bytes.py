@@ -10,13 +10,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.control import log_bytes, xa_store
 from spark_repl.control.settle import Settle
 from spark_repl.schedule.branches import Branch
-from tests.applier.test_xa import ONE, TWO, A, begun, prepared
+from tests.applier.test_xa import OLD, ONE, TWO, A, begun, prepared
 from tests.property.test_xa_orders import branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import applier, cuts, run
+from tests.support.local_delta import applier, cuts, rows, run, stopped
 
 
 @pytest.fixture
@@ -166,3 +167,32 @@ def test_branch_of_gigabytes(tmp_path, target):
     files = (target / "t" / "big").glob("*.parquet")
     assert sum(pq.read_metadata(path).num_rows for path in files) == count
     assert not list((target / "_repl" / "xa").iterdir())
+
+
+def test_a_branch_whose_bytes_are_lost_is_rolled_back_by_hand(log, target):
+    """As the error says."""
+    log.xa_prepare(ONE, insert(A, (10, "one")))
+    log.xa_prepare(TWO, insert(A, (20, "two")))
+    run(log.folder, target)
+    first = min((target / "_repl" / "xa").iterdir())
+    first.unlink()
+    error = stopped(log.folder, target)
+    assert "the bytes of the prepared XA branch" in error.message
+    assert main(["xa", "rollback", "--target", str(target), "--xid", ONE[0].hex()]) == 0
+    log.xa_end("COMMIT", TWO)
+    run(log.folder, target)
+    assert rows(target, A) == [*OLD, (20, "two")]
+    assert prepared(target) == []
+
+
+def test_a_branch_ended_by_hand_leaves_no_gap(log, target, caplog):
+    """Its rows lie behind the cut's position; nothing is before them that would lack."""
+    caplog.set_level("INFO")
+    log.xa_prepare(ONE, insert(A, (10, "one")))
+    run(log.folder, target)
+    assert main(["xa", "commit", "--target", str(target), "--xid", ONE[0].hex()]) == 0
+    run(log.folder, target)
+    assert rows(target, A) == [*OLD, (10, "one")]
+    log.transaction(insert(A, (11, "plain")))
+    run(log.folder, target)
+    assert "ahead of the last cut" not in caplog.text

@@ -239,6 +239,7 @@ def _change(server: Server, stop: threading.Event) -> None:
         stop.wait(0.02)
 
 
+@pytest.mark.slow
 def test_purged_and_copied_anew(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path
 ) -> None:

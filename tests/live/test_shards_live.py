@@ -68,6 +68,7 @@ def test_rows_statements_and_verify(shared_server: Server, tmp_path: Path) -> No
     server.query("DROP DATABASE shop_2")
 
 
+@pytest.mark.slow
 def test_a_first_copy_that_is_killed(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     chunk_rows: Callable[[int], None],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -12,6 +13,7 @@ import pytest
 from spark_repl.apply.low_water_mark import LowWaterMark
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.source_place import SourcePlace
+from spark_repl.runtime.retry import Retries
 
 
 def mark(position: int, log: Any = None) -> LowWaterMark:
@@ -19,9 +21,8 @@ def mark(position: int, log: Any = None) -> LowWaterMark:
         executed=GtidSet(), shown=GtidSet(), position=position, cut=None, copy=None,
         replayed_to=0, by_hand=0,
     )  # fmt: skip
-    return LowWaterMark(
-        log or MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, MagicMock()
-    )
+    retries = Retries(0, threading.Event(), lambda _: None)
+    return LowWaterMark(log or MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, retries)
 
 
 @pytest.mark.parametrize(

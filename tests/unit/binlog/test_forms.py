@@ -29,7 +29,7 @@ from spark_repl.delta.table_log import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
 from spark_repl.write.logged_shape import check_definition
-from spark_repl.write.table import Table
+from spark_repl.write.table import DeltaState, Table
 from tests.support.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "all_types"
@@ -175,7 +175,8 @@ def test_a_table_keeps_the_forms_it_was_made_with() -> None:
     made = classify("CREATE TABLE t (id int PRIMARY KEY, t time)", "d").definition
     assert made is not None
     columns = Columns.of(schema_json(made.arrow_schema()))
-    table = Table("d.t", "", "", made, True, Snapshot("", 0, "", "", {}, None), 0, columns)
+    state = DeltaState(Snapshot("", 0, "", "", {}, None), 0)
+    table = Table("d.t", "", "", made, True, state, columns)
     check_definition(table, made)
     with pytest.raises(SchemaError) as caught:
         check_definition(table, OTHER.apply(made))

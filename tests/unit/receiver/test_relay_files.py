@@ -12,10 +12,11 @@ from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.relay.file_list import FileList, write_list
+from spark_repl.relay.file_list import FileList, file_name, write_list
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import NAME
 from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.disk_steps import disk_steps
 from tests.support.dump_stream import dump, feed, packets, receive, receive_at
 
 T = Table("a")
@@ -119,3 +120,18 @@ def test_a_rotate_that_was_damaged_on_its_way_is_not_written(
         with pytest.raises(SourceLostError, match="ROTATE"):
             feed(Intake(relay), packets([*before, damaged]))
         assert relay.source_file == first.name
+
+
+def test_a_file_that_is_ended_is_on_the_disk_before_the_next_one_is_begun(
+    log: LogWriter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else power could take transactions that were published, and leave those behind them."""
+    folder = tmp_path / "relay"
+    with opened(folder) as relay:
+        receive(relay, [log.path])
+        first, number = folder / file_name(relay.number), relay.number
+        steps = disk_steps(monkeypatch)
+        relay.rotate()
+    names = [step.name for step in steps if step.what in ("sync", "rename")]
+    assert names.index(first.name) < names.index(file_name(number + 1))
+    assert ("sync", first.name, first.stat().st_size) in steps

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.errors import FormatError
+from spark_repl.errors import FormatError, LogError
 from spark_repl.relay.file_list import FileList, read_list, write_list
 from tests.support.disk_steps import Step, disk_steps
 
@@ -28,3 +28,15 @@ def test_a_list_of_a_later_format_says_whose_it_is(tmp_path: Path) -> None:
     list_of.write_text(f"# spark_repl relay log format 7 by 9.8.1 {'ab' * 16}\nrelay.000001\n")
     with pytest.raises(FormatError, match=r"9\.8\.1"):
         read_list(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "binlog.000001\nrelay.000001\n", f"# spark_repl relay log {'ab' * 16}\n"]
+)
+def test_a_list_that_no_receiver_wrote(tmp_path: Path, text: str) -> None:
+    (tmp_path / "relay.index").write_text(text)
+    with pytest.raises(LogError, match="not the receiver's") as caught:
+        read_list(tmp_path)
+    assert caught.value.file == str(tmp_path / "relay.index") and "relay.path" in str(
+        caught.value.hint
+    )

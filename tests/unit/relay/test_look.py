@@ -12,9 +12,11 @@ import pytest
 
 from spark_repl.errors import LogError
 from spark_repl.receiver.purge import purge
+from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log
 from spark_repl.relay.look import look
 from tests.support.binlog_writer import LogWriter, insert
+from tests.support.dump_stream import receive
 from tests.support.relay_reader import T, ask, reader_of
 
 
@@ -144,3 +146,22 @@ def test_purge_beside_what_was_removed_by_hand(relay: Path, tmp_path: Path) -> N
         assert [file.name for file in open_log(str(relay)).files] == [files[-1].name]
         if steps.count < step:
             break
+
+
+def test_a_file_that_is_gone_and_still_listed(tmp_path: Path) -> None:
+    """Nobody has purged it: a second look would find no more than the first."""
+    source = LogWriter(tmp_path / "log")
+    source.transaction(insert(T, (1, "x")))
+    looks = list[int]()
+
+    def see(log: Any) -> int:
+        looks.append(1)
+        if len(looks) < 3:
+            raise FileNotFoundError(2, "No such file or directory", str(source.path))
+        return 7
+
+    with RelayWriter(tmp_path / "relay", 9) as writer:
+        receive(writer, [source.path])
+    with pytest.raises(LogError, match="went away while it was read") as caught:
+        look(str(tmp_path / "relay"), see)
+    assert looks == [1] and caught.value.file == str(source.path)

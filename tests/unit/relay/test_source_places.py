@@ -215,3 +215,12 @@ def refused(writer: RelayWriter, tmp_path: Path) -> None:
     other.rotate()
     with pytest.raises(SourceError, match="another file than the one of that name"):
         receive_at(writer, sorted(other.folder.iterdir()))
+
+
+def test_a_place_of_another_server_is_of_another_log():
+    """Whose files have names of the same stem; of the same file also when it was begun tells."""
+    place = SourcePlace("bin.000009", 500, 1, 1)
+    assert place.is_of_log(SourcePlace("bin.000010", 4, 9, 1))
+    assert not place.is_of_log(SourcePlace("bin.000010", 4, 9, 2))
+    assert not place.is_of_log(SourcePlace("other.000010", 4, 9, 1))
+    assert not place.is_of_log(SourcePlace("bin.000009", 4, 2, 1))

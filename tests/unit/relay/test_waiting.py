@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 import time
@@ -164,3 +165,36 @@ def test_it_goes_to_another_process(relay: Path, tmp_path: Path) -> None:
     assert copy._watch._fd == -1 and copy._lease._fd == -1
     end = ask(reader, first)
     assert len([part for one in copy.partitions(first, end) for part in copy.read(one)]) == 1
+
+
+def test_a_touch_wakes_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The record is as it was: it looks, and sleeps again."""
+    monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+    publish(tmp_path, 1)
+    with Watch(tmp_path) as watch:
+        assert watch.wait(0)
+        timer = later(lambda: os.utime(tmp_path / NAME), 0.02)
+        assert not watch.wait(0.4)
+        timer.join()
+        assert 2 < len(watch.looks) < 8
+
+
+def test_no_child_inherits_what_it_watches_by(tmp_path: Path) -> None:
+    """A receiver's, or Java's, life does not keep it open."""
+
+    def watches() -> list[int]:
+        fds = [int(fd) for fd in os.listdir("/proc/self/fd")]
+        shown = {
+            fd: os.readlink(f"/proc/self/fd/{fd}")
+            for fd in fds
+            if os.path.islink(f"/proc/self/fd/{fd}")
+        }
+        return [fd for fd, name in shown.items() if "inotify" in name]
+
+    before = watches()
+    publish(tmp_path, 1)
+    with EndWatch(tmp_path) as watch:
+        watch.wait(0)
+        (fd,) = set(watches()) - set(before)
+        assert not os.get_inheritable(fd) and not os.get_blocking(fd)
+    assert watches() == before
