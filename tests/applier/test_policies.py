@@ -161,6 +161,8 @@ def test_rows_of_another_shape_stop(source: Twice, tmp_path: Path) -> None:
         "DROP DATABASE t",
         "RENAME TABLE t.b TO t.c, t.a TO t.b",
         "RENAME TABLE t.a TO t.c",
+        "ALTER TABLE t.a RENAME TO t.c",
+        "ALTER TABLE t.a ALTER COLUMN d SET DEFAULT 2, RENAME TO t.c",
     ],
 )
 def test_stop(source: Twice, tmp_path: Path, statement: str) -> None:
