@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -184,15 +184,20 @@ class LowWaterMark:
     def _write_held_back(self, slot: int) -> None:
         """Writes names' notes, and the cuts that were held back, up to ``cut_before``."""
         shown = self.cut_before if self.held_back is not None else None
+        if shown is None:
+            self._retries.run(self._control.write_held_back, slot=slot)
+            return
+        self._write(self._control.write_held_back, shown.position, slot)
+        self._show(shown.position)
 
-        def write() -> None:
-            if shown is not None:
-                self._log.hold(shown.position)
-            self._control.write_held_back()
+    def _write(self, write: Callable[[], None], position: int, slot: int) -> None:
+        """Writes cuts, of which the last is at a position: the log is held from there on."""
 
-        self._retries.run(write, slot=slot)
-        if shown is not None:
-            self._show(shown.position)
+        def attempt() -> None:
+            self._log.hold(position)
+            write()
+
+        self._retries.run(attempt, slot=slot)
 
     def _hold(self, group: Group | None) -> None:
         """The last group whose cut is held back is another one, or none: the one before needs no
@@ -228,11 +233,6 @@ class LowWaterMark:
         if self._replayed_to:  # it shows the copy: no earlier one is needed again
             self._store.keep_ended(False)
             self._replayed_to = 0
-
-        def publish() -> None:
-            self._log.hold(cut.position)
-            self._control.publish(cut)
-
-        self._retries.run(publish, slot=slot)
+        self._write(lambda: self._control.publish(cut), cut.position, slot)
         self._retries.run(lambda: self._catch_up.cut_published(self._control), slot=slot)
         self._show(cut.position)

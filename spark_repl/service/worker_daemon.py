@@ -2,8 +2,9 @@
 
 Spark starts it (``spark.python.daemon.module``) in the place of ``pyspark.daemon``, whose workers
 import everything behind the fork, each by itself: a second of processor time and 100 MB for each
-of them. Imported before it, modules lie in memory once: eight workers take 0.35 GB instead of
-0.85, and 2 s of processor time instead of 8 until they can begin.
+of them. Imported before it, modules lie in memory once: until they begin eight workers take 0.35 GB
+instead of 0.85, and 2 s of processor time instead of 8. What each loads for its work, compiled code
+above all, is its own.
 
 A fork leaves threads behind. None of these modules begins one in Python, and the libraries' own
 (OpenBLAS, jemalloc) are made again in the child by who begins them.

@@ -14,7 +14,6 @@ import json
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -25,6 +24,8 @@ from spark_repl.control.copies import standing
 from spark_repl.gtid import GtidSet
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
+
+from .one_server import one_server
 
 _MOST_S = 900
 
@@ -37,15 +38,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--workers", type=int, default=4)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        server = Server(options.mysql.resolve(), folder / "data", 1)
-        server.initialise()
-        server.start()
-        try:
-            print(json.dumps(measured(server, folder, options)))
-        finally:
-            server.stop()
+    with one_server(options.mysql) as (server, folder):
+        print(json.dumps(measured(server, folder, options)))
 
 
 def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[str, object]:

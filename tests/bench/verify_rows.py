@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import tempfile
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -27,6 +26,8 @@ from spark_repl.verify.command import verify
 from spark_repl.verify.verifier import VerifyLimits
 from tests.support.live.following import Following
 from tests.support.live.server import Server
+
+from .one_server import one_server
 
 _FILL = (
     "INSERT INTO t.a WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {0})"
@@ -42,15 +43,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=2)
     parser.add_argument("--changed", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        server = Server(options.mysql.resolve(), folder / "data", 1)
-        server.initialise()
-        server.start()
-        try:
-            print(json.dumps(measured(server, folder, options)))
-        finally:
-            server.stop()
+    with one_server(options.mysql) as (server, folder):
+        print(json.dumps(measured(server, folder, options)))
 
 
 def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[str, object]:
