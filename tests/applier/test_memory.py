@@ -21,6 +21,8 @@ A, B = Table("a"), Table("b")
 WARM = 40
 GROUP_BYTES = 2_000
 """traced memory may grow by so much a group: a commit's name, a cut's row until it is pruned"""
+SWING_BYTES = 150_000
+"""a table's commits are held up to its log's checkpoint, so what is held is a saw of some 100 KB"""
 BESIDE = 5
 """descriptors and threads that the upkeep may be using just then"""
 
@@ -63,7 +65,7 @@ def test_many_groups(tmp_path: Path, count: int) -> None:
     ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=3600)
     before, after = json.loads(ran.stdout.splitlines()[-1])
     assert after[1] <= before[1] + BESIDE and after[2] <= before[2] + BESIDE
-    assert after[0] - before[0] < GROUP_BYTES * count
+    assert after[0] - before[0] < GROUP_BYTES * count + SWING_BYTES
     assert len(rows(target, A)) == WARM + count
 
 
