@@ -115,6 +115,28 @@ def spread_100(cursor: Any) -> None:
     spread(cursor, 100)
 
 
+def moves(cursor: Any) -> None:
+    """10,000 transactions, each a change of two tables of 1,000 rows and a row more in a third one:
+    twenty seconds of ``bench endurance``."""
+    dice = random.Random(1)
+    cursor.execute("CREATE TABLE bench.m2 (id int PRIMARY KEY AUTO_INCREMENT, k int, at datetime)")
+    for number in range(2):
+        cursor.execute(f"CREATE TABLE bench.m{number} (id int PRIMARY KEY, k int, c char(40))")
+        cursor.execute(
+            f"INSERT INTO bench.m{number} {NUMBERS.format(1000)} SELECT i, i, SHA2(i, 160) FROM r"
+        )
+    loaded(cursor)
+    cursor.execute("SET GLOBAL sync_binlog = 0, innodb_flush_log_at_trx_commit = 0")
+    for _ in range(10_000):
+        cursor.execute("BEGIN")
+        for number in range(2):
+            cursor.execute(
+                f"UPDATE bench.m{number} SET k = k + 1 WHERE id = {dice.randrange(1, 1001)}"
+            )
+        cursor.execute("INSERT INTO bench.m2 VALUES (NULL, 1, NOW())")
+        cursor.execute("COMMIT")
+
+
 def updates(cursor: Any, rows: int) -> None:
     """100,000 updates of random rows, a hundred a transaction, in a table of so many rows."""
     dice = random.Random(1)
@@ -159,7 +181,9 @@ def loaded(cursor: Any) -> None:
     print(f"  --prepared source:{name}:{position}", flush=True)
 
 
-LOGS = (wide, bulk, packed, inserts, spread_8, spread_100, rows_1m, giant, rows_10m, rows_100m)
+LOGS = (
+    wide, bulk, packed, inserts, spread_8, spread_100, moves, rows_1m, giant, rows_10m, rows_100m,
+)  # fmt: skip
 
 
 def main(host: str, port: int, folder: Path, names: list[str]) -> None:
