@@ -24,10 +24,9 @@ from .. import formats
 from ..delta import storage
 from ..delta.checkpoint import is_newest, past_lost
 from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
-from ..delta.log_replay import commits_after
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .cut import Cut
-from .fence import Fence, beaten, check_free, marks_of, other_channel, taken_over
+from .fence import Fence, beaten, check_free, other_channel, taken_over
 from .held_back import HeldBack
 from .held_rows import HeldRows, Row
 from .layout import Layout
@@ -294,15 +293,14 @@ class Control:
         """Looks whether a commit that failed has landed all the same; raises ``error``'s meaning
         when it has not."""
         assert self._handle is not None
-        before, self._handle = self._handle.version(), self._open()
-        newer = commits_after(self.path, before, self._handle.version())
-        marks = marks_of(newer)
-        if self._fence.is_passed(marks):  # perhaps behind ours
-            self._handle = None
+        before, newest = self._handle.version(), self._open()
+        marks = self._fence.marks_behind(self.path, before, newest.version(), self.is_owner)
+        self._handle = newest if marks is not None else None  # what lies between is judged
+        if marks is None:
             raise taken_over(self.path, self.owner()) from error
         if mark in marks:
             return
-        if newer:
+        if newest.version() > before:
             raise ConcurrentChangeError(f"somebody else wrote to {self.path}") from error
         with storage.named(self.path):
             raise meaning(error, _WRITE, self.path) from error

@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltalake import CommitProperties, Transaction
 
-from ..errors import FencedError, TakenFirstError
+from ..delta.log_replay import commits_after
+from ..errors import FencedError, TakenFirstError, TargetError
 from .owner import Owner, who
 
 if TYPE_CHECKING:
@@ -53,9 +54,20 @@ class Fence:
             max_commit_retries=0,
         )
 
-    def is_passed(self, marks: Collection[str]) -> bool:
-        """Whether an owner's commit with one of these marks is another's than this one's."""
-        return not all(mark.startswith(self.claim) for mark in marks)
+    def marks_behind(
+        self, path: str, version: int, upto: int, is_owner: Callable[[], bool]
+    ) -> list[str] | None:
+        """The marks of an owner's commits in (version, upto]; None
+        when it is the owner no more: another one's is among them, or one is gone, as a successor
+        removes them, and ``is_owner`` says so too. Raises OSError, and TargetError where it is
+        gone all the same."""
+        try:
+            marks = marks_of(commits_after(path, version, upto))
+        except TargetError:
+            if is_owner():
+                raise
+            return None
+        return marks if all(mark.startswith(self.claim) for mark in marks) else None
 
 
 def marks_of(commits: Iterable[Collection[Action]]) -> list[str]:

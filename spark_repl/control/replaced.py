@@ -3,6 +3,7 @@ place, or failed."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
@@ -19,6 +20,8 @@ from .table_paths import made_behind, shown_paths, used_paths
 if TYPE_CHECKING:
     from .control import Control
     from .layout import Layout
+
+_AHEAD_S = 3600
 
 
 def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str]:
@@ -55,9 +58,10 @@ def remove_replaced(
         folder, noted = layout.table(path), layout.replaced(path)
         if not storage.exists(folder):
             continue
-        if not os.path.exists(noted):
+        age_s = time.time() - os.path.getmtime(noted) if os.path.exists(noted) else -math.inf
+        if age_s < -_AHEAD_S:  # or from a clock that was wrong
             touch(noted)
-        elif time.time() - os.path.getmtime(noted) > 3600 * hours:
+        elif age_s > 3600 * hours:
             settle()
             shutil.rmtree(layout.keys(path), ignore_errors=True)
             storage.remove_folder(folder)

@@ -31,7 +31,7 @@ _OPENED_S = 3600
 """a reader that has opened the table needs what it has found there no longer than that"""
 _PART = re.compile(r"\..+\.tmp(\.crc)?|.+#\d+|_commit_.+\.json\.tmp")
 """what a commit of Hadoop's or delta-rs' is written to first"""
-_DEAD_S = 24 * 3600
+_DEAD_S, _AHEAD_S = 24 * 3600, 3600
 _COMMIT, _CHECKSUM, _CHECKPOINT = "json", "crc", "checkpoint.parquet"
 _KINDS = (_COMMIT, _CHECKSUM, _CHECKPOINT)
 _DIGITS = 20
@@ -72,8 +72,18 @@ class _Log:
 
     def older(self, kind: str, than: float) -> list[int]:
         """The versions of a kind up to the first one that was not written before a time: they are
-        written in their order."""
-        return list(takewhile(lambda v: self.is_older(v, kind, than), self.versions[kind]))
+        written in their order, so that one from a clock that was ahead is as old as those around
+        it."""
+        ahead, times = time.time() + _AHEAD_S, dict[int, float]()
+
+        def is_old(version: int) -> bool:
+            at = times[version] = self._at(_name(version, kind))
+            return at < than or at > ahead
+
+        versions = list(takewhile(is_old, self.versions[kind]))
+        while versions and times[versions[-1]] > ahead:
+            versions.pop()
+        return versions
 
     def _at(self, name: str) -> float:
         """When a file was written; one that is gone meanwhile, as a commit's part is, counts as

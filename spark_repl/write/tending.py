@@ -17,6 +17,7 @@ from ..control.retention import Retention
 from ..crash_points import reach
 from ..delta import checkpoint
 from ..delta.log_cleanup import remove_commits
+from ..runtime.wall_clock import WallClock
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
 from .discard import discard
@@ -35,19 +36,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _READ_AGAIN_S = 60
+_AHEAD_S = 3600
+"""a note from so far ahead is of a clock that was wrong"""
 _CLEAN_EVERY = 500
 """commits of a table after which its log is looked at: to list it takes the longer the larger it
 is"""
 
 
 class Tending:
-    """``tend`` is one thread's, beside the groups."""
+    """``tend`` is one thread's, beside the groups. By a ``clock`` that is ahead nothing goes."""
 
     def __init__(
-        self, tracking: Tracking, workers: Workers, target: Target, *, compaction: bool
-    ) -> None:
+        self, tracking: Tracking, workers: Workers, target: Target,
+        clock: WallClock | None = None, *, compaction: bool,
+    ) -> None:  # fmt: skip
         self.tracking, self.commits = tracking, tracking.commits
-        self.workers, self.target = workers, target
+        self.workers, self.target, self._clock = workers, target, clock or WallClock()
         self._retention = Retention.of(target)
         self._enough = target.compact_files if compaction else 0
         self._cleaned: dict[str, int] = {}  # path -> version
@@ -72,6 +76,8 @@ class Tending:
         """Removes commits that no promise needs, once so many have come."""
         version = table.snapshot.version
         if version - self._cleaned.get(whole_of(table.path), 0) < _CLEAN_EVERY:
+            return
+        if self._clock.is_ahead():
             return
         promised = self._promised()
         self.tracking.control.check_owner()  # else another one publishes cuts that these are not
@@ -149,7 +155,9 @@ class Tending:
             return False
         path = self.tracking.layout.vacuumed(whole_of(table.path))
         try:
-            return time.time() - os.path.getmtime(path) > 3600 * self.target.vacuum_hours
+            age_s = time.time() - os.path.getmtime(path)
+            due = age_s > 3600 * self.target.vacuum_hours or age_s < -_AHEAD_S
+            return due and not self._clock.is_ahead()
         except FileNotFoundError:  # a new table has nothing to remove
             touch(path)
             return False

@@ -68,6 +68,13 @@ def names(folder: str, kind: str) -> list[int]:
     return sorted(int(entry.name[:20]) for entry in entries)
 
 
+def from_ahead(folder: str, *versions: int) -> None:
+    """The clock was a week ahead when these were written."""
+    for version in versions:
+        at = time.time() + 7 * 24 * 3600
+        os.utime(Path(folder, "_delta_log", f"{version:020d}.json"), (at, at))
+
+
 def clean(folder: str, *keep: int, begin: int | None = None) -> int:
     return remove_commits(
         folder, Durable(os.path.dirname(folder)), before=time.time() - 3600, keep=keep, begin=begin
@@ -98,6 +105,19 @@ def test_what_was_written_at_that_very_time_is_young(folder: str) -> None:
         at = Path(folder, "_delta_log", f"{version:020d}.json").stat().st_mtime
         durable = Durable(os.path.dirname(folder))
         assert remove_commits(folder, durable, before=at) == gone
+
+
+def test_one_commit_of_a_clock_that_was_ahead_holds_nothing_back(folder: str) -> None:
+    """It is as old as those around it; the newest ones may be young, whatever their clock said."""
+    from_ahead(folder, 5, 27, 28, 29)
+    clean(folder)
+    assert readable(folder) == list(range(12, NEWEST + 1))
+
+
+def test_a_log_whose_clock_was_ahead_stays(folder: str) -> None:
+    from_ahead(folder, *range(2, NEWEST + 1))
+    clean(folder)
+    assert readable(folder) == list(range(NEWEST + 1))
 
 
 def test_what_a_start_looks_at_stays(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:

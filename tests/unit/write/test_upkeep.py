@@ -26,6 +26,7 @@ from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
+from spark_repl.runtime.wall_clock import WallClock
 from spark_repl.write.compaction import Compacted
 from spark_repl.write.file_retention import RETENTION, hours_of, properties
 from spark_repl.write.table import LiveFiles
@@ -313,6 +314,36 @@ def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(made: Any, tmp_pa
     assert rewrites(object()) == []
     made.tracking.tables["t.a"] = MagicMock()
     assert rewrites(origin) == []
+
+
+@pytest.mark.parametrize(("old_h", "due"), [(1.9, False), (2.1, True), (-0.9, False), (-1.1, True)])
+def test_vacuum_is_due_by_its_note(made: Any, old_h: float, due: bool) -> None:
+    """One from ahead is of a clock that was wrong."""
+    table = made.tracking.tables["t.a"]
+    note = Path(made.tracking.layout.vacuumed(table.path))
+    touch(str(note))
+    at = time.time() - 3600 * old_h
+    os.utime(note, (at, at))
+    assert made.tending._vacuum_due(table) == due
+
+
+def test_nothing_goes_by_a_clock_that_has_jumped_ahead(made: Any) -> None:
+    jumped, table = [0.0], made.tracking.tables["t.a"]
+    clock = WallClock(lambda: time.time() + jumped[0])
+    tending = Tending(made.tracking, MagicMock(), made.target, clock, compaction=False)
+    upkeep = Upkeep(made.tracking, made.target, tending.tend, made.tended.append, clock=clock)
+    note = Path(made.tracking.layout.vacuumed(table.path))
+    touch(str(note))
+    os.utime(note, (0, time.time() - 3 * 3600))
+    table.snapshot.version, table.folder = 10_000, str(note.parents[2] / "t" / "a")
+    Path(table.folder, "_delta_log").mkdir(parents=True)
+    for jump, calls in ((7 * 86400.0, 0), (0.0, 1)):
+        jumped[0] = jump
+        assert tending._vacuum_due(table) == bool(calls)
+        tending._clean_log(table)
+        assert made.tracking.control.check_owner.call_count == calls
+        upkeep._prune()
+        assert made.tracking.control.prune.call_count == calls
 
 
 @pytest.mark.parametrize(("enough", "tracked", "compacts"), [(2, 0, 1), (2, 1, 0), (0, 0, 0)])

@@ -1,0 +1,70 @@
+"""A clock that jumps ahead makes nothing old for a day; one that is set back is followed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from spark_repl.runtime.wall_clock import WallClock
+
+HOUR, DAY = 3600.0, 86400.0
+
+
+class Host:
+    """``ahead``: so far the time of day is from the right one, in seconds."""
+
+    def __init__(self) -> None:
+        self.running, self.ahead = 1000.0, 0.0
+        self.clock = WallClock(lambda: 1.7e9 + self.running + self.ahead, lambda: self.running)
+
+    def is_ahead(self, after: float = 1.0) -> bool:
+        self.running += after
+        return self.clock.is_ahead()
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host()
+
+
+def test_a_clock_that_goes(host):
+    assert not any(host.is_ahead(after) for after in (1, 60, HOUR, 30 * DAY, 365 * DAY))
+
+
+def test_a_jump_is_not_believed_until_it_is_set_back(host, caplog):
+    host.ahead = 8 * DAY
+    assert host.is_ahead()
+    assert host.is_ahead(HOUR)
+    assert caplog.text.count("jumped 691200 s ahead") == 1
+    host.ahead = 0
+    assert not host.is_ahead()
+    host.ahead = 8 * DAY
+    assert host.is_ahead(), "again"
+
+
+def test_a_jump_that_stands_for_a_day_is_believed(host):
+    host.ahead = 2 * HOUR
+    assert host.is_ahead()
+    assert host.is_ahead(DAY - 1)
+    assert not host.is_ahead(2)
+    assert not host.is_ahead(HOUR)
+
+
+def test_a_clock_that_was_ahead_at_the_start_and_is_set_right(host):
+    host.ahead = -8 * DAY
+    assert not host.is_ahead()
+    host.ahead = 0
+    assert host.is_ahead(), "by what was seen last"
+
+
+def test_small_steps_are_no_jump(host):
+    for _ in range(5):
+        host.ahead += HOUR / 10
+        assert not host.is_ahead(DAY)
+
+
+def test_this_host():
+    clock = WallClock()
+    time.sleep(0.01)
+    assert not clock.is_ahead()
