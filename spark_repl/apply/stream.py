@@ -16,6 +16,7 @@ from ..errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ..position import RelayPosition
 from ..runtime.java import jvm_end
 from ..runtime.retry import Retries, temporary
+from .batch_function import BatchFunction
 from .checkpoint import forget_foreign
 
 if TYPE_CHECKING:
@@ -57,8 +58,12 @@ class RelayStream:
         A new stream begins where one was lost with a worker of Spark's. Raises what stopped it;
         everything before that has been committed."""
         self._error = None
-        with suppress(Stopped):
-            self._retries.run(lambda: self._once(follow), lambda: self._coordinator.position)
+        try:
+            with suppress(Stopped):
+                self._retries.run(lambda: self._once(follow), lambda: self._coordinator.position)
+        finally:
+            if self._listener is not None:
+                self._listener.release()
         if self._error is not None:
             raise self._error
 
@@ -81,7 +86,8 @@ class RelayStream:
             .option("lease", "false")  # the applier itself holds the file where the tables are
             .load()
         )
-        writer = source.writeStream.foreachBatch(self._batch)
+        batches = BatchFunction(self._batch)
+        writer = source.writeStream.foreachBatch(batches)
         writer = writer.option("checkpointLocation", self._checkpoint)
         if follow:
             writer = writer.trigger(processingTime="0 seconds")
@@ -111,6 +117,7 @@ class RelayStream:
                 query.stop()
                 if self._listener is not None:
                     self._spark.streams.removeListener(self._listener)
+            batches.release()
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers."""

@@ -12,19 +12,24 @@ if TYPE_CHECKING:
 
 
 class StreamListener(StreamingQueryListener):
-    """Hears of all streams of the session. ``name``: that of ours, no other's."""
+    """Hears of all streams of the session. ``name``: that of ours, no other's. Spark keeps it for
+    longer than the stream (``batch_function``)."""
 
     def __init__(self, status: ApplierStatus) -> None:
         self.name = f"spark_repl {uuid.uuid4().hex[:8]}"
-        self._status = status
+        self._status: ApplierStatus | None = status
+
+    def release(self) -> None:
+        """Lets go of whom it tells."""
+        self._status = None
 
     def onQueryStarted(self, event: Any) -> None:
         pass
 
     def onQueryProgress(self, event: Any) -> None:
-        progress = event.progress
-        if progress.name == self.name and progress.numInputRows:
-            self._status.streams(
+        progress, status = event.progress, self._status
+        if status is not None and progress.name == self.name and progress.numInputRows:
+            status.streams(
                 {
                     "batch": progress.batchId,
                     "rows": progress.numInputRows,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 import socket
 import threading
 import time
+import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, MySQLRelaySource
 from spark_repl.apply.replica import Replica
+from spark_repl.errors import RowError
 from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import purge
@@ -220,3 +224,27 @@ def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):
         replica.apply(follow=True)
         looking.join()
     assert (seen[-1]["batch"], seen[-1]["rows"]) == (0, 2) and seen[-1]["seconds"] > 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails):
+    """The JVM's side of callbacks may stay for hours, and Py4J keeps what they call."""
+    log.ddl("CREATE DATABASE t")
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    if fails:
+        log.transaction(insert(A, (1, "x")))
+    paths = {"relay.path": str(log.folder), "target.path": str(tmp_path / "lake")}
+    config = Config().override({**paths, "observe.listen": "127.0.0.1:0"})
+
+    def applied() -> list[weakref.ref[Any]]:
+        with Replica(spark, config, serves=True) as replica:
+            assert replica.page, "so it listens to the stream"
+            kept = [replica, replica.opened.coordinator, replica.opened.applied, replica.tracking]
+            with pytest.raises(RowError) if fails else nullcontext():
+                replica.apply()
+        return [weakref.ref(one) for one in kept]
+
+    left = applied()
+    gc.collect()
+    assert [one() for one in left if one() is not None] == []
