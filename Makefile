@@ -11,6 +11,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 # Tests start many short JVMs, that end before the code of C2, and the threads of G1, pay: a tenth less.
 TEST_JAVA := JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# Else each of many processes, and each worker of pytest, compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 BENCH_LOG ?= spark_repl/demo/bank
 
 help:

@@ -206,10 +206,11 @@ class Cascading:
             return _seen(table, self._commits.live(table).adds)
 
     def _at_cut(self, table: Table) -> tuple[LiveFile, ...]:
-        """The files of the table as the last cut shows it; none if it was made behind it."""
+        """The files of the table as the last cut shows it; none if it was made behind it. It has
+        that name there, too: no statement lies between."""
         cut = self._mark.cut_before
         shown = cut.tables.get(table.name) if cut else None
-        if shown is None or shown.path != table.path:
+        if shown is None:
             return ()
         delta = self._tracking.delta
         snapshot = delta.snapshot(table.folder, shown.version)

@@ -89,7 +89,8 @@ def give_up(
     said = f"{why.reason} [gtid {why.since}, table {table}]" if why.since else why.reason
     log.warning("the copy of %s can't be used: %s", ", ".join(copy.bounds), said)
     cut = standing(control).cut
-    waits = cut is not None and copy.bounds.keys() <= cut.waiting.keys()  # then the cut asks for it
+    assert cut is not None, "a copy of some tables is begun behind one"
+    waits = copy.bounds.keys() <= cut.waiting.keys()  # then the cut asks for it
     if why.since and not waits and (copies or copy.asked):
         record_copy(control, replace(copy, again=said))
     else:

@@ -305,7 +305,7 @@ class Statements:
     def _check_same(self, known: Table, logged: Logged) -> None:
         """Raises SchemaError where a table is there that is not the one of the statement."""
         wanted = logged.statement.definition
-        if known.position >= logged.cut.position or logged.statement.if_not_exists:
+        if self._tracking.has(known, logged.cut) or logged.statement.if_not_exists:
             return
         if wanted is None or not same_shape(known.definition.in_log, self._forms.apply(wanted)):
             raise SchemaError(

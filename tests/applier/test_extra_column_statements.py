@@ -183,3 +183,13 @@ def test_a_tool_s_copy_that_has_the_source_s_rows_alone(
     ]
     plain = {"tables": [{"match": "t.%", "extra_columns": ["gtid"]}]}
     assert run(log.folder, tmp_path / "plain", ddl={"online_tools": "follow"}, **plain)
+
+
+def test_a_tool_s_copy_where_no_table_is(log: LogWriter, tmp_path: Path) -> None:
+    """As gh-ost leaves one that is stopped, and somebody takes it for the table that he dropped."""
+    log.ddl("CREATE TABLE t._a_gho LIKE t.a")
+    log.transaction(insert(Table("_a_gho", T.columns), (9, 9, "new")))
+    log.ddl("DROP TABLE t.a")
+    log.ddl("RENAME TABLE t._a_gho TO t.a")
+    assert run(log.folder, tmp_path / "lake", ddl={"online_tools": "follow"}, **rule(match="t.%"))
+    assert [row[:3] for row in last_shown(tmp_path / "lake")["t.a"]] == [(9, 9, "new")]

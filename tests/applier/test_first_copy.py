@@ -12,7 +12,7 @@ from spark_repl.control.copies import last_copy
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import HERE, broken, last_shown, run
+from tests.support.local_delta import HERE, applier, broken, last_shown, run
 from tests.support.made_copy import finish, plan_first, read
 
 BAG = Table("bag", key=())
@@ -32,6 +32,20 @@ def test_a_crash_while_a_table_without_a_key_catches_up(
     killed(log, target, lambda name: name == "after_put", group_max_transactions=1)
     assert run(log.folder, target)
     assert last_shown(target)["t.bag"] == [(1, "x"), (2, "x"), (3, "x")]
+
+
+def test_that_a_copy_was_shown_is_noted_where_the_source_is_idle(
+    log: LogWriter, target: Path
+) -> None:
+    """With the cut that shows it, before any group: a copy of no tables is found by that alone."""
+    log.ddl(BAG.create)
+    plan_first(target, f"{log.source}:1-4", "t.bag")
+    read(target, BAG, [(1, "x")])
+    finish(target, f"{log.source}:1-4")
+    with applier(log.folder, target):
+        copy = last_copy(Control(Layout(str(target)).control))
+        assert copy and copy.shown
+    assert last_shown(target)["t.bag"] == [(1, "x")]
 
 
 def test_that_a_copy_was_shown_is_noted_though_storage_fails_for_a_moment(

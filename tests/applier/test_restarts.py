@@ -54,6 +54,43 @@ def test_mysqls_outcomes_of_a_crash(log, target, step, several, killed):
     assert LocalDelta().version(str(target / "t" / "a")) - versions == (not landed)
 
 
+def renewed(folder: Path, *rows: tuple[int, str]) -> LogWriter:
+    """The log that creates t.a, and has a transaction for each row, at other places."""
+    made = LogWriter(folder, created=1_800_000_000)
+    for statement in ("CREATE DATABASE t", A.create, B.create):
+        made.ddl(f"/* again */ {statement}")
+    for row in rows:
+        made.transaction(insert(A, row))
+    return made
+
+
+def test_another_log_begins_above_tables_that_are_ahead_of_the_cut(log, target, killed, tmp_path):
+    """By files, too: else what comes behind is taken for what they have."""
+    for _ in range(3):
+        log.rotate()
+    log.transaction(insert(A, (1, "x")))
+    killed(log, target, lambda at: at == "after_put")
+    assert rows(target, A) == [(1, "x")]
+    again = renewed(tmp_path / "again", (1, "x"), (2, "x"))
+    assert run(again.folder, target)
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+def test_another_log_begins_above_the_cut_where_no_table_is(target, tmp_path):
+    log = LogWriter(tmp_path / "log")
+    for number in range(3):
+        log.ddl(f"CREATE DATABASE d{number}")
+        log.rotate()
+    assert run(log.folder, target)
+    last = cuts(target)[-1].position
+    again = LogWriter(tmp_path / "again", created=1_800_000_000)
+    for number in range(4):
+        again.ddl(f"CREATE DATABASE d{number}")
+    assert run(again.folder, target)
+    assert cuts(target)[-1].position > last
+    assert cuts(target)[-1].gtid_executed.endswith(":1-4")
+
+
 def test_newest_commit_is_empty_behind_a_power_failure(log, target, killed):
     """It is removed, as no cut shows it, and what it held is applied again, once."""
     log.transaction(insert(A, (1, "x")))

@@ -22,6 +22,7 @@ from tests.support.waiting_source import (
     A,
     B,
     Source,
+    assert_cuts,
     copy_a,
     waiting,
 )
@@ -97,6 +98,26 @@ def test_a_table_that_is_dropped_behind_its_copy(source: Source, tmp_path: Path)
     assert standing(Control(Layout(str(target)).control)).copy is None
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["the same log", "another log"])
+def test_a_table_that_its_rows_made_is_there_when_its_statement_is_met_again(
+    source: Source, tmp_path: Path, again: bool
+) -> None:
+    """Its CREATE TABLE says no columns; the applier goes back before it, for another one's copy."""
+    target = tmp_path / "lake"
+    assert waiting(source, target)
+
+    def ahead() -> None:
+        source.ddl("CREATE TABLE t.c LIKE other.unknown", source.tables)
+        source.tables["t.c"] = {}
+        source.put(Table("c"), (1, "c"))
+        assert waiting(source, target).keys() == {"t.a"}
+
+    copy_a(source, target, meanwhile=ahead)
+    assert run(source.logs[again].folder, target, **BOUND)
+    assert_cuts(source, target)
+    assert last_shown(target)["t.c"] == [(1, "c")]
+
+
 def test_no_cut_is_published_before_the_newest(source: Source, tmp_path: Path) -> None:
     """The next start takes the newest, which shows no copy."""
     target, log = tmp_path / "lake", source.folder
@@ -147,10 +168,54 @@ def test_statements_during_a_first_copy(tmp_path: Path, unfinished: dict[str, st
         read(target, WIDE, source.rows("t.a", len(source.states)))
     finish(target, source.executed, unfinished=unfinished)
     source.put(B, (2, "b"))
-    assert waiting(source, target).keys() == {"t.a"}
+    waits = waiting(source, target)
+    assert waits.keys() == {"t.a"}
+    assert waits["t.a"].since == f"{SOURCE}:12", "the statement's, also of one left unfinished"
     copy_a(source, target)
     assert not waiting(source, target)
     assert last_shown(target)["t.a"] == sorted(source.tables["t.a"].values())
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [("ALTER TABLE t.a ADD COLUMN x INT", 1205), ("ALTER TABLE t.b ADD COLUMN x INT", 0)],
+    ids=["it failed", "of another table"],
+)
+@pytest.mark.parametrize("then", [False, True], ids=["alone", "before one that does"])
+def test_a_statement_that_changes_no_copied_table(
+    tmp_path: Path, statement: str, error: int, then: bool
+) -> None:
+    source, target = Source(tmp_path), tmp_path / "lake"
+    assert not waiting(source, target)
+    plan(target, "t.a")
+    source.ddl(statement, source.tables, error)
+    if then:
+        source.ddl("TRUNCATE t.a", {**source.tables, "t.a": {}})
+    source.put(A, (1, "behind it"))
+    read(target, A, source.rows("t.a", len(source.states)))
+    finish(target, source.executed)
+    assert not waiting(source, target)
+    copy = last_copy(Control(Layout(str(target)).control))
+    assert copy and copy.shown != then and bool(copy.again) == then
+    assert last_shown(target)["t.a"] == sorted(source.tables["t.a"].values())
+
+
+@pytest.mark.parametrize("statement", [True, False])
+def test_a_copy_that_was_left_unfinished_is_made_again_behind_a_statement(
+    tmp_path: Path, statement: bool
+) -> None:
+    """For whoever asked; where the log has none, he is told what the source said."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    assert run(source.folder, target)
+    plan(target, "t.a", asked="1.json")
+    if statement:
+        source.ddl("TRUNCATE t.a", {**source.tables, "t.a": {}})
+    finish(target, source.executed, unfinished={"t.a": "Unknown column"})
+    assert run(source.folder, target)
+    copy = last_copy(Control(Layout(str(target)).control))
+    assert copy and bool(copy.again) == statement
+    assert copy.error == ("" if statement else "Unknown column")
+    assert_cuts(source, target)
 
 
 def test_a_table_that_was_left_unfinished_waits(tmp_path: Path) -> None:

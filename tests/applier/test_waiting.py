@@ -134,6 +134,18 @@ def test_names_of_tables_that_wait(source: Source, tmp_path: Path) -> None:
     assert not waiting(source, target)
 
 
+def test_a_table_that_gets_another_name_waits_under_it(tmp_path: Path) -> None:
+    """By the statement whose rows the log does not tell."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    tables = {"t.b": source.tables["t.b"], "t.c": source.tables["t.a"]}
+    source.ddl(f"{NUMBERED}, RENAME TO t.c", tables)
+    assert waiting(source, target).keys() == {"t.c"}
+    source.put(AS_C, (7, "c", 7))
+    copy_a(source, target, AS_C)
+    assert not waiting(source, target)
+    assert last_shown(target)["t.c"] == sorted(source.tables["t.c"].values())
+
+
 def test_both_tables_of_an_exchange_wait(tmp_path: Path) -> None:
     source, target = Source(tmp_path), tmp_path / "lake"
     source.put(B, (1, "b"))

@@ -10,13 +10,21 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
-from spark_repl.write.compaction import CompactTask, actions_of, choose, compact
+from spark_repl.write.compaction import (
+    CompactTask,
+    RewriteTask,
+    actions_of,
+    choose,
+    compact,
+    rewrite,
+)
 from spark_repl.write.key_index import KeyIndex, hash_keys
 from spark_repl.write.written import LiveFile
 
@@ -89,6 +97,30 @@ def test_rows_that_went_meanwhile_where_a_table_has_no_vectors(tmp_path: Path) -
         removed, added = actions_of(done, folder, {old["path"]: old}, vectors=vectors)
         assert removed["remove"]["path"] == old["path"]
         assert "deletionVector" not in added["add"]
+
+
+@given(FILE)
+def test_what_is_left_of_a_file_is_in_the_new_one(
+    tmp_path_factory: pytest.TempPathFactory, file: tuple[int, set[int], set[int], bool]
+) -> None:
+    """With its key index; there is none where nothing is left."""
+    count, before, since, _ = file
+    folder = tmp_path_factory.mktemp("rewrite")
+    rows = pa.table({"id": pa.array(range(count), pa.int32()), "v": pa.array(["x"] * count)})
+    old = write_file(str(folder), COLUMNS, rows)
+    there = marked(folder, old, {row for row in before if row < count})
+    live = LiveFile(old["path"], there.get("deletionVector"))
+    key, keys = (COLUMNS.physical[0],), folder / "keys"
+    task = CompactTask("t.p", str(folder), str(keys), COLUMNS, SCHEMA, key, (live,))
+    gone = BitMap(array.array("I", sorted(row for row in since if row < count)))
+    written = rewrite(RewriteTask(task, gone.serialize()))
+    want = [row for row in range(count) if row not in before | since]
+    assert written.gone == [old["path"]]
+    assert [row for one in written.adds for row, _ in live_rows(folder, one)] == want
+    assert len(written.adds) == bool(want)
+    for one in written.adds:
+        hashes = hash_keys([pa.chunked_array([pa.array(want, pa.int32())])])
+        assert task.index.candidates(one["path"], hashes)[1].tolist() == list(range(len(want)))
 
 
 def add(path: str, rows: int, dead: int = 0, size: int = 100) -> dict[str, Any]:

@@ -40,9 +40,9 @@ class Source:
     def _look(self) -> None:
         self.states.append({name: dict(rows) for name, rows in self.tables.items()})
 
-    def ddl(self, statement: str, tables: State) -> None:
+    def ddl(self, statement: str, tables: State, error: int = 0) -> None:
         for number, log in enumerate(self.logs):
-            log.ddl(f"{'/* again */ ' * number}{statement}")
+            log.ddl(f"{'/* again */ ' * number}{statement}", error=error)
         self.tables = tables
         self._look()
 

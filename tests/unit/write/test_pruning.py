@@ -1,0 +1,107 @@
+"""What upkeep forgets, and when: by the promise that tables keep, before a longer one is given."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from spark_repl.config import Target
+from spark_repl.control.control import Control
+from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.cut import Cut, TableVersion
+from spark_repl.control.layout import Layout
+from spark_repl.control.replaced import touch
+from spark_repl.control.retention import Retention, recorded
+from spark_repl.control.settle import Settle
+from spark_repl.gtid import GtidSet
+from spark_repl.write.file_retention import properties
+from spark_repl.write.upkeep import Upkeep
+
+SHORT, LONG = Retention(1, 1, 6), Retention(1, 1, 48)
+
+
+class Noted(Control):
+    """Notes by which promise cuts are forgotten, and whether at once; only then rows go."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.pruned = list[tuple[Retention, bool]]()
+
+    def prune(
+        self, retention: Retention, settle: Settle,
+        gone: Callable[[], Collection[str]] = frozenset, *, due: bool = False,
+    ) -> bool:  # fmt: skip
+        self.pruned.append((retention, due))
+        return due
+
+
+class Kept:
+    """A target with t.a, whose files are kept for some hours; its cut shows t.gone, too, which is
+    there no more. ``forgotten``: the replaced tables that upkeep has removed."""
+
+    def __init__(self, folder: Path, hours: int, promised: Retention, now: Retention) -> None:
+        self.tracking = tracking = MagicMock()
+        tracking.layout = Layout(str(folder))
+        tracking.control = self.control = Noted(tracking.layout.control)
+        self.control.claim()
+        shown = {f"t.{name}": TableVersion(f"t/{name}", 1, "m", 1) for name in ("a", "gone")}
+        self.control.publish(Cut(1, "", "log", {}, shown))
+        promised.record(self.control)
+        table = MagicMock(path="t/a")
+        table.name, table.snapshot.configuration = "t.a", properties(hours)
+        tracking.tables = {"t.a": table}
+        tracking.delta.snapshot.return_value = MagicMock(configuration=properties(hours))
+        self.forgotten = list[str]()
+        target: Any = Target(
+            path=str(folder), vacuum_hours=1, every_cut_hours=now.every,
+            minute_cut_hours=now.minute, cut_retention_hours=now.hour,
+        )  # fmt: skip
+        self.upkeep = Upkeep(tracking, target, lambda table: None, self.forgotten.append)
+
+    def replace(self, path: str) -> None:
+        """A table that a copy replaced long ago, and no cut shows."""
+        record_copy(self.control, Copy(GtidSet(), {}, {"t.b": path}, error="it is gone"))
+        (Path(self.tracking.layout.target) / path).mkdir(parents=True)
+        noted = self.tracking.layout.replaced(path)
+        touch(noted)
+        os.utime(noted, (0, time.time() - 3600 * 99))
+
+
+def test_before_a_longer_promise_is_given_what_was_not_promised_goes(tmp_path: Path) -> None:
+    """Tables kept their files for less until then; tables that were replaced go with the cuts."""
+    kept = Kept(tmp_path, 6, SHORT, LONG)
+    kept.replace("t/b@2")
+    kept.upkeep._prune()
+    assert kept.control.pruned == [(SHORT, True), (LONG, False)]
+    assert recorded(kept.control) == LONG and kept.forgotten == ["t/b@2"]
+
+
+def test_a_longer_promise_counts_at_once_where_all_files_are_there(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 48, SHORT, LONG)
+    kept.replace("t/b@2")
+    kept.upkeep._prune()
+    assert kept.control.pruned == [(LONG, False)]
+    assert recorded(kept.control) == LONG and kept.forgotten == []
+
+
+def test_the_old_promise_counts_where_a_table_can_not_keep_its_files(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, 6, SHORT, LONG)
+    kept.tracking.commits.set_properties.side_effect = OSError("read-only")
+    kept.upkeep._prune()
+    assert kept.control.pruned == [(SHORT, False)] and recorded(kept.control) == SHORT
+
+
+@pytest.mark.parametrize(("now", "asked"), [(LONG, 1), (SHORT, 0)])
+def test_what_cuts_alone_show_is_asked_for_a_longer_promise_alone(
+    tmp_path: Path, now: Retention, asked: int
+) -> None:
+    kept = Kept(tmp_path, 48, SHORT if now is LONG else LONG, now)
+    kept.upkeep._prune()
+    assert kept.tracking.delta.snapshot.call_count == asked
+    assert kept.control.pruned == [(now, False)] and recorded(kept.control) == now
