@@ -173,8 +173,11 @@ def test_another_type_stops(log: LogWriter, tmp_path: Path) -> None:
         ("RENAME TABLE orders TO shop_4.orders", "would be called lake.orders//4"),
         ("RENAME TABLE orders TO other", "would be called shop_1.other"),
         ("ALTER TABLE orders RENAME other", "would be called shop_1.other"),
-        ("ALTER TABLE orders DROP PRIMARY KEY", "no key"),
-        ("ALTER TABLE orders ADD shop INT", "has a column shop, too"),
+        ("ALTER TABLE orders DROP PRIMARY KEY", "key_prefix: the table has no key"),
+        (
+            "ALTER TABLE orders ADD shop INT",
+            "key_prefix: the source's table has a column shop, too",
+        ),
     ],
 )
 def test_statements_that_stop(log: LogWriter, tmp_path: Path, statement: str, says: str) -> None:
@@ -184,6 +187,30 @@ def test_statements_that_stop(log: LogWriter, tmp_path: Path, statement: str, sa
         error = stopped(log.folder, tmp_path / "lake", copies=copies, **BOTH)
         assert isinstance(error, SettingError | StatementError) and says in str(error)
     assert list(of_each(tmp_path / "lake"))[-1] == f"{log.source}:1-3"
+
+
+@pytest.mark.parametrize("more", ["", ", ADD w INT"])
+def test_its_own_name_again(log: LogWriter, tmp_path: Path, more: str) -> None:
+    """MySQL takes it, and logs it, though the name stays."""
+    filled(log)
+    log.ddl(f"ALTER TABLE orders RENAME TO orders{more}", "shop_1")
+    log.transaction(delete(TWO, (1, "c")))
+    alike(log, tmp_path)
+    assert columns(tmp_path / "lake") == ["id", "v", "shop", *(["w"] if more else [])]
+
+
+def test_a_long_name(tmp_path: Path) -> None:
+    """A database's name has up to 64 characters, of which a shard's has almost all."""
+    log = LogWriter(tmp_path / "log")
+    values = [sign * (64 - len("shop_")) for sign in ("x", "é")]
+    for one in map(shard, values):
+        log.ddl(one.create, one.database)
+        log.transaction(insert(one, (1, "a")))
+        log.ddl("ALTER TABLE orders ADD w INT", one.database)
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    assert last_shown(tmp_path / "lake") == {
+        "lake.orders": [(1, "a", value, None) for value in values]
+    }
 
 
 def test_into_a_shard_by_rename(log: LogWriter, tmp_path: Path) -> None:
@@ -241,6 +268,18 @@ def test_without_deletion_vectors_and_with_a_feed(log: LogWriter, tmp_path: Path
     alike(log, tmp_path / "a", vectors=False)
     (tmp_path / "b").mkdir()
     alike(log, tmp_path / "b", feed=True)
+
+
+def test_a_first_row_of_another_type_says_where_it_is(log: LogWriter, tmp_path: Path) -> None:
+    """No CREATE TABLE of the shard is in the log, whose place its error would have."""
+    filled(log)
+    log.transaction(
+        insert(Table("orders", (("id", "int"), ("v", "int")), database="shop_3"), (1, 2))
+    )
+    error = stopped(log.folder, tmp_path / "lake", **BOTH)
+    assert isinstance(error, SettingError) and "column v is string" in str(error)
+    assert error.gtid == f"{log.source}:4" and error.table == "lake.orders//3"
+    assert error.file and error.position
 
 
 def test_names_that_can_not_be(log: LogWriter, tmp_path: Path) -> None:
