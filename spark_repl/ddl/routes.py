@@ -129,6 +129,10 @@ class Routes:
             )  # fmt: skip
         self.fine.add(name)
 
+    def is_shard(self, name: str) -> bool:
+        """Whether a table of the target is, or would be, one of many in one Delta table."""
+        return SHARD in name and whole_of(name) in self._wholes and self.before(name) != name
+
     def deciding(self, name: str) -> int:
         """The number of the first entry that fits a name before ``to``; -1 for none."""
         plain, parts = plain_name(name), parts_of(name)

@@ -45,5 +45,5 @@ def rows_of(parts: Iterable[Part]) -> int:
 def first_of(parts: Iterable[Part]) -> int | None:
     """The packed position of the first transaction that the parts have a change of; None where they
     have none. Reads them."""
-    found = (pc.min(pc.list_flatten(part.read()["positions"])).as_py() for part in parts)
-    return min((position for position in found if position is not None), default=None)
+    firsts = (pc.min(pc.list_flatten(part.read()["positions"])).as_py() for part in parts)
+    return min((position for position in firsts if position is not None), default=None)
