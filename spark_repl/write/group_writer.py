@@ -7,7 +7,6 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from statistics import median
@@ -20,6 +19,7 @@ from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
+from ..runtime.threads import Pool
 from .direct_writer import DirectWriter
 from .discard import discard
 from .logged_shape import check_definition, names_key
@@ -69,7 +69,7 @@ class GroupWriter:
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
         self.seconds: dict[str, float] = {}
         """for how long each table was written: its tasks and its commits"""
-        self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
+        self._pool = Pool(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     @property
     def writer(self) -> Writer:
