@@ -40,6 +40,6 @@ class BatchFunction:
             apply(frame, number)
         except StoppedBetweenGroups:
             return StoppedBetweenGroups()
-        except BaseException as error:  # the stream itself keeps it, frames and all
+        except Exception as error:  # noqa: BLE001 the stream itself keeps it
             return RuntimeError(f"{type(error).__module__}.{type(error).__qualname__}: {error}")
         return None

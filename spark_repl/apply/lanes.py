@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import CommitOrderError, RowError, SparkReplError, TargetError, Withdrawn
 from ..position import RelayPosition
+from ..runtime.threads import Pool
 
 if TYPE_CHECKING:
     from ..schedule.group import Group, StagedGroup
@@ -74,7 +75,7 @@ class Lanes:
 
     def __init__(self, write: Callable[[StagedGroup, Callable[[], None]], object]) -> None:
         self._write = write
-        self._lanes: dict[str, ThreadPoolExecutor] = {}
+        self._lanes: dict[str, Pool] = {}
         self._parts: dict[int, list[Future[None]]] = {}  # by slot
         self._meetings: list[Meeting] = []  # of groups that may be under way
         self._lock = threading.Lock()
@@ -95,7 +96,7 @@ class Lanes:
         parts = []
         for name in staged.tables:
             if name not in self._lanes:
-                self._lanes[name] = ThreadPoolExecutor(1, thread_name_prefix=f"lane-{name}")
+                self._lanes[name] = Pool(1, thread_name_prefix=f"lane-{name}")
             part = staged.of_table(name)
             parts.append(self._lanes[name].submit(self._one, name, part, meeting))
         self._parts[staged.group.slot] = parts

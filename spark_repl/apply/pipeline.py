@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING, TypeVar
@@ -25,6 +25,7 @@ from ..errors import (
 from ..gtid import GtidSet
 from ..observe.worker_status import STAGING
 from ..position import RelayPosition
+from ..runtime.threads import Pool
 from ..schedule.group import XA_PARTS, Group, Records
 from .bringing import Bringing
 from .commit_order import CommitOrder
@@ -98,7 +99,7 @@ class Pipeline:
         self._failures = Failures(applied, control, self.mark, status)
         self._faults: list[SparkReplError] = []  # what stopped groups of rows
         self.most = self._table_order.groups_max
-        self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="land")
+        self._threads = Pool(self.most, thread_name_prefix="land")
         self._branches: Mapping[int, Branch] = {}
         self._dispatched = GtidSet()  # executed, when all that was dispatched has landed
 

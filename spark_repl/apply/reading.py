@@ -7,13 +7,14 @@ read stays as it is, and nobody waits for its pause but the group's landing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import LogError, Stopped
 from ..position import RelayPosition
 from ..runtime.retry import disk_full, temporary
+from ..runtime.threads import Pool
 from ..runtime.workers import all_of
 from ..schedule.group import Group, StagedGroup
 
@@ -68,7 +69,7 @@ class Completion:
     ) -> Completion:
         """Has what failed read again, each worker in a thread of its own; returns at once."""
         failed = len(reading.errors)
-        pool = ThreadPoolExecutor(max(1, failed), f"retry-{reading.group.slot}")
+        pool = Pool(max(1, failed), f"retry-{reading.group.slot}")
         parts: list[Future[Staged]] = []
         for task, outcome in zip(reading.tasks, reading.outcomes, strict=True):
             if isinstance(outcome, Exception):

@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +27,7 @@ from ..relay.log import open_log
 from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import make_folder
 from ..runtime.retry import Retries
+from ..runtime.threads import Pool
 from ..write.altering import TableChanges
 from ..write.group_writer import GroupWriter
 from ..write.table_options import TableOptions
@@ -124,7 +124,7 @@ class Replica:
         if self._until is not None:
             self._until.check(relay)
         # Spark's first Python data source costs a second or two: meanwhile the tables are read.
-        with ThreadPoolExecutor(1) as meanwhile:
+        with Pool(1) as meanwhile:
             registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
             self._control = control = self._at.control
             say_if_new(self._at)

@@ -7,10 +7,11 @@ read again, the next group is begun all the same; a second thread hands them on 
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 from ..observe.worker_status import STAGING
+from ..runtime.threads import Pool
 from .cascading import Cascading
 from .head_start import HeadStart
 from .reading import Completion
@@ -42,8 +43,8 @@ class Staging:
         self._stager, self._status, self._retries = stager, status, retries
         self._staged, self._refused = staged, refused
         self._head_start = HeadStart(stager, apply)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="stage")
-        self._in_order = ThreadPoolExecutor(1, thread_name_prefix="staged")
+        self._thread = Pool(1, thread_name_prefix="stage")
+        self._in_order = Pool(1, thread_name_prefix="staged")
 
     def begin_ahead(self, records: Records, executed: GtidSet, idempotent: Container[str]) -> None:
         """Has the first groups of what a stream will bring staged, while the stream is started."""

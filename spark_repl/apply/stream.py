@@ -16,6 +16,7 @@ from ..errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ..position import RelayPosition
 from ..runtime.java import jvm_end
 from ..runtime.retry import Retries, temporary
+from ..runtime.threads import channel_here, under_channel
 from .batch_function import BatchFunction
 from .checkpoint import forget_foreign
 
@@ -49,7 +50,7 @@ class RelayStream:
         self._checkpoint, self._retries, self._is_stopping = checkpoint, retries, is_stopping
         self._most = group_bytes * _BATCH_GROUPS
         self._listener = listener
-        self._batching = threading.Lock()
+        self._batching, self._channel = threading.Lock(), channel_here()
         self._error: BaseException | None = None
         self._stopped, self._follows = threading.Event(), False
 
@@ -120,8 +121,9 @@ class RelayStream:
             batches.release()
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        """foreachBatch: the rows say which transactions; what they hold is read by the workers."""
-        with self._batching:
+        """foreachBatch: the rows say which transactions; what they hold is read by the workers.
+        Called by a thread of Py4J's."""
+        with under_channel(self._channel), self._batching:
             if self._is_stopping() or self._coordinator.reached_until:
                 raise StoppedBetweenGroups
             try:

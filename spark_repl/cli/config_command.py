@@ -11,9 +11,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..config import Config, Source, load, read_values, toml
+from ..config.renaming import shard_of, whole_of
 from ..config.side_by_side import side_by_side
 from ..config.tables import SHAPING_KEYS, TableRule, read_tables
 from ..control.layout import Layout
@@ -28,6 +29,9 @@ from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
 from .configuration import failing
 from .inspect import emit
+
+if TYPE_CHECKING:
+    from ..ddl.rewrites import Rewrites
 
 MASK = "***"
 _SECRETS = ("source.password", "source.password_command")
@@ -201,11 +205,13 @@ def explain(options: argparse.Namespace) -> int:
     )
     if folds:
         filters, rules, table = filters.folded(), rules.folded(), fold(table)
+    table = _on_source(table, filters.rewrites)
     written = _named(table, filters)
     table = filters.rewrites.table(table)
     rule = rules.of_table(table)
     shown = {
         **written,
+        **_sharing(table, rules),
         "applied": filters.keeps(table),
         "rule": filters.rule(table),
         **_decided(table, rules, config, Policies.of(config.ddl.policy, folds=folds)),
@@ -221,6 +227,32 @@ def explain(options: argparse.Namespace) -> int:
         shown["row_filter_columns"] = names_of(shape.row_filter)
     emit(shown, options.json)
     return 0
+
+
+def _on_source(name: str, rewrites: Rewrites) -> str:
+    """The name as the source has it, of a shard that is asked about by the target's. Raises
+    ConfigError where not one table has it."""
+    if not rewrites.routes.is_shard(name):
+        return name
+    names = rewrites.sources(name)
+    if len(names) != 1:
+        raise ConfigError(
+            f"{name} is the target's name of {' or '.join(names) or 'no table of the source'}",
+            hint="give the name as the source has it",
+        )
+    return names[0]
+
+
+def _sharing(table: str, rules: TableRules) -> dict[str, str]:
+    """Which Delta table a shard is in, and by what its rows are known there; of that table's name
+    whose it is."""
+    for number, rule in enumerate(rules.rules, 1):
+        if rule.key_prefix and rule.to == whole_of(table):
+            shard = shard_of(table).replace("'", "''")
+            if not shard:
+                return {"shards": f"of {rule.match}, tables[{number}]"}
+            return {"shown_in": f"{rule.to}, its rows have {rule.key_prefix} = '{shard}'"}
+    return {}
 
 
 def _decided(table: str, rules: TableRules, config: Config, policies: Policies) -> dict[str, str]:

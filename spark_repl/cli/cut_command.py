@@ -15,6 +15,7 @@ from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
 from ..control.pins import pin, pins, unpin
 from ..control.retention import recorded
+from ..control.shown_tables import shown_tables
 from ..errors import ConfigError
 from ..observe.status import position_text
 from .inspect import channel_of, emit, print_table
@@ -36,7 +37,7 @@ def list_cuts(options: argparse.Namespace) -> int:
         print(json.dumps({"cuts": shown}, default=str))
         return 0
     rows = [
-        (str(cut.at), position_text(cut), cut.gtid_executed, str(len(cut.tables)), until)
+        (str(cut.at), position_text(cut), cut.gtid_executed, str(len(shown_tables(cut))), until)
         for cut, until in kept
     ]  # fmt: skip
     print_table(("published", "position", "gtid_executed", "tables", "kept"), rows)
@@ -65,7 +66,7 @@ def show_cut(options: argparse.Namespace) -> int:
         return 0
     print(f"gtid_executed: {cut.gtid_executed}")
     print(f"position: {position_text(cut)}")
-    rows = [(name, table.path, str(table.version)) for name, table in cut.tables.items()]
+    rows = [(name, at.path, str(at.version)) for name, at in shown_tables(cut).items()]
     print_table(("table", "path", "version"), rows)
     for name, why in cut.waiting.items():
         print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
@@ -125,7 +126,7 @@ def cut_json(cut: Cut) -> dict[str, Any]:
         "at": cut.at,
         "tables": {
             name: {"path": table.path, "version": table.version}
-            for name, table in cut.tables.items()
+            for name, table in shown_tables(cut).items()
         },
         "waiting": {name: asdict(why) for name, why in cut.waiting.items()},
         "quarantined": {name: asdict(why) for name, why in cut.quarantined.items()},

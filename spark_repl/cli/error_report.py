@@ -26,11 +26,12 @@ def report(error: SparkReplError) -> None:
         print(json.dumps({**line, **said, **place}), file=sys.stderr)
         return
     number = f" (MySQL error {error.number})" if error.number else ""
-    print(f"Error: {error.message}{number}", file=sys.stderr)
+    lines = [f"Error: {log_lines.named_here(error.message)}{number}"]
     for name in _PLACE:
         if (value := getattr(error, name)) is not None:
-            print(f"  {name + ':':10}{value}", file=sys.stderr)
+            lines.append(f"  {name + ':':10}{value}")
     if error.hint:
-        print(f"Try: {error.hint}", file=sys.stderr)
+        lines.append(f"Try: {error.hint}")
     named = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
-    print(f"See: docs/troubleshooting.md#{named.__name__.lower()}", file=sys.stderr)
+    lines.append(f"See: docs/troubleshooting.md#{named.__name__.lower()}")
+    print("\n".join(lines), file=sys.stderr)  # at once: other channels have lines to say, too

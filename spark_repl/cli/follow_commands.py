@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..config import Config, load
 from ..errors import ConfigError, SparkReplError
+from ..runtime.modules import leave_out
 from ..service.applied_purge import purge_applied
 from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
@@ -87,6 +88,8 @@ def snapshot(options: argparse.Namespace) -> int:
 
 
 def receive(options: argparse.Namespace) -> int:
+    if options.supervised:
+        leave_out("pandas")
     config = loaded(options)
     from ..receiver.report import has_said
 

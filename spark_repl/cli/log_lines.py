@@ -8,9 +8,17 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-TEXT = "%(levelname)s %(name)s: %(message)s"
+from ..runtime.threads import channel_here
+
 # What every record has; all else came by ``extra``.
 _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+
+
+class TextLines(logging.Formatter):
+    """Level, logger, whose line it is where the process has several channels, and what is said."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        return f"{record.levelname} {record.name}: {named_here(record.message)}"
 
 
 class JsonLines(logging.Formatter):
@@ -29,12 +37,18 @@ class JsonLines(logging.Formatter):
 def line_of(level: str, logger: str, message: str, at: float) -> dict[str, Any]:
     """What every line has."""
     text = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
-    return {"at": text, "level": level, "logger": logger, "message": message}
+    channel = {"channel": name} if (name := channel_here()) else {}
+    return {"at": text, "level": level, "logger": logger, **channel, "message": message}
+
+
+def named_here(text: str) -> str:
+    """The text behind the name of the channel whose thread this is."""
+    return f"{name}: {text}" if (name := channel_here()) else text
 
 
 def log_as(form: str) -> None:
     """Has what is logged from now on written in that form, ``text`` or ``json``."""
-    formatter = JsonLines() if form == "json" else logging.Formatter(TEXT)
+    formatter = JsonLines() if form == "json" else TextLines()
     for handler in logging.getLogger().handlers:
         if getattr(handler, "stream", None) is sys.stderr:
             handler.setFormatter(formatter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import logging
 import os
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from ..errors import ConfigError, SetupError, SparkReplError, extra_named
+from ..runtime.threads import OF_CHANNEL, under_channel
 from . import log_lines
 from .arguments import parser
 from .error_report import report
@@ -76,6 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     log_lines.log_as(getattr(options, "log_format", None) or "text")
     # Py4J logs with a traceback how a batch ended, also that --until was reached.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    with under_channel(os.environ.get(OF_CHANNEL, "")):
+        return _done(options)
+
+
+def _done(options: argparse.Namespace) -> int:
+    """Runs the command, says what has stopped it; the exit code."""
     try:
         with extra_named():
             module, _, function = options.run.partition(".")

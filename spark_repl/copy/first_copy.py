@@ -12,7 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +36,7 @@ from ..errors import (
     Stopped,
 )
 from ..gtid import GtidSet
+from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
 from ..write.commit import check_files
 from ..write.table_commits import copies_of
@@ -182,7 +183,7 @@ class FirstCopy:
 
     def _side_by_side(self, keyed: list[SourceTable], views: list[SourceTable], copy: Copy) -> Copy:
         """Copies several tables at once: making one costs Delta 0.3 s, and 3 s the first time."""
-        with ThreadPoolExecutor(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
+        with Pool(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
                 pool.submit(self._run, load, [None] * self.config.apply.workers)
                 futures = [pool.submit(self._keyed, table, copy) for table in keyed]

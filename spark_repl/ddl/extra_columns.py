@@ -42,7 +42,11 @@ INSERT, UPDATE, DELETE, TRUNCATE, COPY = "INSERT", "UPDATE", "DELETE", "TRUNCATE
 """what the column of ``operation`` says"""
 BEFORE, AFTER = "UPDATE_PREIMAGE", "UPDATE_POSTIMAGE"
 """and of the two rows of an UPDATE, where each image is one (mode changelog)"""
-_HINT = "change extra_columns of the table's [[tables]], or the source's table"
+_HINTS = {
+    "extra_columns": "change extra_columns of the table's [[tables]], or the source's table",
+    "key_prefix": "give key_prefix of [[tables]] another name (in an empty target), change the"
+    " source's table, or leave it out by [filters]",
+}
 
 
 def name_of(extra: str) -> str:
@@ -60,10 +64,12 @@ def with_extra(
         return table
     names = {column.name.lower() for column in table.in_log.columns}
     extra = [_column(one, shard) for one in _TYPES if one in wanted]
-    if taken := [column.name for column in extra if column.name.lower() in names]:
-        raise _refused(table, f"the source's table has a column {taken[0]}, too")
+    if taken := [column for column in extra if column.name.lower() in names]:
+        asked = "key_prefix" if taken[0].extra == "shard" else "extra_columns"
+        raise _refused(table, asked, f"the source's table has a column {taken[0].name}, too")
     if not table.primary_key and mode == "mirror":
-        raise _refused(table, "the table has no key, so all its columns tell its rows apart")
+        reason = "the table has no key, so all its columns tell its rows apart"
+        raise _refused(table, "key_prefix" if shard else "extra_columns", reason)
     return replace(table, columns=(*table.columns, *extra))
 
 
@@ -119,5 +125,5 @@ def _column(extra: str, shard: str) -> Column:
     )  # fmt: skip
 
 
-def _refused(table: TableDefinition, reason: str) -> SettingError:
-    return SettingError(f"extra_columns: {reason}", table=table.name, hint=_HINT)
+def _refused(table: TableDefinition, key: str, reason: str) -> SettingError:
+    return SettingError(f"{key}: {reason}", table=table.name, hint=_HINTS[key])

@@ -67,6 +67,14 @@ class Rewrites:
         """The name of a table, db.table, in the target."""
         return self.routes.after(self.rewritten(name)) if name else name
 
+    def sources(self, name: str) -> list[str]:
+        """The names on the source that may be that of the target's table ``name``."""
+        asked = self.routes.before(name)
+        database, table = parts_of(asked)
+        olds = {database, *(old for old, new in self.pairs if new == database)}
+        names = sorted(table_name(old, table) for old in olds)
+        return [one for one in names if self.rewritten(one) == asked]
+
     def check(self, logged: str) -> None:
         """Raises SchemaError where the log's table ``logged`` can't have its name in the target."""
         self.routes.check(self.rewritten(logged), logged)

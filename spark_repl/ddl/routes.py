@@ -31,6 +31,11 @@ _HINT = (
     " the filters, which see names as they are before to"
 )
 
+_NO_SHARD_HINT = (
+    "leave it out by [filters], or give it a rule of its own before that of the shards, without"
+    " key_prefix"
+)
+
 
 def kept_from(name: str) -> str:
     """The name that a table had before it was dropped, where it is kept under one of its own since
@@ -110,15 +115,23 @@ class Routes:
                 table=there, hint=_HINT,
             )  # fmt: skip
         is_shard = whole_of(there) in self._wholes
-        reason = unusable(parts_of(whole_of(there) if is_shard else there)) if there != name else ""
         if is_shard and shard_of(there) in _NO_SHARD:
-            reason = "nothing tells it apart from the others that are in one table with it"
+            raise SchemaError(
+                f"the source's table {logged} can't be {there} in the target: nothing tells it"
+                " apart from the others that are in one table with it",
+                table=there, hint=_NO_SHARD_HINT,
+            )  # fmt: skip
+        reason = unusable(parts_of(whole_of(there) if is_shard else there)) if there != name else ""
         if reason:
             raise SchemaError(
                 f"the source's table {logged} can't be {there} in the target: {reason}",
                 table=there, hint=_HINT,
             )  # fmt: skip
         self.fine.add(name)
+
+    def is_shard(self, name: str) -> bool:
+        """Whether a table of the target is, or would be, one of many in one Delta table."""
+        return SHARD in name and whole_of(name) in self._wholes and self.before(name) != name
 
     def deciding(self, name: str) -> int:
         """The number of the first entry that fits a name before ``to``; -1 for none."""

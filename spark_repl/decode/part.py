@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 @dataclass(frozen=True)
@@ -33,3 +35,15 @@ class Part:
         with open(self.path or "", "rb") as file:
             file.seek(self.offset)
             return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+def rows_of(parts: Iterable[Part]) -> int:
+    """How many rows the parts have."""
+    return sum(part.rows for part in parts)
+
+
+def first_of(parts: Iterable[Part]) -> int | None:
+    """The packed position of the first transaction that the parts have a change of; None where they
+    have none. Reads them."""
+    firsts = (pc.min(pc.list_flatten(part.read()["positions"])).as_py() for part in parts)
+    return min((position for position in firsts if position is not None), default=None)

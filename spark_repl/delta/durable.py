@@ -14,11 +14,11 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from ..runtime.private_files import make_folder, opener
+from ..runtime.threads import Pool
 from .checkpoint import is_newest, last
 from .deletion_vector import path_of
 from .log_replay import Action, commit_path, read_commit
@@ -209,7 +209,7 @@ def _sync_files(paths: Iterable[str]) -> None:
     if count < 2:  # so most lists are, of thousands of tables: no threads for them
         _sync_some(each)
         return
-    with ThreadPoolExecutor(count) as pool:
+    with Pool(count) as pool:
         list(pool.map(_sync_some, (each[number::count] for number in range(count))))
 
 

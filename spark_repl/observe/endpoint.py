@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.rules import LISTEN, host_port, is_local
 from ..errors import ConfigError, SparkReplError
+from ..runtime.threads import channel_here, under_channel
 from .note import Note
 from .page import POLICY
 
@@ -56,7 +57,7 @@ class Endpoint:
         self._names = (*_LOCAL_NAMES, host) if is_local(observe.listen) else ()
         self._looks: Mapping[str, Look] = {}
         self._last = dict[str, tuple[float, str]]()  # when it was looked, and what was seen
-        self._looking = threading.Lock()
+        self._looking, self._channel = threading.Lock(), channel_here()
         family = _Server6 if ":" in host else _Server
         try:
             self._server = family((host, port), _handler(self))
@@ -85,7 +86,9 @@ class Endpoint:
     def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str, str]:
         """What a GET is answered, and its Content-Type. Errors say what is wrong, and nothing that
         is secret."""
-        code, text, path = *self._answer(path, headers), path.partition("?")[0]
+        with under_channel(self._channel):
+            code, text = self._answer(path, headers)
+        path = path.partition("?")[0]
         return code, text, self._looks[path].kind if code == HTTPStatus.OK else _PLAIN
 
     def _answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from ..delta.log_replay import Action, read_commit
 from ..position import RelayPosition
+from ..runtime.threads import Pool
 
 if TYPE_CHECKING:
     from ..control.cut import Cut, TableVersion
@@ -27,7 +27,7 @@ def table_positions(layout: Layout, last: Cut, channel: str) -> dict[str, dict[s
     def look(table: TableVersion) -> dict[str, Any]:
         return _position(layout.table(table.path), table, last, app)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with Pool(_AT_ONCE) as pool:
         return dict(zip(last.tables, pool.map(look, last.tables.values()), strict=True))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from ..relay.log import RelayLog
 from ..relay.published import End, EndWriter
 from ..relay.source_place import unwrapped
 from ..runtime.private_files import FILE_MODE, make_folder
+from ..runtime.threads import Pool
 from .limits import Limits
 from .own_events import file_head, normal, own_rotate, source_head
 from .recovery import Recovered, known_end, numbers_in, recover
@@ -67,7 +68,7 @@ class RelayWriter:
         self._fd = -1
         self._end: EndWriter | None = None  # while the folder is locked
         self._filled: bool | None = None  # whether the file has a whole transaction; not known
-        self._disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
+        self._disk = Pool(1, thread_name_prefix="disk")
         self._syncing: Future[None] | None = None
         self._stack, self._told = ExitStack(), told
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from ..errors import SparkReplError, Stopped
 from .retry import Retries, Wait, first_line, until_stopped
+from .threads import thread
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ class Companion:
         self._turn, self._failed, self._pause_s = turn, failed, pause_s
         who = f"the {name} tried again"
         self._retries = Retries(attempts, self.stop, lambda retry: None, who, wait=wait)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = thread(self._run, name, daemon=True)
 
     def __enter__(self) -> Companion:
         self._thread.start()

@@ -7,12 +7,15 @@ setting before the JVM starts, so they are there in a session that somebody else
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
 
 FOLDER = Path(__file__).with_name("java")
+_DEFINING = threading.Lock()
+"""channels of one process have one JVM, which takes a class once"""
 UNAVAILABLE = (Py4JError, AttributeError, TypeError, OSError)
 """no JVM that may be asked (Spark Connect), another Java, another make of Delta: whoever meets them
 does without the class"""
@@ -22,9 +25,10 @@ def ensure(jvm: Any, beside: str, *names: str) -> bool:
     """Has classes of ours in the package and the class loader of the one ``beside`` them, each
     behind those that it extends or makes; there already or now. Raises one of ``UNAVAILABLE`` where
     that can't be done."""
-    if not is_defined(jvm, beside, names[-1]):
-        define(jvm, beside, *(compiled(name) for name in names))
-    return is_defined(jvm, beside, names[-1])
+    with _DEFINING:
+        if not is_defined(jvm, beside, names[-1]):
+            define(jvm, beside, *(compiled(name) for name in names))
+        return is_defined(jvm, beside, names[-1])
 
 
 def compiled(name: str) -> bytes:

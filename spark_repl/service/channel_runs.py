@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..config.side_by_side import check_side_by_side
 from ..errors import ConfigError, JvmEndedError, SetupError, SparkReplError, TakenFirstError
 from ..runtime.java import jvm_end
+from ..runtime.threads import thread, under_channel
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -67,8 +68,7 @@ class ChannelRuns:
     def run(self) -> dict[str, Result]:
         """What each channel has applied, once all have ended: by ``stop``, or since none of them
         can go on. Raises the error of one that did not end well."""
-        for name, channel in self._channels.items():
-            channel.thread.name = f"channel {name}"
+        for channel in self._channels.values():
             channel.thread.start()
         while any(channel.thread.is_alive() for channel in self._channels.values()):
             channels = self._channels.values()
@@ -132,7 +132,8 @@ class _Channel:
         self.error: SparkReplError | None = None
         self.is_at_rest = False
         """whether it waits to be asked, or has ended"""
-        self.thread = threading.Thread(target=self._keep)
+        with under_channel(self._name):
+            self.thread = thread(self._keep, f"channel {self._name}")
 
     @property
     def without_jvm(self) -> bool:

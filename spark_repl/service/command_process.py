@@ -7,16 +7,19 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from ..runtime.threads import OF_CHANNEL, channel_here
+
 
 def start(command: Sequence[str], options: Sequence[str]) -> subprocess.Popen[bytes]:
     """Starts a command of ``spark-repl`` with more options; it ends by itself when this process has
-    (``--supervised``), and says what it has to say on our standard error. A terminal's Ctrl-C is
-    ours alone to hear. Raises OSError."""
+    (``--supervised``), and says what it has to say on our standard error, as of this thread's
+    channel. A terminal's Ctrl-C is ours alone to hear. Raises OSError."""
     return subprocess.Popen(
         [sys.executable, "-m", "spark_repl", *command, "--supervised", str(os.getpid()), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         process_group=0,
+        env={**os.environ, OF_CHANNEL: channel_here()},
     )
 
 

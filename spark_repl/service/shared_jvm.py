@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from ..config import Config
 
+_MANY = 6
+"""so many workers take less memory and time if compiled kernels are loaded once for all of them"""
+_DAEMON = "spark_repl.service.many_workers_daemon"
+
 
 class SharedJvm:
     """Spark has as many slots as all channels have workers, and gives them out by channel (a fair
@@ -24,6 +28,9 @@ class SharedJvm:
     def __init__(self, configs: Sequence[Config], master: str | None) -> None:
         workers = sum(config.apply.workers for config in configs)
         self._master = master or f"local[{workers}]"
+        self._settings = {"spark.scheduler.mode": "FAIR"}
+        if workers >= _MANY and self._master.startswith("local"):
+            self._settings["spark.python.daemon.module"] = _DAEMON
         targets = [config.target.path for config in configs]
         self._target = next((one for one in targets if _is_remote(one)), targets[0])
         self._making = threading.Lock()
@@ -46,8 +53,9 @@ class SharedJvm:
             )
         with self._making:
             if self._first is None:
-                fair = {"spark.scheduler.mode": "FAIR"}
-                made = build_session(master=self._master, target=self._target, settings=fair)
+                made = build_session(
+                    master=self._master, target=self._target, settings=self._settings
+                )
                 # Two first streams at one moment would each begin it.
                 ensure_callback_server_started(  # type: ignore[no-untyped-call]
                     made.sparkContext._gateway

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +12,7 @@ from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..delta.public_log import PublicLog
 from ..observe.verify_status import record
+from ..runtime.threads import Pool
 from .between import Between, totals
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
@@ -94,7 +94,7 @@ class _Threads:
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         if len(tasks) < 2:
             return [function(task) for task in tasks]
-        with ThreadPoolExecutor(len(tasks)) as pool:  # as many lists as there are connections
+        with Pool(len(tasks)) as pool:  # as many lists as there are connections
             return list(pool.map(function, tasks))
 
 

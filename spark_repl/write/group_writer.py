@@ -7,28 +7,29 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
 from ..crash_points import armed, reach
+from ..decode.part import rows_of
 from ..decode.staged import Staged, same_shape
 from ..delta.checkpoint import EVERY
 from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
+from ..runtime.threads import Pool
 from .direct_writer import DirectWriter
 from .discard import discard
 from .logged_shape import check_definition, names_key
-from .row_error import row_error
+from .row_error import at_first_change, row_error
 from .table_commits import Outcome
 from .tending import Tending
 from .told_collations import ToldCollations
 from .upkeep import Upkeep
 from .writer import Writer, by_table, check_direct
-from .written import Violation, WriteTask, Written
+from .written import WriteTask, Written, faults_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -68,7 +69,7 @@ class GroupWriter:
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
         self.seconds: dict[str, float] = {}
         """for how long each table was written: its tasks and its commits"""
-        self._pool = ThreadPoolExecutor(_COMMITS_AT_ONCE, thread_name_prefix="commit")
+        self._pool = Pool(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     @property
     def writer(self) -> Writer:
@@ -124,14 +125,14 @@ class GroupWriter:
         began = time.perf_counter()
         reach("planned")
         begins()
-        rows = sum(_rows(task.parts) for task in tasks)
+        rows = sum(rows_of(task.parts) for task in tasks)
         here = self.workers.is_small(rows=rows)
         written = self.workers.run(self._writer.task, tasks, here=here)
         try:
-            if not _faults(written):
+            if not faults_of(written):
                 written = self._writer.finish(tables, written)
             self._write_seconds += time.perf_counter() - began
-            if faults := _faults(written):
+            if faults := faults_of(written):
                 first = min(faults, key=lambda fault: fault.position)
                 raise row_error(first, tables[first.table])
             checked()
@@ -223,7 +224,10 @@ class GroupWriter:
         tables, locked = {}, set[int]()
         told = ToldCollations(self._tracking, before)
         self._tracking.see_logged(definitions)
-        there = {name: self._there(name, one, before) for name, one in sorted(definitions.items())}
+        there = {
+            name: self._there(name, one, before, parts.get(name, ()))
+            for name, one in sorted(definitions.items())
+        }
         for name in (name for name in there if name in parts):
             table, definition = there[name], definitions[name]
             if id(table.delta) not in locked:  # which shards share
@@ -238,7 +242,9 @@ class GroupWriter:
             tables[name] = table
         return tables
 
-    def _there(self, name: str, definition: TableDefinition, before: Cut) -> Table:
+    def _there(
+        self, name: str, definition: TableDefinition, before: Cut, parts: Iterable[Part]
+    ) -> Table:
         """The table of that name, made from its TABLE_MAP if it is not there."""
         table = self._tracking.live(name)
         if table is not None:
@@ -248,7 +254,8 @@ class GroupWriter:
                 "earlier filters have left rows of the table out", table=name, hint=_COPY
             )
         log.info("%s is made from its TABLE_MAP", name)
-        return self._tracking.create(definition, self._tracking.stamp(before))
+        with at_first_change(parts):
+            return self._tracking.create(definition, self._tracking.stamp(before))
 
     def _tasks(
         self,
@@ -257,14 +264,14 @@ class GroupWriter:
         idempotent: Container[str],
     ) -> list[WriteTask]:
         """The group's write tasks, the heaviest first."""
-        rows = sum(_rows(pieces) for pieces in parts.values())
+        rows = sum(rows_of(pieces) for pieces in parts.values())
         share = rows // (self.workers.count + 1)
         tasks = [
             task
             for name, table in tables.items()
             for task in self._tasks_of(table, parts[name], share, idempotent=name in idempotent)
         ]
-        return sorted(tasks, key=lambda task: -_rows(task.parts))
+        return sorted(tasks, key=lambda task: -rows_of(task.parts))
 
     def _tasks_of(
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
@@ -272,7 +279,7 @@ class GroupWriter:
         """One task for each shard, each making a file; a single task for a table whose rows are no
         more than a worker's ``share`` of the group's."""
         shards: dict[int, list[Part]] = {}
-        together = any(part.whole for part in parts) or _rows(parts) <= share
+        together = any(part.whole for part in parts) or rows_of(parts) <= share
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
         files, layout = self._writer.files(table), self._tracking.layout
@@ -331,14 +338,6 @@ class GroupWriter:
             discard(folder, part.files, tried_behind=tried_behind)
             for path in part.staged:
                 remove_if_there(path)
-
-
-def _rows(parts: Iterable[Part]) -> int:
-    return sum(part.rows for part in parts)
-
-
-def _faults(written: Iterable[Written]) -> list[Violation]:
-    return [fault for part in written for fault in part.violations]
 
 
 def _writer(tracking: Tracking, workers: Workers, *, direct: bool) -> Writer:

@@ -11,7 +11,6 @@ import os
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from operator import and_
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
 from ..delta.table_log import ALONE
 from ..errors import ConcurrentChangeError, extra_named
+from ..runtime.threads import Pool
 from .completion import PATCHED, completed, pack
 from .direct import Fold, fold_task, refuse_unplaced
 from .net_changes import Look, asks
@@ -146,7 +146,7 @@ class MergeWriter:
         """The look-ups, all before the first commit; with 1032 or 1062 of what doesn't fit."""
         per_table = by_table(tables, written)
         changed = [name for name in tables if any(part.changes_table for part in per_table[name])]
-        with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="merge") as pool:
+        with Pool(_ASKED_AT_ONCE, thread_name_prefix="merge") as pool:
             asked = pool.map(lambda name: self._asked(tables[name], per_table[name]), changed)
             per_table |= zip(changed, asked, strict=True)
         return [part for name in tables for part in per_table[name]]

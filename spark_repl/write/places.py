@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD
 from ..control.table_paths import MADE_BY_ROWS, made_behind
 from ..errors import TargetError
+from ..runtime.threads import Pool
 from .table_commits import gone_table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Ite
     at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
     folder_of = tracking.layout.table
     folders = sorted({*map(folder_of, paths.values())})
-    with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
+    with Pool(_READ_AT_ONCE) as pool:
         snapshots = dict(zip(folders, pool.map(tracking.delta.snapshot, folders), strict=True))
     since = {folder_of(at.path): at.version for at in at_cuts.values()}
     for (name, made_by), path in paths.items():

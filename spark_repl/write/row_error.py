@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..binlog.json.diff import CANNOT_APPLY
 from ..decode.folding import DUPLICATE_KEY
+from ..decode.part import first_of
 from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
-from ..errors import RowError
+from ..errors import RowError, SettingError
 from ..position import RelayPosition
 from .own_metadata import COMPLETE, COPIED
 
 if TYPE_CHECKING:
+    from ..decode.part import Part
     from .table import Table
     from .written import Violation
 
@@ -36,6 +40,17 @@ def row_error(violation: Violation, table: Table) -> RowError:
     return RowError(
         message, number=violation.number, position=position, table=table.name, hint=hint
     )
+
+
+@contextmanager
+def at_first_change(parts: Iterable[Part]) -> Iterator[None]:
+    """A table that can't be made from its rows fails at the first change that a group has of it."""
+    try:
+        yield
+    except SettingError as error:
+        if (position := first_of(parts)) is not None:
+            error.at(position=RelayPosition.unpack(position))
+        raise
 
 
 def _incomplete(table: Table) -> tuple[str, str]:

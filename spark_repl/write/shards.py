@@ -48,7 +48,7 @@ def policy_faults(table: Table, policy: Policy) -> list[SettingError]:
 def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None:
     """Raises SettingError where a table comes into a Delta table of ``shards``, or leaves it, by
     its new name, which its rows don't have."""
-    if any(shards):
+    if before != after and any(shards):
         raise SettingError(
             f"{before} would be called {after}: what tells rows of many tables in one apart"
             " (key_prefix of [[tables]]) does not follow RENAME",

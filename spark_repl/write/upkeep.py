@@ -7,7 +7,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from ..control.replaced import gone_paths, remove_replaced
@@ -17,6 +16,7 @@ from ..delta.storage import is_gone
 from ..errors import SparkReplError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
+from ..runtime.threads import Pool
 from ..runtime.wall_clock import WallClock
 from .longer_promise import LongerPromise
 
@@ -50,7 +50,7 @@ class Upkeep:
         self._retention = Retention.of(target)
         self._shown = ShownPaths(tracking.control)
         self._promise = LongerPromise(tracking, self._retention.longest)
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="upkeep")
+        self._pool = Pool(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
         self._working = self._closed = False

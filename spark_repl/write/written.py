@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -82,3 +83,8 @@ class Written:
     def files(self) -> list[str]:
         """Data and change files that were written, relative to the table's folder."""
         return [action["path"] for action in (*self.adds, *self.changes)]
+
+
+def faults_of(written: Iterable[Written]) -> list[Violation]:
+    """The changes that don't fit, of all that was written."""
+    return [fault for part in written for fault in part.violations]

@@ -10,62 +10,23 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.shown_tables import shown_tables
-from spark_repl.delta.reader import read
-from spark_repl.errors import RowError, SchemaError, SettingError, StatementError
+from spark_repl.errors import RowError, SettingError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import cuts, last_shown, run, stopped
-
-V = "varchar(40)"
-
-
-def shard(number: int | str, *more: tuple[str, str]) -> Table:
-    return Table("orders", (("id", "int"), ("v", V), *more), database=f"shop_{number}")
-
-
-ONE, TWO, THREE = shard(1), shard(2), shard(3)
-RULE = {"match": r"shop\_%.orders", "to": "lake.orders", "key_prefix": "shop"}
-MAPPED = {"keys": {"column_mapping": True}}
-BOTH: dict[str, Any] = {"tables": [RULE], **MAPPED}
-APART: dict[str, Any] = {"tables": [{**RULE, "to": "lake.orders_%", "key_prefix": ""}], **MAPPED}
-Rows = Mapping[str, list[tuple[tuple[str, Any], ...]]]
-
-
-def of_each(target: Path) -> dict[str, Rows]:
-    """GTID set -> shard -> its rows at that cut, without NULLs: from one table, or from many."""
-    found: dict[str, dict[str, Any]] = {}
-    for cut in cuts(target):
-        shards = found.setdefault(cut.gtid_executed, {})
-        for name, at in shown_tables(cut).items():
-            own = name.removeprefix("lake.orders").removeprefix("_")
-            if not own:
-                shards |= {one.partition("//")[2]: [] for one in cut.tables}
-            for row in read(f"{target}/{at.path}", at.version).to_pylist():
-                values = {key: value for key, value in row.items() if value is not None}
-                rows = shards.setdefault(own or values.pop("shop"), [])
-                rows.append(tuple(sorted(values.items())))
-            if own:
-                shards.setdefault(own, [])
-    return {
-        gtids: {one: sorted(rows) for one, rows in shards.items()}
-        for gtids, shards in found.items()
-    }
-
-
-def columns(target: Path) -> list[str]:
-    (at,) = shown_tables(cuts(target)[-1]).values()
-    return list(read(f"{target}/{at.path}", at.version).column_names)
-
-
-def alike(log: LogWriter, folder: Path, **options: Any) -> dict[str, Rows]:
-    """What each cut shows, which is what tables of their own would."""
-    assert run(log.folder, folder / "apart", group_max_transactions=1, **APART)
-    assert run(log.folder, folder / "lake", **{**BOTH, **options})
-    want, got = of_each(folder / "apart"), of_each(folder / "lake")
-    assert {gtids: want[gtids] for gtids in got} == got
-    assert [*got][-1] == [*want][-1]
-    return got
+from tests.support.shards import (
+    APART,
+    BOTH,
+    ONE,
+    RULE,
+    THREE,
+    TWO,
+    alike,
+    columns,
+    filled,
+    of_each,
+    shard,
+)
 
 
 @pytest.fixture
@@ -74,11 +35,6 @@ def log(tmp_path: Path) -> LogWriter:
     made.ddl(ONE.create, "shop_1")
     made.ddl(TWO.create, "shop_2")
     return made
-
-
-def filled(log: LogWriter) -> LogWriter:
-    log.transaction(insert(ONE, (1, "a"), (2, "b")), insert(TWO, (1, "c"), (3, "d")))
-    return log
 
 
 def test_equal_keys_are_two_rows(log: LogWriter, tmp_path: Path) -> None:
@@ -148,7 +104,9 @@ def test_a_group_over_one_shards_statement(log: LogWriter, tmp_path: Path) -> No
     """Rows from before and behind it of both shards, each by its own definition."""
     filled(log)
     log.ddl("ALTER TABLE orders ADD w INT FIRST", "shop_2")
-    first = Table("orders", (("w", "int"), ("id", "int"), ("v", V)), (1,), database="shop_2")
+    first = Table(
+        "orders", (("w", "int"), ("id", "int"), ("v", "varchar(40)")), (1,), database="shop_2"
+    )
     log.transaction(update(first, ((None, 1, "c"), (4, 1, "z"))), update(ONE, ((1, "a"), (1, "y"))))
     alike(log, tmp_path)
 
@@ -173,8 +131,11 @@ def test_another_type_stops(log: LogWriter, tmp_path: Path) -> None:
         ("RENAME TABLE orders TO shop_4.orders", "would be called lake.orders//4"),
         ("RENAME TABLE orders TO other", "would be called shop_1.other"),
         ("ALTER TABLE orders RENAME other", "would be called shop_1.other"),
-        ("ALTER TABLE orders DROP PRIMARY KEY", "no key"),
-        ("ALTER TABLE orders ADD shop INT", "has a column shop, too"),
+        ("ALTER TABLE orders DROP PRIMARY KEY", "key_prefix: the table has no key"),
+        (
+            "ALTER TABLE orders ADD shop INT",
+            "key_prefix: the source's table has a column shop, too",
+        ),
     ],
 )
 def test_statements_that_stop(log: LogWriter, tmp_path: Path, statement: str, says: str) -> None:
@@ -241,19 +202,6 @@ def test_without_deletion_vectors_and_with_a_feed(log: LogWriter, tmp_path: Path
     alike(log, tmp_path / "a", vectors=False)
     (tmp_path / "b").mkdir()
     alike(log, tmp_path / "b", feed=True)
-
-
-def test_names_that_can_not_be(log: LogWriter, tmp_path: Path) -> None:
-    for number, (table, says) in enumerate(
-        [
-            (Table("orders", database="shop_"), "nothing tells it apart"),
-            (Table("orders", database="lake"), "where many tables of the source are in one"),
-        ]
-    ):
-        made = LogWriter(tmp_path / f"log{number}")
-        made.transaction(insert(table, (1, "a")))
-        error = stopped(made.folder, tmp_path / f"lake{number}", **BOTH)
-        assert isinstance(error, SchemaError) and says in str(error)
 
 
 def test_other_rules_than_the_table_was_made_with(log: LogWriter, tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -37,6 +39,8 @@ _config: Any = config
 
 _LOG = logging.getLogger(__name__)
 _PACKAGE = __name__.partition(".")[0]
+_SIGNATURE = 3
+"""its place in what numba keeps of a CompileResult"""
 KERNEL_MODULES = (
     "binlog",
     "copy/text_rows.py",
@@ -116,6 +120,23 @@ class KernelCache(_Cache):
 
     def _entry(self, sig: Any, codegen: Any) -> tuple[str, str, str]:
         return self._name, repr(sig), repr(codegen.magic_tuple())
+
+
+def load_kept(user_folder: Callable[[], Path]) -> int:
+    """Loads the machine code of all kernels that is kept for this processor, as their first calls
+    would, and compiles none; how many signatures. For a process that others are forked from, which
+    then have it in common: LLVM begins no thread for it. ``user_folder``: as ``KernelCache``'s."""
+    count = 0
+    for path in (path for folder in _folders(user_folder) for path in sorted(folder.glob("*.nbc"))):
+        with suppress(OSError, EOFError, pickle.UnpicklingError, ImportError, AttributeError):
+            (name, types, processor), code = pickle.loads(path.read_bytes())
+            module, _, function = name.rpartition(".")
+            kernel = getattr(import_module(module), function)
+            given, here = code[_SIGNATURE].args, repr(kernel.targetctx.codegen().magic_tuple())
+            if (types, processor) == (repr(given), here):
+                kernel.compile(given)
+                count += 1
+    return count
 
 
 def is_kernel_module(module: str) -> bool:

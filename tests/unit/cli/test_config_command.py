@@ -288,6 +288,34 @@ def test_a_shard_is_explained(file: Path, capsys: Any) -> None:
     assert found["target"] == "lake.orders//1" and found["key_prefix"] == "shop"
     _, _, found = run(capsys, "config", "explain", "lake.orders", "--config", str(file))
     assert "many tables of the source are in one" in found["refused"]
+    assert found["shards"] == r"of shop\_%.orders, tables[1]"
+
+
+def test_a_shard_is_explained_by_its_name_in_the_target(file: Path, capsys: Any) -> None:
+    """As status, metrics and errors have it: as the source's table, whose it is."""
+    rule = {"match": r"shop\\_%.orders", "to": "lake.orders", "key_prefix": "shop"}
+    said = "\n".join(f'{key} = "{value}"' for key, value in rule.items())
+    file.write_text(f'[filters]\nignore_db = ["shop_3"]\n[[tables]]\n{said}\n')
+    for name in ("lake.orders//1", "shop_1.orders"):
+        _, _, found = run(capsys, "config", "explain", name, "--config", str(file))
+        assert (found["table"], found["target"]) == ("shop_1.orders", "lake.orders//1")
+        assert found["shown_in"] == "lake.orders, its rows have shop = '1'"
+        assert found["applied"] and "refused" not in found
+    _, _, found = run(capsys, "config", "explain", "lake.orders//3", "--config", str(file))
+    assert (found["table"], found["applied"]) == ("shop_3.orders", False)
+    assert found["rule"] == "ignore_db has shop_3"
+
+
+def test_a_shard_s_name_where_databases_are_rewritten(file: Path, capsys: Any) -> None:
+    rule = {"match": r"shop\\_%.orders", "to": "lake.orders", "key_prefix": "shop"}
+    said = "\n".join(f'{key} = "{value}"' for key, value in rule.items())
+    file.write_text(f'[filters]\nrewrite_db = ["eu->shop_1", "us->shop_1"]\n[[tables]]\n{said}\n')
+    _, _, found = run(capsys, "config", "explain", "eu.orders", "--config", str(file))
+    assert (found["target"], found["rewritten"]) == ("lake.orders//1", "shop_1.orders")
+    assert main(["config", "explain", "lake.orders//1", "--config", str(file)]) == 2
+    assert "eu.orders or shop_1.orders or us.orders" in capsys.readouterr().err
+    _, _, found = run(capsys, "config", "explain", "lake.orders//2", "--config", str(file))
+    assert found["table"] == "shop_2.orders"
 
 
 def test_what_is_not_done_yet_is_not_explained(file: Path, capsys: Any) -> None:

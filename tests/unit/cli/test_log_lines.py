@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spark_repl.cli.log_lines import JsonLines
+from spark_repl.cli.error_report import report
+from spark_repl.cli.log_lines import JsonLines, log_as
+from spark_repl.errors import SourceError
+from spark_repl.runtime.threads import OF_CHANNEL, Pool, under_channel
 
 
 def line(message, *args, **more):
@@ -40,6 +45,42 @@ def test_a_traceback_is_in_it():
         text = line("it failed", exc_info=sys.exc_info())
     assert len(text.splitlines()) == 1
     assert "ValueError: odd" in json.loads(text)["exception"]
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_each_line_of_several_channels_has_its_name(form: str, capsys: Any) -> None:
+    """Also those of threads that are not the channel's own, and an error's."""
+
+    def said(channel: str) -> list[str]:
+        with under_channel(channel), Pool(1) as pool:
+            pool.submit(logging.getLogger("x").warning, "at %d", 4).result()
+            pool.submit(report, SourceError("gone", hint="look")).result()
+        return str(capsys.readouterr().err).splitlines()
+
+    logger, handler = logging.getLogger(), logging.StreamHandler(sys.stderr)
+    logger.addHandler(handler)
+    try:
+        log_as(form)
+        with_name, without = said("eu"), said("")
+    finally:
+        logger.removeHandler(handler)
+    if form == "json":
+        named, plain = ([*map(json.loads, lines)] for lines in (with_name, without))
+        assert [one.pop("channel") for one in named] == ["eu", "eu"]
+        assert [one["message"] for one in named] == ["at 4", "gone"]
+        assert [one.keys() for one in plain] == [one.keys() for one in named]
+    else:
+        assert with_name[:2] == ["WARNING x: eu: at 4", "Error: eu: gone"]
+        assert without[:2] == ["WARNING x: at 4", "Error: gone"]
+
+
+def test_a_process_beside_a_channel_says_its_name() -> None:
+    """Its receiver, which is a command of its own."""
+    command = [sys.executable, "-m", "spark_repl", "receive", "--config", "none.toml"]
+    for channel, says in (("eu", "Error: eu: "), ("", "Error: can")):
+        env = {**os.environ, OF_CHANNEL: channel}
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+        assert ran.returncode == 2 and ran.stderr.startswith(says), ran.stderr
 
 
 @pytest.mark.parametrize("by_file", [False, True])

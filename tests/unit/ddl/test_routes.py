@@ -66,6 +66,16 @@ def test_names_that_no_table_can_have() -> None:
     assert Routes((("%.orders", "lake.%"),)).after("mysql.orders") == "mysql.orders"
 
 
+@pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_shard_that_nothing_tells_apart(value: str) -> None:
+    """Spark reads both values of a partition's column as NULL; no other name is another one's."""
+    routes = Routes((("%.orders", "lake.orders//%"),))
+    with pytest.raises(SchemaError, match="nothing tells it apart") as caught:
+        routes.check(f"{value}.orders", f"{value}.orders")
+    hint = caught.value.hint or ""
+    assert "[filters]" in hint and "a rule of its own" in hint and "of the two" not in hint
+
+
 def test_a_table_that_was_set_aside_goes_with_its_name() -> None:
     routes = Routes(BOTH)
     assert routes.before("lake.o@dropped2") == "shop.orders@dropped2"

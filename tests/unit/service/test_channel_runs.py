@@ -18,6 +18,7 @@ from spark_repl.errors import (
 )
 from spark_repl.observe.applier_status import Counters, Result
 from spark_repl.position import RelayPosition
+from spark_repl.runtime.threads import channel_here
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.channel_runs import ChannelRuns
 
@@ -94,6 +95,7 @@ class _Fake(ChannelRun):
     def run(self) -> Result | None:
         name = self.config.channel
         ways = self.runs.ways[name]
+        assert channel_here() == name
         way = ways.pop(0) if len(ways) > 1 else ways[0]
         if isinstance(way, BaseException) and not isinstance(way, Late):
             raise way

@@ -1,0 +1,46 @@
+"""Threads are of the channel whose thread has begun them, and none makes one otherwise."""
+
+from __future__ import annotations
+
+from spark_repl.runtime.companion import Companion
+from spark_repl.runtime.threads import Pool, channel_here, thread, under_channel
+from tests.support.imports import modules
+
+BY_OTHERS = {"runtime.threads", "runtime.session", "cli.verify_command", "observe.endpoint"}
+"""where threads are made, of a process of one channel or with no line of a log"""
+
+
+def test_what_a_channel_begins_is_its_own() -> None:
+    seen: list[str] = []
+
+    def turn() -> bool:
+        seen.append(channel_here())
+        return False
+
+    with under_channel("eu"):
+        pool = Pool(2)
+        beside = Companion("thread of a test", turn, lambda error: None, pause_s=0.0, attempts=0)
+        own = thread(lambda: seen.append(channel_here()), "own")
+    assert channel_here() == ""
+    with under_channel("us"), pool, beside:  # begun by another, they are still whose they were
+        seen.append(pool.submit(lambda: Pool(1).submit(channel_here).result()).result())
+        own.start()
+        own.join()
+        assert channel_here() == "us"
+    assert not beside.join(20)
+    assert sorted(seen) == ["eu", "eu", "eu"]
+
+
+def test_without_channels_there_is_no_name() -> None:
+    with Pool(1) as pool:
+        assert pool.submit(channel_here).result() == ""
+    assert not thread(list, "one", daemon=True).is_alive()
+
+
+def test_no_other_way_to_make_threads() -> None:
+    made = {
+        name
+        for name, path in modules().items()
+        if any(one in path.read_text() for one in ("ThreadPoolExecutor(", "threading.Thread("))
+    }
+    assert {name for name in made if not name.startswith("bench.")} - BY_OTHERS == set()
