@@ -46,15 +46,23 @@ class NameCase:
 
     def __init__(self, control: Control, configured: int = ASK) -> None:
         self._control, self.value = control, configured
+        self.found_folding = False
+        """whether the log has shown since ``load`` that the source folds names: what was read
+        before has them as they are"""
 
     def load(self) -> None:
-        rows = self._control.rows(KIND)
+        self.found_folding, rows = False, self._control.rows(KIND)
         if self.value == ASK and rows:
             self.value = json.loads(rows[-1]["detail"])[KEY]
 
     @property
     def folds(self) -> bool:
         return self.value > 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether names may have been read as they are that the source takes for others' names."""
+        return self.found_folding or self.value == ASK
 
     def of(self, name: str) -> str:
         """A name as the target keeps it."""
@@ -113,4 +121,4 @@ class NameCase:
     def _conclude(self, value: int, name: str) -> None:
         log.warning("the log's %s shows that the source has %s = %d", name, KEY, value)
         record(self._control, value)
-        self.value = value
+        self.value, self.found_folding = value, value > 0
