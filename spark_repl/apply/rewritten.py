@@ -56,14 +56,14 @@ class RewrittenStatements:
     def _check_letters(self, statement: Statement, own: Statement) -> None:
         """Raises SettingError where rules would be about other tables if the source folds names,
         and nobody knows whether it does."""
-        filters, rules = self._filters.now, self._tracking.column_rules
+        filters, options = self._filters.now, self._tracking.options
         changes = statement.effect is not Effect.NO_EFFECT or statement.alteration
         if not filters.unsure or not changes:
             return
         if any(map(filters.keeps, own.tables)):
             filters.rewrites.check_letters(statement.named)
         for name in filter(filters.keeps, own.tables):
-            if rules.differs_folded(name):
+            if options.differs_folded(name):
                 raise unlike_table_rule(name, known=False)
 
     def _dropped(self, database: str, rewrites: Rewrites) -> None:

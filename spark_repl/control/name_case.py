@@ -85,8 +85,8 @@ class NameCase:
             return
         for name in names:
             lower = fold(name)
-            others = [other for other in present if fold(other) == lower]
-            if not others or name in others:
+            others = [] if name in present else [one for one in present if fold(one) == lower]
+            if not others:
                 continue
             creates = statement.effect in _CREATES and name == statement.tables[0]
             if creates and not statement.if_not_exists:

@@ -60,10 +60,6 @@ class ColumnRules:
         """The first rule by which values or rows of the log must not be kept elsewhere."""
         return next((rule for rule in self.rules.rules if rule.withheld), None)
 
-    def differs_folded(self, name: str) -> bool:
-        """Whether another rule is about the target's table where the source folds names."""
-        return self.rules.differs_folded(name)
-
     def folded(self) -> ColumnRules:
         """The same for a source whose names are in lower case."""
         return replace(self, rules=self.rules.folded())

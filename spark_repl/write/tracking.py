@@ -244,10 +244,9 @@ class Tracking:
     def see_logged(self, names: Iterable[str]) -> None:
         """Takes in the names of TABLE_MAPs. Raises SchemaError, and SettingError where a rule would
         be about a table's rows, which were read without it, if the source folds names."""
-        rules = self.options.columns
         for name in names:
             concluded = self.names.logged(name, self.tables)
-            if self.names.is_new and rules.differs_folded(name):
+            if self.names.is_new and self.options.differs_folded(name):
                 raise unlike_table_rule(name, known=self.names.found_folding)
             if concluded:
                 self.tables = {fold(logged): table for logged, table in self.tables.items()}
@@ -267,7 +266,7 @@ class Tracking:
 
     def ahead(self) -> dict[str, Held]:
         """The same by the tables' names."""
-        tables = list(self.tables.values())
+        tables = list(self.tables.values()) if self._beyond.all() else []
         return {t.name: held for t in tables if (held := self.held_by(t)) is not None}
 
     def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:
