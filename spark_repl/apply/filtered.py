@@ -56,6 +56,8 @@ class FilteredStatements:
             return (None if kept else self._left_out(logged)), logged
         names = statement.tables[:1] if statement.effect in _CREATES else statement.tables
         of = self._tools.asked_as(logged) if names else {}
+        for name in names:
+            rules.check_letters(of.get(name, name))
         rows = [name for name in names if rules.keeps(of.get(name, name))]
         if self._crosses(logged, rules, of):
             return self._across(logged, rules, of)

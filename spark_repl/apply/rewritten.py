@@ -7,6 +7,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..control.name_case import unlike_table_rule
 from ..ddl.statement import Effect
 from ..decode.renamed_tables import SHARED, claim
 from ..errors import SchemaError, SettingError
@@ -36,9 +37,10 @@ class RewrittenStatements:
         """The statement, and its query, whose database the rules of filters are asked about. Raises
         SchemaError, SettingError."""
         rewrites = self._filters.now.rewrites
+        own = rewrites.statement(statement)
+        self._check_letters(statement, own)
         if not rewrites.any:
             return statement, query
-        own = rewrites.statement(statement)
         query = replace(query, database=rewrites.database(query.database))
         if statement.effect is Effect.DROP_DATABASE:
             self._dropped(statement.database, rewrites)
@@ -50,6 +52,19 @@ class RewrittenStatements:
             if kept:
                 self._claim(own, logged, query, cut)
         return own, query
+
+    def _check_letters(self, statement: Statement, own: Statement) -> None:
+        """Raises SettingError where rules would be about other tables if the source folds names,
+        and nobody knows whether it does."""
+        filters, options = self._filters.now, self._tracking.options
+        changes = statement.effect is not Effect.NO_EFFECT or statement.alteration
+        if not filters.unsure or not changes:
+            return
+        if any(map(filters.keeps, own.tables)):
+            filters.rewrites.check_letters(statement.named)
+        for name in filter(filters.keeps, own.tables):
+            if options.differs_folded(name):
+                raise unlike_table_rule(name, known=False)
 
     def _dropped(self, database: str, rewrites: Rewrites) -> None:
         tables = rewrites.in_database(database, self._tracking.tables)

@@ -124,7 +124,7 @@ class Stager:
     ) -> list[StageTask]:
         still = self.tracking.quarantines()
         left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
-        unapplied = Unapplied(frozenset(left_out), self._filters.now, self._filters.unsure)
+        unapplied = Unapplied(frozenset(left_out), self._filters.now)
         known = {**self.tracking.logged_definitions(), **left_out}
         return stage_tasks(
             self._log.relay,

@@ -46,15 +46,23 @@ class NameCase:
 
     def __init__(self, control: Control, configured: int = ASK) -> None:
         self._control, self.value = control, configured
+        self.found_folding = False
+        """whether the log has shown since ``load`` that the source folds names: what was read
+        before has them as they are"""
 
     def load(self) -> None:
-        rows = self._control.rows(KIND)
+        self.found_folding, rows = False, self._control.rows(KIND)
         if self.value == ASK and rows:
             self.value = json.loads(rows[-1]["detail"])[KEY]
 
     @property
     def folds(self) -> bool:
         return self.value > 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether names may have been read as they are that the source takes for others' names."""
+        return self.found_folding or self.value == ASK
 
     def of(self, name: str) -> str:
         """A name as the target keeps it."""
@@ -77,8 +85,8 @@ class NameCase:
             return
         for name in names:
             lower = fold(name)
-            others = [other for other in present if fold(other) == lower]
-            if not others or name in others:
+            others = [] if name in present else [one for one in present if fold(one) == lower]
+            if not others:
                 continue
             creates = statement.effect in _CREATES and name == statement.tables[0]
             if creates and not statement.if_not_exists:
@@ -113,4 +121,4 @@ class NameCase:
     def _conclude(self, value: int, name: str) -> None:
         log.warning("the log's %s shows that the source has %s = %d", name, KEY, value)
         record(self._control, value)
-        self.value = value
+        self.value, self.found_folding = value, value > 0

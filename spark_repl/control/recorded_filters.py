@@ -96,11 +96,6 @@ class FilterRules:
     def now(self) -> ReplicationFilters:
         return self._as_named(self._rules)
 
-    @property
-    def unsure(self) -> bool:
-        """Whether nobody has said yet that the source folds names, or that it does not."""
-        return self._names.value == ASK
-
     def seen(self, made: TableDefinition) -> None:
         """Takes in whose the rows of a table are that the target has, where the source calls it
         otherwise."""
@@ -120,4 +115,6 @@ class FilterRules:
         return any(not self._as_named(rules).keeps(table) for rules in self._earlier)
 
     def _as_named(self, rules: ReplicationFilters) -> ReplicationFilters:
+        if self._names.value == ASK:
+            return rules.asking()
         return rules.folded() if self._names.folds else rules

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..binlog.table_name import database_of, plain_name
 from ..config.wildcards import first_fitting
-from .folded_name import fold
+from .folded_name import fold, unlike_rule
 from .rewrites import Rewrites
 from .routes import Entries, Routes
 
@@ -40,6 +40,8 @@ class ReplicationFilters:
     """(match, to) of ``[[tables]]``: no filters, but which table is meant depends on them"""
     folds: bool = False
     """whether all names are in lower case"""
+    unsure: bool = False
+    """whether nobody has said yet that the source folds names, or that it does not"""
 
     @classmethod
     def of(cls, config: Config) -> ReplicationFilters:
@@ -67,11 +69,25 @@ class ReplicationFilters:
 
     @cached_property
     def rewrites(self) -> Rewrites:
-        return Rewrites.of(self.rewrite_db, self.to, folds=self.folds)
+        own = Rewrites.of(self.rewrite_db, self.to, folds=self.folds)
+        return replace(own, lower=self.folded().rewrites) if self.unsure and own.any else own
 
     def folded(self) -> ReplicationFilters:
         """The same for a source whose names are in lower case."""
         return _folded(self)
+
+    def asking(self) -> ReplicationFilters:
+        """The same where nobody has said yet whether the source is such a one."""
+        return _asking(self)
+
+    def check_letters(self, table: str, *, rows: bool = False) -> None:
+        """Raises SettingError where rules would decide otherwise about the target's table if the
+        source folds names, and nobody knows whether it does. ``rows``: as of ``Rewrites``."""
+        lower = fold(table)
+        if not self.unsure or (rows and table != lower):
+            return
+        if self.keeps(table) != self.folded().keeps(lower):
+            raise unlike_rule(table, "[filters]", "has not said yet whether")
 
     def keeps(self, table: str) -> bool:
         """Whether rows of the table (db.table, in the target) are applied."""
@@ -134,11 +150,17 @@ class ReplicationFilters:
         return True, ""
 
 
-_KINDS = tuple(f.name for f in fields(ReplicationFilters) if f.name not in ("to", "folds"))
+_OTHERS = ("to", "folds", "unsure")
+_KINDS = tuple(f.name for f in fields(ReplicationFilters) if f.name not in _OTHERS)
 
 
 @cache
 def _folded(filters: ReplicationFilters) -> ReplicationFilters:
     kinds = {kind: tuple(map(fold, listed)) for kind, listed in filters.entries()}
     to = tuple((fold(match), fold(to)) for match, to in filters.to)
-    return replace(filters, **kinds, to=to, folds=True)
+    return replace(filters, **kinds, to=to, folds=True, unsure=False)
+
+
+@cache
+def _asking(filters: ReplicationFilters) -> ReplicationFilters:
+    return replace(filters, unsure=True)

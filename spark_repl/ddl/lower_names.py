@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def folded_definition(definition: TableDefinition) -> TableDefinition:
-    return replace(definition, database=fold(definition.database), table=fold(definition.table))
+    return replace(
+        definition,
+        database=fold(definition.database),
+        table=fold(definition.table),
+        source_name=fold(definition.source_name),
+    )
 
 
 def folded(statement: Statement) -> Statement:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of, generated_prefix, parts_of, table_name
+from ..config.renaming import shard_of
 from .actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
-from .folded_name import fold
+from .folded_name import fold, unlike_rule
 from .routes import Entries, Routes
 
 if TYPE_CHECKING:
@@ -29,11 +30,13 @@ ARROW = "->"
 class Rewrites:
     """(from, to) pairs of databases, of which the first that has a database counts. ``routes``:
     what tables are called then. ``folds``: the source's names are in lower case, as pairs and
-    routes are; its statements may have them as they were written."""
+    routes are; its statements may have them as they were written. ``lower``: the same for such a
+    source, where nobody has said yet whether it is one."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     routes: Routes = field(default_factory=Routes)
     folds: bool = False
+    lower: Rewrites | None = None
 
     @classmethod
     def of(cls, entries: Iterable[str], to: Entries = (), *, folds: bool = False) -> Rewrites:
@@ -78,6 +81,22 @@ class Rewrites:
     def check(self, logged: str) -> None:
         """Raises SchemaError where the log's table ``logged`` can't have its name in the target."""
         self.routes.check(self.rewritten(logged), logged)
+
+    def check_letters(self, names: Iterable[str], *, rows: bool = False) -> None:
+        """Raises SettingError where one of the log's names would mean another table of the target
+        if the source folds names, and nobody knows whether it does. ``rows``: TABLE_MAPs have them;
+        one with an upper-case letter is of a source that doesn't."""
+        if self.lower is None:
+            return
+        for name in names:
+            lower = fold(name)
+            here, there = self.table(name), self.lower.table(lower)
+            same = here if shard_of(here) else fold(here)
+            if same == there or (rows and name != lower):
+                continue
+            by_databases = fold(self.rewritten(name)) != self.lower.rewritten(lower)
+            rules = "filters.rewrite_db" if by_databases else "[[tables]] (to)"
+            raise unlike_rule(name, rules, "does not say whether")
 
     def renames(self, name: str) -> bool:
         """Whether a table of the target may be one whose database has another name in the log."""

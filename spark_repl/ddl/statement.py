@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .actions import AddKey, DropConstraint, DropIndex, SetDefault
+from .actions import AddColumn, AddKey, ChangeColumn, DropConstraint, DropIndex, SetDefault
 from .foreign_keys import ENGINES as TRANSACTIONAL
 
 if TYPE_CHECKING:
@@ -86,6 +86,18 @@ class Statement:
         can_tell = not self.engine or self.engine.upper() in TRANSACTIONAL
         marked = can_tell and self.effect is not Effect.CREATE_SELECT
         return self.if_not_exists and marked and query.made_nothing
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """All tables that the text names, also those that it copies or refers to."""
+        keys = list(self.foreign_keys or ())
+        for action in self.alteration.actions if self.alteration else ():
+            if isinstance(action, AddKey) and action.key.foreign:
+                keys.append(action.key.foreign)
+            elif isinstance(action, AddColumn | ChangeColumn):
+                keys += action.column.references
+        more = (self.like, *(key.parent for key in keys))
+        return tuple(dict.fromkeys((*self.tables, *filter(None, more))))
 
     @property
     def unique(self) -> bool:

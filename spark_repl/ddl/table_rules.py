@@ -70,9 +70,10 @@ class TableRules:
 
     def differs_folded(self, name: str) -> bool:
         """Whether another rule is about the target's table where the source folds names."""
-        if not self.rules or (lower := self.folded()) == self:
+        lower, folded_name = self.folded(), fold(name)
+        if not self.rules or (lower == self and folded_name == name):
             return False
-        here, there = self.shaping(name), lower.shaping(fold(name))
+        here, there = self.shaping(name), lower.shaping(folded_name)
         return replace(here, match="", to="") != replace(there, match="", to="")
 
     def folded(self) -> TableRules:

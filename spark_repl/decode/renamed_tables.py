@@ -32,12 +32,13 @@ class RenamedTables:
 
     def apply(self, definition: TableDefinition) -> TableDefinition:
         """The definition in these forms, under its name in the target. Raises SchemaError where
-        another table has that name too."""
+        another table has that name too, SettingError where nobody knows which name it is."""
         logged = self.forms.apply(definition)
         if logged.database in SYSTEM_SCHEMAS:
             return logged
         own = self.rewrites.definition(logged)
         if own.name not in self.left_out:
+            self.rewrites.check_letters([logged.name], rows=True)
             self.rewrites.check(logged.name)
             claim(self.origins, own.name, logged.name)
         return own

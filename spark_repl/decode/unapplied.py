@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import UNREAD
 from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold, unlike_rule
+from ..ddl.folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -22,8 +22,6 @@ class Unapplied(Container[str]):
 
     tables: frozenset[str] = frozenset()
     filters: ReplicationFilters = field(default_factory=ReplicationFilters)
-    unsure: bool = False
-    """whether nobody has said yet that the source folds names, or that it does not"""
     asked: dict[str, bool] = field(default_factory=dict)
     kinds: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -36,10 +34,8 @@ class Unapplied(Container[str]):
         if not self.filters.any:
             return False
         if (known := self.asked.get(name)) is None:
-            kept = self.filters.keeps(name)
-            if self.unsure and kept != self.filters.folded().keeps(fold(name)):
-                raise unlike_rule(name, "[filters]", "has not said yet whether")
-            known = self.asked[name] = not kept
+            self.filters.check_letters(name, rows=True)
+            known = self.asked[name] = not self.filters.keeps(name)
         return known
 
     def deciding(self, name: str) -> tuple[str, ...]:

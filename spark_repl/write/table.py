@@ -86,6 +86,7 @@ class Table:
     columns: Columns
     logged: TableDefinition | None = None
     """what the table is at the place that is applied, where it is ahead of it"""
+    _shown: TableVersion | None = field(default=None, repr=False, compare=False)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -173,6 +174,18 @@ class Table:
         """The version that the next commit is planned on; position and files stay what they are."""
         self.delta.snapshot = snapshot
 
+    def shown(self, snapshot: Snapshot, position: int) -> TableVersion:
+        """What cuts show of it: the same object while it is the same."""
+        one, version, metadata_id = self._shown, snapshot.version, snapshot.metadata_id
+        if (
+            one is None
+            or one.version != version
+            or one.position != position
+            or one.metadata_id != metadata_id
+        ):
+            one = self._shown = TableVersion(self.path, version, metadata_id, position)
+        return one
+
     def take(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
         """What the Delta table is from here on: nothing is left to be known of an earlier commit.
         ``files``: all of its live ones."""
@@ -186,7 +199,8 @@ def versions(tables: Iterable[tuple[str, Table]]) -> dict[str, TableVersion]:
     seen: dict[int, tuple[Snapshot, int]] = {}
     shown: dict[str, TableVersion] = {}
     for name, table in tables:
-        there = table.snapshot, table.position
-        snapshot, position = seen.setdefault(id(table.delta), there)
-        shown[name] = TableVersion(table.path, snapshot.version, snapshot.metadata_id, position)
+        delta = table.delta
+        there = delta.snapshot, delta.position
+        snapshot, position = seen.setdefault(id(delta), there) if table.is_shard else there
+        shown[name] = table.shown(snapshot, position)
     return shown

@@ -95,6 +95,10 @@ class TableOptions:
         """What the configuration's ``[[tables]]`` say of the table."""
         return self.columns_of(folds=folds).rules.of_table(name)
 
+    def differs_folded(self, name: str) -> bool:
+        """Whether they say something else of the table where the source folds names."""
+        return self.columns.rules.differs_folded(name)
+
     def columns_of(self, *, folds: bool) -> ColumnRules:
         """What is withheld or masked."""
         return self.columns.folded() if folds else self.columns

@@ -17,7 +17,7 @@ from ..config.renaming import SHARD
 from ..control.database_charsets import DatabaseCharsets
 from ..control.definitions import Definitions
 from ..control.left_out import LeftOut
-from ..control.name_case import ASK, NameCase, unlike_table_rule
+from ..control.name_case import NameCase, unlike_table_rule
 from ..control.names import Names
 from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
@@ -244,11 +244,10 @@ class Tracking:
     def see_logged(self, names: Iterable[str]) -> None:
         """Takes in the names of TABLE_MAPs. Raises SchemaError, and SettingError where a rule would
         be about a table's rows, which were read without it, if the source folds names."""
-        rules = self.column_rules.rules
         for name in names:
             concluded = self.names.logged(name, self.tables)
-            if (concluded or self.names.value == ASK) and rules.differs_folded(name):
-                raise unlike_table_rule(name, known=concluded)
+            if self.names.is_new and self.options.differs_folded(name):
+                raise unlike_table_rule(name, known=self.names.found_folding)
             if concluded:
                 self.tables = {fold(logged): table for logged, table in self.tables.items()}
                 for lower, table in self.tables.items():
@@ -267,7 +266,7 @@ class Tracking:
 
     def ahead(self) -> dict[str, Held]:
         """The same by the tables' names."""
-        tables = list(self.tables.values())
+        tables = list(self.tables.values()) if self._beyond.all() else []
         return {t.name: held for t in tables if (held := self.held_by(t)) is not None}
 
     def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import MagicMock
@@ -64,6 +65,25 @@ def test_a_cut_is_read_as_it_was_published(tmp_path: Path) -> None:
     (read,) = Control(found.path).cuts()
     assert read.at is not None
     assert replace(read, at=None) == cut
+
+
+def test_a_cut_is_the_json_of_what_it_says() -> None:
+    """Tables' fragments are made once each: together they are one object, as ever."""
+    names = ["t.a", 't.q"\\', "t.ü☃", "t.b"]
+    tables = {name: TableVersion(name, n, f"id {name}", n * 2**40) for n, name in enumerate(names)}
+    waiting = {"t.c": Waiting('why "', "1.2")}
+    cut = replace(CUTS[0], source={"file": "bin.1"}, tables=tables, counts={"waves": 2})
+    for one in (cut, replace(cut, waiting=waiting), replace(cut, tables={})):
+        more = {"waiting": {name: vars(why) for name, why in one.waiting.items()}}
+        wanted = {
+            "log_id": cut.log_id, "source": {"file": "bin.1"},
+            "tables": {
+                name: {"path": name, "version": n, "metadata_id": f"id {name}", "position": n << 40}
+                for n, name in enumerate(one.tables)
+            },
+            **(more if one.waiting else {}), "counts": {"waves": 2}, "prepared": [],
+        }  # fmt: skip
+        assert one.to_detail() == json.dumps(wanted)
 
 
 @pytest.mark.parametrize("at", ["latest", f"{UUID}:1"])
