@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .verify_status import left_out
+from .verify_status import by_others, left_out, mended
 
 _MOST = 5
 """so many of one kind are named"""
@@ -112,8 +112,8 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
             f" {verified['at']}: readers of its newest version have rows that are not the source's",
             one["hint"],
         )
-        for name, one in verified.get("by_others", {}).items()
-        if name not in {*known, *verified.get("repaired", ())}
+        for name, one in by_others(verified).items()
+        if name not in known
     ])  # fmt: skip
     for counted, what, hint in (
         ("differing", "rows differed from the source's",
@@ -125,8 +125,8 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _rows(verified: Mapping[str, Any], counted: str, what: str, hint: str) -> Iterator[Problem]:
-    by_table, repaired = verified.get("by_table", {}), verified.get("repaired", ())
-    wrong = [name for name, one in by_table.items() if one[counted] and name not in repaired]
+    by_table, left = verified.get("by_table", {}), mended(verified)
+    wrong = [name for name, one in by_table.items() if one[counted] and name not in left]
     if wrong:
         count = sum(by_table[name][counted] for name in wrong)
         named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)

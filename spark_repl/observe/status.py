@@ -77,7 +77,7 @@ def status(
         "ahead": live.get("ahead", {}),
         "waiting": _waiting(control, last),
         "quarantined": _quarantined(control, last),
-        "verify": verify_status.read(layout.verified),
+        "verify": verify_status.at_cut(layout.verified, last),
         "tables": {},
     }
     if last:

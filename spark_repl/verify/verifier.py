@@ -83,7 +83,7 @@ class VerifyLimits:
 class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
     table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
-    table -> what repairs it."""
+    table -> what repairs it; ``paths``: where each table lay that was looked at."""
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -92,6 +92,7 @@ class VerifyResult:
     differences: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
     repairs: dict[str, Repairs] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
 
     def total(self, name: str) -> int:
         return sum(one[name] for one in self.tables.values())
@@ -132,6 +133,7 @@ class Verifier:
             for check in checks.values():
                 self._done(check)
             work.clear()
+        self.comparison.paths = self._paths
         return self.comparison
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
