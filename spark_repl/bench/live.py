@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError, SetupError, SourceError
+from ..observe.announcement import announce
 from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
@@ -213,7 +215,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
 
     with Supervisor(config, config_file) as receiver:
         spark = build_session(master=f"local[{config.apply.workers}]", target=config.target.path)
-        wait_for_log(config, receiver, threading.Event())
+        wait_for_log(config, receiver, threading.Event(), partial(announce, config))
         with Replica(spark, config, on_group) as replica:
             begin = time.time() + _WARM_UP_S
             threading.Timer(_WARM_UP_S + seconds, replica.stop).start()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from contextlib import suppress
@@ -72,6 +73,15 @@ def _look(options: argparse.Namespace, target: str, config: Config | None) -> st
 def _channels(options: argparse.Namespace, target: str, config: Config | None) -> list[Channel]:
     """The channel of the configuration, or that is named; else all that the target has."""
     if config or options.channel:
-        received = config is not None and read_report(config.relay.path) is not None
-        return [channel_of(options, begun=not received)]
+        return [_channel(options, config)]
     return channels(target) or [channel_of(options)]
+
+
+def _channel(options: argparse.Namespace, config: Config | None) -> Channel:
+    """The one that was asked for; one that has applied nothing yet, if a receiver or ``run`` has
+    said something of it. Raises TargetError otherwise."""
+    if config is None:
+        return channel_of(options)
+    at = channel_of(options, begun=False)
+    said = read_report(config.relay.path) is not None or os.path.exists(at.layout.run)
+    return at if said else channel_of(options)

@@ -41,7 +41,7 @@ def _percent(text: str) -> float:
     """The number in "1 %", "1%" or "1"."""
     percent = float(text.removesuffix("%"))
     if not 0 < percent <= 100:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text}: give more than 0, and at most 100 (percent)")
     return percent
 
 

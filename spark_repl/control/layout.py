@@ -140,6 +140,10 @@ class Layout:
         return os.path.join(self.state, "status.json")
 
     @property
+    def run(self) -> str:
+        return os.path.join(self.state, "run.json")
+
+    @property
     def verify(self) -> str:
         """Folder of what a verify has read, and of the last one's result."""
         return os.path.join(self.state, "verify")

@@ -23,7 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from .latency import BOUNDS_S
-from .verify_status import left_out
+from .verify_status import by_others, left_out
 
 Sample = tuple[str, str, float]
 _COMMIT = "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP"
@@ -143,7 +143,7 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
     yield "verify_undecided_rows", "Rows that changed at every look", verified["undecided"]
     count = len(left_out(verified))
     yield "verify_tables_not_compared", "Tables that could not be compared", count
-    others = len(verified.get("by_others", ()))
+    others = len(by_others(verified))
     yield "verify_tables_by_others", "Tables that somebody else had changed since", others
 
 

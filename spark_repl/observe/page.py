@@ -18,7 +18,7 @@ from .listings import TABLES_MOST, listings
 from .past import points
 from .plot import bars, line
 from .refresh import EVERY_S, SCRIPT
-from .screen import STATES, behind, doing, plain
+from .screen import behind, doing, plain, running
 
 if TYPE_CHECKING:
     from .moments import Moment
@@ -93,11 +93,10 @@ def _text(value: object) -> str:
 
 def _first(status: Status) -> str:
     """What people ask first."""
-    lag, owner, wrong = status["lag"], status["owner"], status["problems"]
-    who = f", process {owner['pid']} on {owner['host']}" if owner else ""
+    lag, wrong = status["lag"], status["problems"]
     runs = "good" if status["state"] == "running" else "bad"
     rows = [
-        ("running", f'<span class="{runs}">{_text(STATES[status["state"]] + who)}</span>'),
+        ("running", f'<span class="{runs}">{_text(running(status))}</span>'),
         ("behind", f"applier {_text(behind(lag['applier']))}"),
     ]
     if status["replication_connection_status"]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .verify_status import left_out
+from .verify_status import by_others, left_out, mended
 
 _MOST = 5
 """so many of one kind are named"""
@@ -36,24 +36,39 @@ def _first(listed: list[Problem]) -> list[Problem]:
 
 
 def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
-    owner, state = status["owner"], status["state"]
+    owner, state, run = status["owner"], status["state"], status["run"]
     if state == "crashed":
+        process = run["process"] if run else owner
         yield Problem(
-            f"the applier has crashed: process {owner['pid']} is gone, and did not say why",
+            f"the applier has crashed: process {process['pid']} is gone, and did not say why",
             "start it again: what was not committed is applied then; was it killed, or out of"
             " memory? see its log and the kernel's",
         )
     (coordinator,) = status["replication_applier_status_by_coordinator"]
-    if state != "starting" and (said := coordinator.get("LAST_ERROR_MESSAGE")):
+    if run and run["error"]:
+        yield Problem(
+            f"run {'has failed' if run['alive'] else 'was stopped'} at {run['at']}: {run['error']}"
+            f"{begun_again(run)}",
+            run["hint"] or "see docs/operations.md, Errors",
+        )
+    elif state != "starting" and (said := coordinator.get("LAST_ERROR_MESSAGE")):
         yield Problem(
             f"the applier {'has met' if state == 'running' else 'was stopped by'} an error: {said}",
             coordinator.get("LAST_ERROR_HINT") or "see docs/operations.md, Errors",
         )
-    if state in ("running", "starting") and not owner["here"]:
+    if state in ("running", "starting") and not run and not owner["here"]:
         yield Problem(
             f"whether the applier still runs can't be seen from here: it is on {owner['host']}",
             "look there",
         )
+
+
+def begun_again(run: Mapping[str, Any]) -> str:
+    """When a run that has failed is begun again by its process, as the end of a sentence."""
+    if not run["alive"] or not run["attempt"]:
+        return ""
+    when = f"at {run['again_at']}, or at SIGHUP" if run["again_at"] else "at SIGHUP"
+    return f"; begins again {when} (attempt {run['attempt']})"
 
 
 def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
@@ -97,8 +112,8 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
             f" {verified['at']}: readers of its newest version have rows that are not the source's",
             one["hint"],
         )
-        for name, one in verified.get("by_others", {}).items()
-        if name not in {*known, *verified.get("repaired", ())}
+        for name, one in by_others(verified).items()
+        if name not in known
     ])  # fmt: skip
     for counted, what, hint in (
         ("differing", "rows differed from the source's",
@@ -110,8 +125,8 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _rows(verified: Mapping[str, Any], counted: str, what: str, hint: str) -> Iterator[Problem]:
-    by_table, repaired = verified.get("by_table", {}), verified.get("repaired", ())
-    wrong = [name for name, one in by_table.items() if one[counted] and name not in repaired]
+    by_table, left = verified.get("by_table", {}), mended(verified)
+    wrong = [name for name, one in by_table.items() if one[counted] and name not in left]
     if wrong:
         count = sum(by_table[name][counted] for name in wrong)
         named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)

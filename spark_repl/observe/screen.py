@@ -53,9 +53,8 @@ def columns(names: tuple[str, ...], rows: Rows) -> Iterator[str]:
 
 
 def _first(status: Status) -> Iterator[str]:
-    owner, lag = status["owner"], status["lag"]
-    who = f", process {owner['pid']} on {owner['host']} since {owner['since']}" if owner else ""
-    yield f"running:  {STATES[status['state']]}{who}"
+    lag = status["lag"]
+    yield f"running:  {running(status, since=True)}"
     yield f"behind:   applier {behind(lag['applier'])}"
     if status["replication_connection_status"]:
         yield f"          receiver {behind(lag['receiver'])}"
@@ -65,6 +64,16 @@ def _first(status: Status) -> Iterator[str]:
         yield f"          {problem['what']}"
         yield f"          Try: {problem['hint']}"
     yield f"doing:    {doing(status)}"
+
+
+def running(status: Status, *, since: bool = False) -> str:
+    """Whether it runs, and which process that is, or was."""
+    run, owner = status["run"], status["owner"]
+    who = {**run["process"], "since": run["at"]} if run else owner
+    if who is None:
+        return STATES[status["state"]]
+    began = f" since {who['since']}" if since else ""
+    return f"{STATES[status['state']]}, process {who['pid']} on {who['host']}{began}"
 
 
 def behind(lag: Mapping[str, Any]) -> str:
@@ -91,6 +100,9 @@ def _duration(seconds: float) -> str:
 
 def doing(status: Status) -> str:
     (coordinator,) = status["replication_applier_status_by_coordinator"]
+    run = status["run"]
+    if run and run["alive"]:
+        return run["doing"] or "waiting to be begun again"
     state, what = coordinator.get("PROCESSLIST_STATE"), coordinator.get("PROCESSING_TRANSACTION")
     if status["state"] not in ("running", "starting"):
         return "nothing"

@@ -17,7 +17,7 @@ from ..control.layout import Layout
 from ..control.quarantine import open_quarantines
 from ..position import RelayPosition
 from ..receiver.report import read_report
-from . import verify_status
+from . import run_report, verify_status
 from .applier_status import read
 from .filter_status import filter_rows
 from .lag import applier_lag, receiver_lag
@@ -45,7 +45,6 @@ def status(
     """One key per replication table of performance_schema, and ``tables``. Raises TargetError
     where there is neither an applier's target nor a receiver's log, ConfigError where there are
     several channels and it isn't said which.
-
     ``relay``: the receiver's folder, for its part; ``state_path``: as in the configuration.
     ``at``: which channel, that has read the control table before, perhaps; ``each_table``: whether
     each table's own log is looked at, too.
@@ -58,9 +57,10 @@ def status(
     live = _live(layout, held[0] if held and running else 0)
     channel = _channel(held and held[1], live, receiver)
     pid = held[1].pid if held and running else None
-    rated = live.get("rates", {})
+    rated, run = live.get("rates", {}), run_report.read(layout.run, held and held[1])
     fields: dict[str, Any] = {
-        "state": _state(held and held[1], live, running=running),
+        "state": _state(held and held[1], live, run, running=running),
+        "run": run,
         "lag": _lag(live, last, receiver, relay, running=running),
         "rates": rates(rated, running=running),
         **{name: live.get(name, {}) for name in _FIGURES},
@@ -77,7 +77,7 @@ def status(
         "ahead": live.get("ahead", {}),
         "waiting": _waiting(control, last),
         "quarantined": _quarantined(control, last),
-        "verify": verify_status.read(layout.verified),
+        "verify": verify_status.at_cut(layout.verified, last),
         "tables": {},
     }
     if last:
@@ -174,9 +174,13 @@ def _positions(
     return {name: {"version": table.version} for name, table in last.tables.items()}
 
 
-def _state(owner: Owner | None, live: Mapping[str, Any], *, running: bool) -> str:
+def _state(
+    owner: Owner | None, live: Mapping[str, Any], run: Mapping[str, Any], *, running: bool
+) -> str:
     """``never started``, ``starting``, ``running``, ``stopped``, ``failed``: stopped by an error,
     or ``crashed``: its process is gone and has said nothing of it."""
+    if run:
+        return "failed" if run["error"] else "starting" if run["alive"] else "crashed"
     if owner is None:
         return "never started"
     if running:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..errors import FormatError
 from ..runtime.private_files import opener
+
+if TYPE_CHECKING:
+    from ..control.cut import Cut
 
 _FORMAT = 1
 OF_MODE = "its mode is"
@@ -37,6 +40,30 @@ def read(path: str) -> dict[str, Any] | None:
     return fields
 
 
+def at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
+    """The result, with ``copied_since``: the tables of which the last cut shows a newer copy."""
+    verified = read(path)
+    if verified is None or last is None:
+        return verified
+    copied = [
+        name
+        for name, where in verified.get("paths", {}).items()
+        if name in last.tables and last.tables[name].path != where
+    ]
+    return {**verified, "copied_since": sorted(copied)}
+
+
+def mended(verified: Mapping[str, Any]) -> set[str]:
+    """The tables of which counts no more what was found: repaired, or copied anew."""
+    return {*verified.get("repaired", ()), *verified.get("copied_since", ())}
+
+
+def by_others(verified: Mapping[str, Any]) -> dict[str, Any]:
+    """What somebody else has changed, and nobody has mended, by table."""
+    left, changed = mended(verified), verified.get("by_others", {})
+    return {name: one for name, one in changed.items() if name not in left}
+
+
 def to_compare(verified: Mapping[str, Any]) -> dict[str, str]:
     """The tables that were to be compared and could not be, with why: not those whose mode keeps
     other rows than the source has."""
@@ -45,6 +72,6 @@ def to_compare(verified: Mapping[str, Any]) -> dict[str, str]:
 
 
 def left_out(verified: Mapping[str, Any]) -> dict[str, str]:
-    """The same without those that were repaired."""
-    repaired = verified.get("repaired", ())
-    return {name: why for name, why in to_compare(verified).items() if name not in repaired}
+    """The same without those that were mended."""
+    left = mended(verified)
+    return {name: why for name, why in to_compare(verified).items() if name not in left}

@@ -16,6 +16,7 @@ import pyarrow.fs
 
 from ..errors import ConfigError
 
+_NO_FOLDER = re.compile(r"(s3[an]?|file|gs|hdfs|abfss?|wasbs?|dbfs):", re.IGNORECASE)
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 # delta-rs decodes percent signs, panics at some of the others, and takes a backslash for a slash.
@@ -34,6 +35,12 @@ def canonical(path: str) -> str:
     only scheme that all three writers know. Raises ConfigError for what can't be a target."""
     uri = _URI.fullmatch(path)
     if uri is None:
+        if named := _NO_FOLDER.match(path):
+            raise ConfigError(
+                f"a target that begins with {named[0]} would be a folder of that name here",
+                file=path,
+                hint="give a folder, as /data/lake, or s3://bucket/prefix",
+            )
         return _readable(os.path.abspath(path), path)
     scheme, rest = uri[1].lower(), uri[2]
     if scheme == "file" and rest.startswith("/"):

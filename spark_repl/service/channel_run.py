@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..config import Config, load
 from ..control.channels import check_unowned, control_of
 from ..control.copies import last_copy, standing
-from ..errors import ConfigError, PurgedError, SparkReplError, Stopped
+from ..errors import ConfigError, FencedError, PurgedError, SparkReplError, Stopped
 from ..observe.announcement import announce
 from ..observe.endpoint import check_free
 from ..receiver.purge import clear
@@ -26,6 +26,7 @@ from ..relay.published import read_end
 from .applied_purge import watch
 from .first_copy import copy_tables
 from .reload import Reload
+from .run_reports import report_of
 from .scheduled_verify import ScheduledVerify
 from .supervisor import Supervisor, wait_for_log
 
@@ -56,6 +57,7 @@ class ChannelRun:
         self._stop, self._reload = threading.Event(), threading.Event()
         self._replica: Replica | None = None
         self._recopier: Recopier | None = None
+        self._report = report_of(config)
 
     @property
     def has_claimed(self) -> bool:
@@ -90,12 +92,24 @@ class ChannelRun:
         config = self.config
         check_unowned(config, take_over=self._take_over)
         check_free(config.observe)
+        try:
+            result = self._followed(config)
+        except FencedError:  # the other one has a report of its own
+            raise
+        except BaseException as error:
+            self._report.failed(error)
+            raise
+        self._report.ended()
+        return result
+
+    def _followed(self, config: Config) -> Result | None:
+        """``run`` where nobody has the target."""
         from ..copy.copy_plan import plan_copy
 
         first = is_new(config) and config.source.auto_position
         if first:
             source = f"{config.source.host}:{config.source.port}"
-            announce(config, f"asking {source} what is to be copied")
+            self._begins(f"asking {source} what is to be copied")
             plan_copy(config)  # before the receiver starts: its log begins where the copy does
         while True:
             try:
@@ -109,14 +123,18 @@ class ChannelRun:
             clear(Path(config.relay.path))
             first = True
 
+    def _begins(self, what: str) -> None:
+        announce(self.config, what)
+        self._report.begins(what)
+
     def _follow(self, *, first: bool) -> Result | None:
         """Follows until it is stopped, or until the receiver has refused and what it received is
         applied."""
         config, stop = self.config, self._stop
         with Supervisor(config, self._file, ending=stop) as receiver:
-            if not wait_for_log(config, receiver, stop):
+            if not wait_for_log(config, receiver, stop, self._begins):
                 return None
-            announce(config, "starting Spark")
+            self._begins("starting Spark")
             spark = self._session()
             if first and not self._copied(spark):
                 return None
@@ -130,7 +148,7 @@ class ChannelRun:
         """Makes the first copy; False: it was stopped."""
         # By GTID it is known what a copy holds, so that a table may be left for later.
         lenient = self.config.source.auto_position and self.config.ddl.unknown == "copy"
-        announce(self.config, "copying the tables")
+        self._begins("copying the tables")
         try:
             copy_tables(
                 spark, self.config, take_over=self._take_over, stop=self._stop, lenient=lenient,

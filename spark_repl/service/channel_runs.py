@@ -15,9 +15,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..config.side_by_side import check_side_by_side
-from ..errors import ConfigError, JvmEndedError, SetupError, SparkReplError, TakenFirstError
+from ..errors import (
+    ConfigError,
+    FencedError,
+    JvmEndedError,
+    SetupError,
+    SparkReplError,
+    TakenFirstError,
+)
 from ..runtime.java import jvm_end
 from ..runtime.threads import thread, under_channel
+from .run_reports import report_of
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -152,7 +160,7 @@ class _Channel:
             self._again.set()
 
     def _keep(self) -> None:
-        wait_s, config = self._again_s, self._config
+        wait_s, config, attempts = self._again_s, self._config, 0
         while not self._stopping.is_set():
             began = time.monotonic()
             self.error = self._attempt(config)
@@ -161,8 +169,9 @@ class _Channel:
             if isinstance(self.error, TakenFirstError):  # by one of ours, perhaps: beside it now
                 continue
             if time.monotonic() - began > _AGAIN_MOST_S:
-                wait_s = self._again_s
-            config = self._wait(self.error, wait_s) or config
+                wait_s, attempts = self._again_s, 0
+            attempts += 1
+            config = self._wait(config, self.error, wait_s, attempts) or config
             wait_s = min(2 * wait_s, _AGAIN_MOST_S)
         self.is_at_rest = True
 
@@ -201,7 +210,9 @@ class _Channel:
                 if time.monotonic() > ends:
                     return
 
-    def _wait(self, error: SparkReplError, wait_s: float) -> Config | None:
+    def _wait(
+        self, config: Config, error: SparkReplError, wait_s: float, attempt: int
+    ) -> Config | None:
         """Says why it has stopped, and waits until it is to be begun again; the configuration for
         that, None where it ends."""
         while True:
@@ -210,6 +221,8 @@ class _Channel:
             when = "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
             again = "" if ends else f", is begun again {when}"
             log.warning("channel %s stopped by an error%s", self._name, again)
+            if not isinstance(error, FencedError):  # the other one has a report of its own
+                report_of(config).failed(error, None if lasting else wait_s, 0 if ends else attempt)
             with suppress(OSError):  # nobody listens any more
                 self._failed(error)
             if ends:

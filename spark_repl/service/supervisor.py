@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import LogError, PurgedError, SourceError, SparkReplError
-from ..observe.announcement import announce
 from ..receiver.report import read_report
 from ..relay.log import open_log
 from ..runtime.companion import Companion
@@ -17,6 +16,7 @@ from .command_process import end, start
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Callable
 
     from ..config import Config
 
@@ -114,8 +114,11 @@ class Supervisor:
         return process.wait()
 
 
-def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) -> bool:
-    """Waits until the receiver has begun the relay log. Raises its refusal when there is none."""
+def wait_for_log(
+    config: Config, receiver: Supervisor, stop: threading.Event, begins: Callable[[str], None]
+) -> bool:
+    """Waits until the receiver has begun the relay log, of which ``begins`` is told. Raises its
+    refusal when there is none."""
     is_waiting = False
     while not stop.is_set():
         try:
@@ -125,7 +128,7 @@ def wait_for_log(config: Config, receiver: Supervisor, stop: threading.Event) ->
             if receiver.error is not None:
                 raise receiver.error from None
             if not is_waiting:
-                announce(config, f"waiting for {config.source.host}:{config.source.port}")
+                begins(f"waiting for {config.source.host}:{config.source.port}")
             is_waiting = True
             stop.wait(_POLL_S)
     return False

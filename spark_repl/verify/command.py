@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .repairs import Repairs
     from .verifier import VerifyLimits, VerifyResult
 
+_TABLES = ("differences", "not_compared", "by_others", "paths")
+
 
 def verify(
     config: Config,
@@ -122,7 +124,7 @@ def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:
         "rows_per_s": round(rows / max(seconds, 1e-3)),
         "gtid_executed": comparison.gtid_executed,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        **{name: asdict(comparison)[name] for name in ("differences", "not_compared", "by_others")},
+        **{name: asdict(comparison)[name] for name in _TABLES},
         "by_table": comparison.tables,
         "repaired": [],
         "repaired_rows": {},

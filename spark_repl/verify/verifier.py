@@ -83,7 +83,7 @@ class VerifyLimits:
 class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
     table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
-    table -> what repairs it."""
+    table -> what repairs it; ``paths``: where each table lay that was looked at."""
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -92,6 +92,7 @@ class VerifyResult:
     differences: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
     repairs: dict[str, Repairs] = field(default_factory=dict)
+    paths: dict[str, str] = field(default_factory=dict)
 
     def total(self, name: str) -> int:
         return sum(one[name] for one in self.tables.values())
@@ -132,6 +133,7 @@ class Verifier:
             for check in checks.values():
                 self._done(check)
             work.clear()
+        self.comparison.paths = self._paths
         return self.comparison
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
@@ -156,7 +158,8 @@ class Verifier:
         checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._asked(plan):
             whole = rules.shaped(forms.apply(table.definition))
-            why = f"{OF_MODE} {whole.mode}" if appends(whole) else self._other_masks(whole, cut)
+            of_mode = f"{OF_MODE} {whole.mode}" if appends(whole) else ""
+            why = of_mode or _set_aside(whole.name, cut) or self._other_masks(whole, cut)
             if why:
                 self.comparison.not_compared[whole.name] = why
                 continue
@@ -256,10 +259,8 @@ class Verifier:
         """The table's files at the cut; None, with the reason in ``changed``, where the cut has
         none that can be compared."""
         at, name = cut.tables.get(check.name), check.name
-        if why := cut.waiting.get(name):
-            check.changed = f"it waits for a copy since {why.since}: {why.reason}"
-        elif mark := cut.quarantined.get(name):
-            check.changed = f"it is in quarantine since {mark.since}: {mark.reason}"
+        if why := _set_aside(name, cut):
+            check.changed = why
         elif at is None:
             check.changed = "the target has no such table"
         elif self._paths.get(name, at.path) != at.path:
@@ -329,3 +330,13 @@ class Verifier:
         self.comparison.by_others[name] = other
         if self._limits.repairs and self.config.target.on_foreign_change != "accept":
             self.comparison.repairs[name] = f"somebody else changed it in version {other.version}"
+
+
+def _set_aside(name: str, cut: Cut) -> str:
+    """Why the cut has no rows of the table to compare, though it may have had them before; "" where
+    it may have them."""
+    if why := cut.waiting.get(name):
+        return f"it waits for a copy since {why.since}: {why.reason}"
+    if mark := cut.quarantined.get(name):
+        return f"it is in quarantine since {mark.since}: {mark.reason}"
+    return ""

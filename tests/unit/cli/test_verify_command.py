@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.cli.verify_command import UNDECIDED, exit_code
 from spark_repl.observe.verify_status import OF_MODE
 
@@ -35,3 +36,13 @@ def test_unless_it_was_asked_for() -> None:
     found = {"differing": 0, "undecided": 0, "not_compared": {"t.h": _MODE}, "by_others": {}}
     assert exit_code(found, ("t.a", "t.h")) == 1
     assert exit_code(found, ("t.a",)) == 0
+
+
+@pytest.mark.parametrize("share", ["0", "1000", "-1%"])
+def test_a_share_that_is_none_says_what_may_be_given(
+    share: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["verify", "--config", "none.toml", f"--sample={share}"])
+    assert f"{share.removesuffix('%')}" in (said := capsys.readouterr().err)
+    assert "more than 0, and at most 100" in said

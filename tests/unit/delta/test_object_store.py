@@ -77,7 +77,7 @@ def test_keys_in_a_uri_are_not_shown() -> None:
     ["gs://bank/lake", "abfss://a@b/lake", "hdfs://host/lake", "memory://x", "s3://bank", "s3://",
      "s3://Bank_/lake", "s3://bank//lake", "s3://bank/a/../b", "file://host/lake",
      "/data/a%20b/lake", "file:///data/%c3%bc", "s3://bank/a%20b", "/data/a\\b", "/data/[a]",
-     "/a\n"],
+     "/a\n", "s3:/bank/lake", "S3A:bank/lake", "file:/data/lake"],
 )  # fmt: skip
 def test_what_cannot_be_a_target_is_refused_by_name(path):
     with pytest.raises(ConfigError) as found:

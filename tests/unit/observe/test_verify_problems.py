@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.note import lost_file
@@ -15,6 +16,7 @@ from spark_repl.observe.problems import problems
 from spark_repl.observe.status import status
 from spark_repl.observe.verify_status import OF_MODE, record
 
+_UUID = "11111111-2222-3333-4444-555555555555"
 _FOUND = {
     "at": "2026-11-24T14:00:00+00:00", "differing": 0, "undecided": 0, "rows": 9, "tables": 1,
     "not_compared": {}, "by_table": {}, "repaired": [],
@@ -85,6 +87,34 @@ def test_a_table_that_somebody_else_changed(target: str) -> None:
     assert "t.a was changed by somebody else in version 7" in problem["what"]
     assert problem["hint"] == "RESTORE"
     assert found(target, by_others=others, repaired=["t.a"])["problems"] == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"by_others": {"t.a": {"version": 7, "cut_version": 6, "hint": "RESTORE"}}},
+        {"by_table": {"t.a": counts(differing=3, undecided=2)}, "differing": 3, "undecided": 2},
+        {"not_compared": {"t.a": "a data file is gone: x.parquet"}},
+    ],
+    ids=["by others", "differing", "lost file"],
+)
+def test_a_table_that_was_copied_anew_since_is_not_wrong(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    """The one that was looked at is no cut's any more; what was found of others stays."""
+    control = Control(Layout(str(tmp_path)).control)
+    control.claim()
+    at = TableVersion("t/a", 6, "id", 9)
+    control.publish(Cut(9, f"{_UUID}:1-9", "log", {}, {"t.a": at}))
+    (problem, *_) = found(str(tmp_path), paths={"t.a": "t/a"}, **wrong)["problems"]
+    assert "t.a" in problem["what"]
+    anew = TableVersion("t/a@2", 0, "other", 10)
+    control.publish(Cut(10, f"{_UUID}:1-10", "log", {}, {"t.a": anew}))
+    shown = status(str(tmp_path))
+    assert shown["problems"] == [] and shown["verify"]["copied_since"] == ["t.a"]
+    for name in ("by_others", "not_compared"):
+        assert f'spark_repl_verify_tables_{name}{{channel="default"}} 0' in metrics(shown)
+    control.release()
 
 
 def test_a_lost_file_s_note() -> None:

@@ -326,7 +326,7 @@ def test_a_receiver_that_can_not_be_started_is_named(
     config = running.config.override({"relay.path": str(tmp_path / "relay")})
     raises = pytest.raises(SparkReplError, match="FileNotFoundError")
     with Supervisor(config, "none.toml") as receiver, raises as caught:
-        wait_for_log(config, receiver, threading.Event())
+        wait_for_log(config, receiver, threading.Event(), print)
     assert "thread that keeps the receiver" in caught.value.message
 
 

@@ -48,8 +48,8 @@ def test_the_relay_log_is_waited_for(config, capsys):
             return SourceError("no") if self.looks > 2 else None
 
     with pytest.raises(SourceError, match="no"):
-        wait_for_log(config, Refused(), threading.Event())  # type: ignore[arg-type]
-    assert capsys.readouterr().err == "waiting for 127.0.0.1:1\n"
+        wait_for_log(config, Refused(), threading.Event(), print)  # type: ignore[arg-type]
+    assert capsys.readouterr().out == "waiting for 127.0.0.1:1\n"
 
 
 def test_spark_starts(config, tmp_path, capsys, caplog):

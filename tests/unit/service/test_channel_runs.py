@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,8 +112,9 @@ class _Fake(ChannelRun):
 
 
 @pytest.fixture
-def runs() -> Iterator[Callable[..., Runs]]:
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Runs]]:
     made: list[Runs] = []
+    monkeypatch.chdir(tmp_path)  # where the targets are
 
     def begin(again_s: float = 600.0, **ways: Any) -> Runs:
         made.append(Runs(ways, again_s))

@@ -1,0 +1,98 @@
+"""RunReport: what a ``run`` says of itself while it has no applier, for `status`.
+
+That is what it begins (it asks the source, waits for its log, starts Spark, copies), which error
+has stopped it, and when it is begun again. A file of the working state, which a run that has ended
+well removes; a run goes on where it can't be written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from .. import formats
+from ..control.owner import Owner
+from ..errors import FormatError, SparkReplError
+from ..runtime.private_files import opener
+from .worker_status import now
+
+_FORMAT = 1
+
+
+class RunReport:
+    """The report of this process's run of a channel. ``path``: its file; may raise SparkReplError
+    where that can't be told."""
+
+    def __init__(self, channel: str, path: Callable[[], str]) -> None:
+        self._channel, self._path = channel, path
+
+    def begins(self, doing: str) -> None:
+        """What it does from now on, until there is an applier, or the next word."""
+        self._write(doing=doing)
+
+    def failed(self, error: BaseException, again_s: float | None = None, attempt: int = 0) -> None:
+        """By which error it was stopped. It is begun again for the ``attempt``-th time in
+        ``again_s`` seconds; None: when it is asked to. 0: never by this process."""
+        at = None
+        if attempt and again_s is not None:
+            at = (datetime.now(UTC) + timedelta(seconds=again_s)).isoformat(timespec="seconds")
+        hint = getattr(error, "hint", None) or ""
+        self._write(error=str(error), hint=hint, again_at=at, attempt=attempt)
+
+    def ended(self) -> None:
+        """It has ended well."""
+        with suppress(SparkReplError, OSError):
+            path = self._path()
+            if (said := _read(path)) and _owner(said).is_this_process:
+                os.remove(path)
+
+    def _write(self, **said: Any) -> None:
+        with suppress(SparkReplError, OSError):
+            path = self._path()
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            fields = {"process": asdict(Owner.me(self._channel)), "at": now(), **said}
+            work = f"{path}.{os.getpid()}.new"
+            with open(work, "w", encoding="utf-8", opener=opener) as file:
+                file.write(formats.stamp(json.dumps(fields), _FORMAT))
+            os.replace(work, path)
+
+
+def read(path: str, owner: Owner | None) -> dict[str, Any]:
+    """What the run says that has no applier; {} where none does. ``owner``: the target's last one,
+    which counts where it came after a run that is gone. ``alive``: whether its process is there.
+    """
+    said = _read(path)
+    if not said or (owner is not None and not owner.is_dead):
+        return {}
+    process = _owner(said)
+    since = owner.since if owner else ""
+    if process.is_dead and _at(said) < since:
+        return {}
+    empty = {"doing": "", "error": "", "hint": "", "again_at": None, "attempt": 0}
+    return {**empty, **said, "alive": not process.is_dead}
+
+
+def _at(said: Mapping[str, Any]) -> str:
+    """When that was said, as exact as an owner's ``since``."""
+    at: str = datetime.fromisoformat(said["at"]).isoformat(timespec="seconds")
+    return at
+
+
+def _owner(said: Mapping[str, Any]) -> Owner:
+    return Owner(**said["process"])
+
+
+def _read(path: str) -> dict[str, Any] | None:
+    """None where there is none, or none that this version can read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = formats.unstamp(file.read(), _FORMAT, "the run's report", path)
+        fields: dict[str, Any] = json.loads(text)
+    except (FileNotFoundError, FormatError, ValueError):
+        return None
+    return fields

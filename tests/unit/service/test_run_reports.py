@@ -1,0 +1,132 @@
+"""What `status` says of a run that has no applier: one that begins, that an error has stopped, that
+is begun again, that was killed; and nothing of it once an applier came later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.cli.main import main
+from spark_repl.config import Config
+from spark_repl.control.channels import control_of, layout_of, opened
+from spark_repl.errors import ConfigError, FencedError, SourceError, SourceLostError
+from spark_repl.observe.page import page
+from spark_repl.observe.screen import screen
+from spark_repl.observe.status import status
+from spark_repl.runtime.session import build_session
+from spark_repl.service.channel_run import ChannelRun
+from spark_repl.service.run_reports import report_of
+from tests.unit.service.test_channel_runs import Runs, runs
+
+__all__ = ["runs"]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config.from_mapping({
+        "source": {"port": 1, "connect_retry_count": 1},
+        "relay": {"path": str(tmp_path / "relay")},
+        "target": {"path": str(tmp_path / "lake")},
+        "observe": {"listen": ""},
+    })  # fmt: skip
+
+
+def look(config: Config) -> dict[str, Any]:
+    return status(config.target.path, at=opened(config))
+
+
+def test_while_it_begins(config: Config) -> None:
+    control = control_of(config)
+    control.claim()
+    control.release()
+    assert look(config)["state"] == "stopped"
+    report_of(config).begins("starting Spark")
+    seen = look(config)
+    assert seen["state"] == "starting" and seen["problems"] == []
+    said = screen(seen)
+    assert f"running:  starting, process {os.getpid()} on " in said
+    assert "doing:    starting Spark\n" in said
+    assert "starting Spark" in page(seen, [], live=False)
+    report_of(config).ended()
+    assert look(config)["state"] == "stopped" and not os.path.exists(layout_of(config).run)
+
+
+def test_an_error_before_there_is_an_applier(
+    config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SourceLostError):
+        ChannelRun(config, "none.toml", build_session).run()
+    seen = look(config)
+    (problem,) = seen["problems"]
+    assert seen["state"] == "failed"
+    assert problem["what"].startswith("run has failed at 20")
+    assert "can't connect to 127.0.0.1:1" in problem["what"]
+    assert "source.port" in problem["hint"] and "again" not in problem["what"]
+    file = tmp_path / "my.toml"
+    file.write_text(
+        f'relay.path = "{config.relay.path}"\ntarget.path = "{config.target.path}"\n', "utf-8"
+    )
+    assert main(["status", "--config", str(file)]) == 0, "though it has applied nothing yet"
+    said = capsys.readouterr().out
+    assert "running:  no: an error has stopped it" in said and "can't connect to" in said
+
+
+def test_who_was_turned_away_leaves_the_others_report_alone(config: Config) -> None:
+    control_of(config).claim()
+    with pytest.raises(FencedError):
+        ChannelRun(config, "none.toml", build_session).run()
+    assert not os.path.exists(layout_of(config).run)
+
+
+def test_one_that_was_killed(config: Config) -> None:
+    given = {"relay": {"path": config.relay.path}, "target": {"path": config.target.path}}
+    code = (
+        "import os; from spark_repl.config import Config;"
+        "from spark_repl.service.run_reports import report_of;"
+        f"report_of(Config.from_mapping({given})).begins('starting Spark'); print(os.getpid())"
+    )
+    run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    seen = look(config)
+    assert seen["state"] == "crashed"
+    assert f"process {run.stdout.strip()} is gone" in seen["problems"][0]["what"]
+    assert "doing:    nothing\n" in screen(seen)
+
+
+def test_an_applier_that_came_later_counts(config: Config) -> None:
+    report_of(config).failed(SourceError("refused"))
+    assert look(config)["state"] == "failed"
+    path = Path(layout_of(config).run)
+    path.write_text(path.read_text("utf-8").replace('"at": "20', '"at": "19'), "utf-8")
+    control = control_of(config)
+    control.claim()
+    assert look(config)["state"] == "starting" and look(config)["run"] == {}
+    control.release()
+
+
+def test_when_a_channel_is_begun_again(runs: Any) -> None:
+    found: Runs = runs(eu=[SourceError("refused", hint="ask it"), None], us=[None])
+    found.until(lambda: bool(found.errors))
+    seen = look(found.read("eu.toml"))
+    (problem,) = seen["problems"]
+    assert seen["state"] == "failed" and problem["hint"] == "ask it"
+    again = seen["run"]["again_at"]
+    assert problem["what"] == (
+        f"run has failed at {seen['run']['at']}: refused; begins again at {again}, or at SIGHUP"
+        " (attempt 1)"
+    )
+    assert again > seen["run"]["at"]
+    assert "doing:    waiting to be begun again\n" in screen(seen)
+
+
+def test_which_attempt_it_is(runs: Any) -> None:
+    found: Runs = runs(
+        again_s=0.01, eu=[SourceError("refused")] * 3 + [ConfigError("x")], us=[None]
+    )
+    found.until(lambda: len(found.errors) == 4)
+    (problem,) = look(found.read("eu.toml"))["problems"]
+    assert problem["what"].endswith(": x; begins again at SIGHUP (attempt 4)")
