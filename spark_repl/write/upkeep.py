@@ -8,6 +8,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..control.replaced import gone_paths, remove_replaced
@@ -70,17 +71,21 @@ class Upkeep:
     def _work(self) -> None:
         while (name := self._next()) is not None:
             table = self.tracking.tables.get(name)
-            try:
-                if table is not None:
-                    self._tend_told(table)
-                self._prune()
-            # That the JVM has ended is reported by whoever applies, who meets it too.
-            except (SparkReplError, OSError) as error:
-                if jvm_end(error) is None:
-                    log.warning("upkeep of %s is put off: %s", name, error)
-            except Exception as error:
-                if jvm_end(error) is None:
-                    log.exception("upkeep of %s is put off", name)
+            if table is not None:
+                self._try(name, partial(self._tend_told, table))
+            self._try("the control table", self._prune)
+
+    def _try(self, name: str, step: Callable[[], None]) -> None:
+        """Takes a step, which puts off no other one where it fails."""
+        try:
+            step()
+        # That the JVM has ended is reported by whoever applies, who meets it too.
+        except (SparkReplError, OSError) as error:
+            if jvm_end(error) is None:
+                log.warning("upkeep of %s is put off: %s", name, error)
+        except Exception as error:
+            if jvm_end(error) is None:
+                log.exception("upkeep of %s is put off", name)
 
     def _tend_told(self, table: Table) -> None:
         """Tends the table; says what it lacks: behind a commit of others, which may have rewritten

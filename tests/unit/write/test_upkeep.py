@@ -24,7 +24,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.pins import pin
 from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
-from spark_repl.errors import ConcurrentChangeError, TargetError
+from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.write.compaction import Compacted
 from spark_repl.write.file_retention import RETENTION, hours_of, properties
@@ -216,6 +216,34 @@ def test_what_fails_in_one_table_is_put_off(made: Any, error: Exception) -> None
     made.upkeep._changed = {"t.a", "t.b", "t.gone"}
     made.upkeep._work()
     assert sorted(done) == ["t/a", "t/b"]
+
+
+def test_what_fails_in_a_table_puts_off_nothing_else(made: Any) -> None:
+    """VACUUM fails each time, on a file of another account: rows of the control table go."""
+
+    def fails(table: Any) -> None:
+        raise PermissionError("a file of another account")
+
+    made.tend = fails
+    made.upkeep._changed = {"t.a"}
+    made.upkeep._work()
+    assert made.tracking.control.prune.called
+
+
+@pytest.mark.parametrize("error", [TargetError("storage"), ValueError("a bug")])
+def test_no_step_waits_for_another(made: Any, error: Exception) -> None:
+    """The log is cleaned up though VACUUM fails each time; what was first is told."""
+    table, tending = made.tracking.tables["t.a"], made.tending
+    made.tracking.delta.vacuum.side_effect = error
+    tending._clean_log = made.tended.append
+    touch(made.tracking.layout.vacuumed("t/a"))
+    with pytest.raises(type(error)):
+        vacuumed(made, 3)
+    assert made.tended == [table]
+    made.tracking.settle.durable.sync.side_effect = FencedError("another")
+    with pytest.raises(FencedError):
+        tending.tend(table)
+    assert made.tended == [table], "who has lost the target does nothing more to it"
 
 
 def test_a_file_that_is_gone_is_told_until_it_is_there(made: Any, tmp_path: Path) -> None:
