@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _READ_AGAIN_S = 60
+_FORGET_H = 24
+"""hours after which indexes of data files that are gone go, where VACUUM is others' alone"""
 _CLEAN_EVERY = 500
 """commits of a table after which its log is looked at: to list it takes the longer the larger it
 is"""
@@ -64,7 +66,8 @@ class Tending:
         """Does what is due; a step that fails holds up none behind it. Raises what the first of
         them raised: OSError, SparkReplError."""
         failed: Exception | None = None
-        for step in (self._checkpoint, self._compact, self._vacuum_if_due, self._clean_log):
+        files = self._compact, self._vacuum_if_due, self._forget_if_due
+        for step in (self._checkpoint, *files, self._clean_log):
             try:
                 step(table)
             except Exception as error:
@@ -172,10 +175,20 @@ class Tending:
         whole = whole_of(table.path)
         pinned = Promised(self.tracking.control).pinned.get(whole, ())
         self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
+        self._forget_gone(table)
+        touch(self.tracking.layout.vacuumed(whole))
+
+    def _forget_if_due(self, table: Table) -> None:
+        """Somebody else's VACUUM may have removed data files."""
+        note = self.tracking.layout.forgotten(whole_of(table.path))
+        if _is_due(note, self.target.vacuum_hours or _FORGET_H):
+            self._forget_gone(table)
+
+    def _forget_gone(self, table: Table) -> None:
         for one in list(self.tracking.tables.values()):
             if one.folder == table.folder:
                 self._forget_indexes(one)
-        touch(self.tracking.layout.vacuumed(whole))
+        touch(self.tracking.layout.forgotten(whole_of(table.path)))
 
     def _forget_indexes(self, table: Table) -> None:
         keys = self.tracking.layout.keys(table.path)
