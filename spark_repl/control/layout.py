@@ -166,6 +166,11 @@ class Layout:
         """A file whose time is that of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
 
+    def forgotten(self, path: str) -> str:
+        """A file whose time is when indexes of the table's data files that are gone were removed
+        last."""
+        return os.path.join(self.state, "forgotten", path)
+
     @property
     def durable(self) -> str:
         """Folder of notes, by the table's path: up to which version it has been synced."""

@@ -74,8 +74,10 @@ def remove_replaced(
 def _forget(layout: Layout, path: str) -> None:
     """Removes what the working state has of a table that is gone."""
     shutil.rmtree(layout.keys(path), ignore_errors=True)
-    synced = os.path.join(layout.durable, whole_of(path))
-    for note in (layout.vacuumed(whole_of(path)), layout.replaced(path), synced):
+    whole = whole_of(path)
+    synced = os.path.join(layout.durable, whole)
+    notes = (layout.vacuumed(whole), layout.forgotten(whole), layout.replaced(path), synced)
+    for note in notes:
         storage.remove_if_there(note)
 
 

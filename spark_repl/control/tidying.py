@@ -20,6 +20,9 @@ log = logging.getLogger(__name__)
 
 _CHECKPOINT_EVERY = 64
 _OPENED_S = 300  # nobody takes so long to open the table
+_WRITTEN_H = 1
+"""hours that a file stays when no version names it any more, or yet: a commit that takes longer is
+made on a version before the pruning's, and refused"""
 
 
 def checkpoint_if_due(table: DeltaTable) -> None:
@@ -32,8 +35,9 @@ def checkpoint_if_due(table: DeltaTable) -> None:
 
 
 def tidy(table: DeltaTable, path: str, settle: Settle) -> None:
-    """Removes commits and files that the newest version does without, when that is durable. Raises
-    OSError and TargetError."""
+    """Removes commits and files that the newest version does without, when that is durable; also
+    files that the log does not know, as their commit failed, or knows no more. Raises OSError and
+    TargetError."""
     with delta_rs("tidy up the control table", path):
         table.create_checkpoint()
         settle(checkpoint=True)
@@ -41,5 +45,6 @@ def tidy(table: DeltaTable, path: str, settle: Settle) -> None:
         # Somebody may be reading a version before, its log at first, then its files.
         remove_commits(path, settle.durable, before=time.time() - _OPENED_S)
         table.vacuum(
-            1, dry_run=False, enforce_retention_duration=False, post_commithook_properties=NO_HOOK
-        )
+            _WRITTEN_H, dry_run=False, enforce_retention_duration=False, full=True,
+            post_commithook_properties=NO_HOOK,
+        )  # fmt: skip

@@ -89,8 +89,9 @@ class _Size:
 
 def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
     """Paths to fold into one file, for each partition that has some: ``enough`` files of one order
-    of magnitude, so that each row is rewritten once per order; else, where more rows are dead than
-    live, the deadest files."""
+    of magnitude, so that each row is rewritten once per order, or fewer that make half of a full
+    one, where one more would be too much; else, where more rows are dead than live, the deadest
+    files."""
     partitions: dict[tuple[Any, ...], list[Action]] = {}
     for add in files.values():
         values = (add.get("partitionValues") or {}).items()
@@ -108,9 +109,12 @@ def _choose(files: Sequence[_Size], enough: int) -> list[str]:
             if len(tier) >= enough:
                 break
             tier = []
-        if _too_much([*tier, size]):
-            break
-        tier.append(size)
+        if not _too_much([*tier, size]):
+            tier.append(size)
+        elif len(tier) > 1 and _is_half_full(tier):
+            return [size.path for size in tier]
+        elif len(tier) == 1:  # one of the two at least is half full
+            tier = [min(tier[0], size, key=lambda size: size.bytes)]
     if len(tier) >= enough:
         return [size.path for size in tier]
     if sum(size.dead for size in sizes) <= sum(size.live for size in sizes):
@@ -125,6 +129,12 @@ def _choose(files: Sequence[_Size], enough: int) -> list[str]:
 
 def _too_much(tier: list[_Size]) -> bool:
     return sum(s.live for s in tier) > _FULL_ROWS or sum(s.bytes for s in tier) > _FULL_BYTES
+
+
+def _is_half_full(tier: list[_Size]) -> bool:
+    return 2 * sum(s.live for s in tier) >= _FULL_ROWS or (
+        2 * sum(s.bytes for s in tier) >= _FULL_BYTES
+    )
 
 
 def _size(folder: str, add: Action) -> _Size:

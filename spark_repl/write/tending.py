@@ -17,6 +17,9 @@ from ..control.retention import Retention
 from ..crash_points import reach
 from ..delta import checkpoint
 from ..delta.log_cleanup import remove_commits
+from ..errors import FencedError
+from ..runtime.java import jvm_end
+from ..runtime.retry import first_line
 from ..runtime.wall_clock import WallClock
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
@@ -37,7 +40,8 @@ log = logging.getLogger(__name__)
 
 _READ_AGAIN_S = 60
 _AHEAD_S = 3600
-"""a note from so far ahead is of a clock that was wrong"""
+_FORGET_H = 24
+"""hours after which indexes of data files that are gone go, where VACUUM is others' alone"""
 _CLEAN_EVERY = 500
 """commits of a table after which its log is looked at: to list it takes the longer the larger it
 is"""
@@ -62,15 +66,25 @@ class Tending:
         self._cleaned.pop(path, None)
 
     def tend(self, table: Table) -> None:
-        """Does what is due. Raises OSError, SparkReplError."""
+        """Does what is due; a step that fails holds up none behind it. Raises what the first of
+        them raised: OSError, SparkReplError."""
+        failed: Exception | None = None
+        files = self._compact, self._vacuum_if_due, self._forget_if_due
+        for step in (self._checkpoint, *files, self._clean_log):
+            try:
+                step(table)
+            except Exception as error:
+                if isinstance(error, FencedError) or jvm_end(error) is not None:
+                    raise
+                if failed is not None:
+                    log.warning("upkeep of %s is put off: %s", table.name, first_line(error))
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _checkpoint(self, table: Table) -> None:
         durable = self.tracking.settle.durable
         checkpoint.write_if_due(self.tracking.delta, table.snapshot, durable)
-        # What is only moved keeps its row id, which this compaction can't write down.
-        if self._enough and not table.snapshot.has("delta.enableRowTracking"):
-            self._compact(table)
-        if self._vacuum_due(table):
-            self._vacuum(table)
-        self._clean_log(table)
 
     def _clean_log(self, table: Table) -> None:
         """Removes commits that no promise needs, once so many have come."""
@@ -102,6 +116,9 @@ class Tending:
         return promised
 
     def _compact(self, table: Table) -> None:
+        # What is only moved keeps its row id, which this compaction can't write down.
+        if not self._enough or table.snapshot.has("delta.enableRowTracking"):
+            return
         with table.lock:
             planned = self.commits.live(table)
         live = planned.adds
@@ -150,17 +167,10 @@ class Tending:
         check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))
         return actions
 
-    def _vacuum_due(self, table: Table) -> bool:
-        if not self.target.vacuum_hours:
-            return False
-        path = self.tracking.layout.vacuumed(whole_of(table.path))
-        try:
-            age_s = time.time() - os.path.getmtime(path)
-            due = age_s > 3600 * self.target.vacuum_hours or age_s < -_AHEAD_S
-            return due and not self._clock.is_ahead()
-        except FileNotFoundError:  # a new table has nothing to remove
-            touch(path)
-            return False
+    def _vacuum_if_due(self, table: Table) -> None:
+        hours, note = self.target.vacuum_hours, self.tracking.layout.vacuumed(whole_of(table.path))
+        if hours and _is_due(note, hours) and not self._clock.is_ahead():
+            self._vacuum(table)
 
     def _vacuum(self, table: Table) -> None:
         """Removes files that no version within the table's retention needs, and their indexes; that
@@ -170,10 +180,20 @@ class Tending:
         whole = whole_of(table.path)
         pinned = Promised(self.tracking.control).pinned.get(whole, ())
         self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
+        self._forget_gone(table)
+        touch(self.tracking.layout.vacuumed(whole))
+
+    def _forget_if_due(self, table: Table) -> None:
+        """Somebody else's VACUUM may have removed data files."""
+        note = self.tracking.layout.forgotten(whole_of(table.path))
+        if _is_due(note, self.target.vacuum_hours or _FORGET_H):
+            self._forget_gone(table)
+
+    def _forget_gone(self, table: Table) -> None:
         for one in list(self.tracking.tables.values()):
             if one.folder == table.folder:
                 self._forget_indexes(one)
-        touch(self.tracking.layout.vacuumed(whole))
+        touch(self.tracking.layout.forgotten(whole_of(table.path)))
 
     def _forget_indexes(self, table: Table) -> None:
         keys = self.tracking.layout.keys(table.path)
@@ -181,3 +201,14 @@ class Tending:
         for name in os.listdir(keys) if os.path.isdir(keys) else ():
             forget_gone(os.path.join(keys, name), table.folder)
             KeyIndex(os.path.join(keys, name), table.folder, []).forget_gone()
+
+
+def _is_due(note: str, hours: int) -> bool:
+    """Whether a file's time, which is made when there is none, is so many hours ago; or far ahead,
+    from a clock that was wrong."""
+    try:
+        age_s = time.time() - os.path.getmtime(note)
+        return age_s > 3600 * hours or age_s < -_AHEAD_S
+    except FileNotFoundError:  # a new table has nothing to remove
+        touch(note)
+        return False

@@ -1,5 +1,6 @@
 """Upkeep: one thread beside the stream, that has tables tended (``write.tending``) when groups have
-changed them, and removes what the target needs no more: rows of the control table, replaced tables.
+changed them, and once more when they change no more (``idle_tables``), and removes what the target
+needs no more: rows of the control table, replaced tables.
 """
 
 from __future__ import annotations
@@ -7,8 +8,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
+from ..config.renaming import whole_of
 from ..control.replaced import gone_paths, remove_replaced
 from ..control.retention import Retention, recorded
 from ..control.shown_paths import ShownPaths
@@ -18,6 +21,7 @@ from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
 from ..runtime.threads import Pool
 from ..runtime.wall_clock import WallClock
+from .idle_tables import IdleTables
 from .longer_promise import LongerPromise
 
 if TYPE_CHECKING:
@@ -50,6 +54,7 @@ class Upkeep:
         self._retention = Retention.of(target)
         self._shown = ShownPaths(tracking.control)
         self._promise = LongerPromise(tracking, self._retention.longest)
+        self._idle = IdleTables(tracking, target)
         self._pool = Pool(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
@@ -72,17 +77,31 @@ class Upkeep:
     def _work(self) -> None:
         while (name := self._next()) is not None:
             table = self.tracking.tables.get(name)
-            try:
-                if table is not None:
-                    self._tend_told(table)
-                self._prune()
-            # That the JVM has ended is reported by whoever applies, who meets it too.
-            except (SparkReplError, OSError) as error:
-                if jvm_end(error) is None:
-                    log.warning("upkeep of %s is put off: %s", name, error)
-            except Exception as error:
-                if jvm_end(error) is None:
-                    log.exception("upkeep of %s is put off", name)
+            if table is not None:
+                self._try(name, partial(self._tend_told, table))
+            self._try("the control table", self._prune)
+            self._try("idle tables", self._tend_idle)
+
+    def _try(self, name: str, step: Callable[[], None]) -> None:
+        """Takes a step, which puts off no other one where it fails."""
+        try:
+            step()
+        # That the JVM has ended is reported by whoever applies, who meets it too.
+        except (SparkReplError, OSError) as error:
+            if jvm_end(error) is None:
+                log.warning("upkeep of %s is put off: %s", name, error)
+        except Exception as error:
+            if jvm_end(error) is None:
+                log.exception("upkeep of %s is put off", name)
+
+    def _tend_idle(self) -> None:
+        """Tends tables that are due though no group changes them, until one waits that some has.
+        Raises what storage raises of all of them."""
+        while not self._closed and (table := self._idle.next()) is not None:
+            self._forget(whole_of(table.path))  # its log is cleaned up, however few commits came
+            self._try(table.name, partial(self._tend_told, table))
+            if self._changed:
+                break
 
     def _tend_told(self, table: Table) -> None:
         """Tends the table; says what it lacks: behind a commit of others, which may have rewritten

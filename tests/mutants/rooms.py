@@ -117,8 +117,10 @@ ROOMS: dict[str, Room] = {
         12,
     ),
     "compaction": Room(
-        ("write/compaction.py", "write/upkeep.py", "write/tending.py", "write/discard.py"),
+        ("write/compaction.py", "write/upkeep.py", "write/tending.py", "write/idle_tables.py",
+         "write/discard.py"),
         ("unit/write/test_compaction.py", "unit/write/test_upkeep.py",
+         "unit/write/test_idle_tables.py",
          "property/test_compaction.py", "applier/test_outcomes.py",
          "applier/test_others.py", "property/test_histories.py"),
     ),

@@ -42,7 +42,7 @@ def test_live_rows_count() -> None:
     assert chosen(3, (10,), (10,), (100, 85)) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("rows", "folded"), [(500_000, [0, 1, 2, 3]), (500_001, [])])
+@pytest.mark.parametrize(("rows", "folded"), [(500_000, [0, 1, 2, 3]), (500_001, [0, 1, 2])])
 def test_a_file_is_full_at_two_million_rows(rows: int, folded: list[int]) -> None:
     assert chosen(4, (500_000,), (500_000,), (500_000,), (rows,)) == folded
 
@@ -54,6 +54,25 @@ def test_a_file_is_full_at_128_mib(size: int, folded: list[int]) -> None:
 
 def test_what_is_full_does_not_keep_the_others_from_it() -> None:
     assert chosen(2, (10, 0, 60 * MIB), (10, 0, 60 * MIB), (10, 0, 60 * MIB)) == [0, 1]
+
+
+@pytest.mark.parametrize(("rows", "size"), [(126_000, 6 * MIB), (20_000, 9 * MIB), (700_000, 100)])
+def test_files_above_a_sixteenth_of_a_full_one_are_folded(rows: int, size: int) -> None:
+    """16 would be too much, and fewer are enough where they make half of a full one."""
+    sizes, folds = [(rows, 0, size)] * 100, 0
+    while folded := chosen(16, *sizes):
+        together = sum(sizes[at][0] for at in folded), 0, sum(sizes[at][2] for at in folded)
+        assert together[0] <= 2_000_000 and together[2] <= 128 * MIB
+        sizes = [one for at, one in enumerate(sizes) if at not in folded] + [together]
+        folds += 1
+    full = max(100 * rows // 2_000_000, 100 * size // (128 * MIB)) + 1
+    assert len(sizes) <= 2 * full + 15 and folds <= 2 * full
+
+
+def test_a_large_file_of_few_rows_holds_up_no_others() -> None:
+    assert chosen(3, (10,), (10,), (20, 0, 200 * MIB), (40,), (40,), (40,)) == [3, 4, 5]
+    assert chosen(9, (10, 0, 100 * MIB), *[(10, 0, 50 * MIB)] * 3) == [1, 2]
+    assert chosen(9, (10, 0, 30 * MIB), (10, 0, 30 * MIB), (10, 0, 90 * MIB)) == [], "not half"
 
 
 @pytest.mark.parametrize(("dead", "folded"), [(51, [0]), (50, [])])

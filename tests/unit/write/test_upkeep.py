@@ -24,9 +24,8 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.pins import pin
 from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
-from spark_repl.errors import ConcurrentChangeError, TargetError
+from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.runtime.wall_clock import WallClock
 from spark_repl.write.compaction import Compacted
 from spark_repl.write.file_retention import RETENTION, hours_of, properties
 from spark_repl.write.table import LiveFiles
@@ -166,6 +165,22 @@ def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
     assert len(made.seen) == 1
 
 
+@pytest.mark.parametrize("hours", [0, 2])
+def test_indexes_of_what_somebody_has_vacuumed_go(made: Any, hours: int) -> None:
+    """Also where VACUUM is others' alone: each day then."""
+    table, layout = made.tracking.tables["t.a"], made.tracking.layout
+    made.target.vacuum_hours, table.folder = hours, layout.table("t/a")
+    index = Path(layout.keys("t/a", ("id",))) / "gone.parquet.npy"
+    index.parent.mkdir(parents=True)
+    index.touch()
+    made.tending.tend(table)
+    for ago_h in ((hours or 24) - 0.1, (hours or 24) + 0.1):
+        assert index.exists(), "not that soon"
+        os.utime(layout.forgotten("t/a"), (0, time.time() - 3600 * ago_h))
+        made.tending.tend(table)
+    assert not index.exists() and not made.seen
+
+
 class Pruned(Control):
     """A control table of which rows went, where it says so."""
 
@@ -217,6 +232,23 @@ def test_what_fails_in_one_table_is_put_off(made: Any, error: Exception) -> None
     made.upkeep._changed = {"t.a", "t.b", "t.gone"}
     made.upkeep._work()
     assert sorted(done) == ["t/a", "t/b"]
+    assert made.tracking.control.prune.call_count == 3, "which rows are needed is no table's"
+
+
+@pytest.mark.parametrize("error", [TargetError("storage"), ValueError("a bug")])
+def test_no_step_waits_for_another(made: Any, error: Exception) -> None:
+    """The log is cleaned up though VACUUM fails each time; what was first is told."""
+    table, tending = made.tracking.tables["t.a"], made.tending
+    made.tracking.delta.vacuum.side_effect = error
+    tending._clean_log = made.tended.append
+    touch(made.tracking.layout.vacuumed("t/a"))
+    with pytest.raises(type(error)):
+        vacuumed(made, 3)
+    assert made.tended == [table]
+    made.tracking.settle.durable.sync.side_effect = FencedError("another")
+    with pytest.raises(FencedError):
+        tending.tend(table)
+    assert made.tended == [table], "who has lost the target does nothing more to it"
 
 
 def test_a_file_that_is_gone_is_told_until_it_is_there(made: Any, tmp_path: Path) -> None:
@@ -314,36 +346,6 @@ def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(made: Any, tmp_pa
     assert rewrites(object()) == []
     made.tracking.tables["t.a"] = MagicMock()
     assert rewrites(origin) == []
-
-
-@pytest.mark.parametrize(("old_h", "due"), [(1.9, False), (2.1, True), (-0.9, False), (-1.1, True)])
-def test_vacuum_is_due_by_its_note(made: Any, old_h: float, due: bool) -> None:
-    """One from ahead is of a clock that was wrong."""
-    table = made.tracking.tables["t.a"]
-    note = Path(made.tracking.layout.vacuumed(table.path))
-    touch(str(note))
-    at = time.time() - 3600 * old_h
-    os.utime(note, (at, at))
-    assert made.tending._vacuum_due(table) == due
-
-
-def test_nothing_goes_by_a_clock_that_has_jumped_ahead(made: Any) -> None:
-    jumped, table = [0.0], made.tracking.tables["t.a"]
-    clock = WallClock(lambda: time.time() + jumped[0])
-    tending = Tending(made.tracking, MagicMock(), made.target, clock, compaction=False)
-    upkeep = Upkeep(made.tracking, made.target, tending.tend, made.tended.append, clock=clock)
-    note = Path(made.tracking.layout.vacuumed(table.path))
-    touch(str(note))
-    os.utime(note, (0, time.time() - 3 * 3600))
-    table.snapshot.version, table.folder = 10_000, str(note.parents[2] / "t" / "a")
-    Path(table.folder, "_delta_log").mkdir(parents=True)
-    for jump, calls in ((7 * 86400.0, 0), (0.0, 1)):
-        jumped[0] = jump
-        assert tending._vacuum_due(table) == bool(calls)
-        tending._clean_log(table)
-        assert made.tracking.control.check_owner.call_count == calls
-        upkeep._prune()
-        assert made.tracking.control.prune.call_count == calls
 
 
 @pytest.mark.parametrize(("enough", "tracked", "compacts"), [(2, 0, 1), (2, 1, 0), (0, 0, 0)])
