@@ -7,20 +7,21 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
-from ..control.pins import pin, pins, unpin
-from ..control.retention import recorded
+from ..control.pinning import pin, unpin
+from ..control.pins import pins
+from ..control.retention import promised_until
 from ..errors import ConfigError
 from ..observe.status import position_text
 from .inspect import channel_of, emit, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from ..control.control import Control
     from ..control.cut import Cut
@@ -48,9 +49,7 @@ def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
     cuts, names = control.cuts(), dict[tuple[int, datetime], list[str]]()
     for name, one in sorted(pins(control).items()):
         names.setdefault(one.cut, []).append(name)
-    by_time = sorted((cut.at, cut.position) for cut in cuts if cut.at is not None)
-    ends = recorded(control).until([at for at, _ in by_time], datetime.now(UTC))
-    until = {(position, at): end for (at, position), end in zip(by_time, ends, strict=True)}
+    until = promised_until(control)
     for cut in cuts:
         assert cut.at is not None
         key = cut.position, cut.at
