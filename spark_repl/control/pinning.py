@@ -71,10 +71,11 @@ def _check_promised(control: Control, at: datetime, until: datetime) -> None:
 
 
 def unpin(control: Control, name: str) -> None:
-    """Lets the cut go as any other of its age. Raises TargetError for a name that is not there."""
+    """Lets the cut go as any other of its age. Raises TargetError for a name that is not there when
+    it begins: gone later, it is this one's commit that has landed, or another one's."""
+    pinned(control, name)
 
     def check() -> bool:
-        pinned(control, name)
-        return True
+        return name in pins(control)
 
     control.write_beside(KIND, check, detail=json.dumps({"name": name, "at": None}))

@@ -260,7 +260,7 @@ def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> Non
     assert pins(Control(control.path)) == {}
 
 
-def test_an_answer_that_was_lost_pins_once(control: Control) -> None:
+def test_an_answer_that_was_lost_pins_and_unpins_once(control: Control) -> None:
     publish(control, 0)
     lost = [True]
 
@@ -272,6 +272,12 @@ def test_an_answer_that_was_lost_pins_once(control: Control) -> None:
 
     pin(Control(control.path, append=write), control.cuts()[0], "once")
     assert len(Control(control.path).rows("pin")) == 1
+    lost.append(True)
+    unpin(Control(control.path, append=write), "once")
+    assert not lost and pins(Control(control.path)) == {}
+    assert len(Control(control.path).rows("pin")) == 2
+    with pytest.raises(TargetError, match="no cut is pinned as once"):
+        unpin(Control(control.path, append=write), "once")
 
 
 def test_what_is_promised_is_on_record(control: Control) -> None:
