@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 from dataclasses import asdict
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
 from ..control.pinning import pin, unpin
 from ..control.pins import pins
-from ..control.retention import promised_until
+from ..control.retention import promised_until, recorded
 from ..errors import ConfigError
 from ..observe.status import position_text
 from .inspect import channel_of, emit, print_table
@@ -102,11 +103,16 @@ def export_cut(options: argparse.Namespace) -> int:
 
 
 def pin_cut(options: argparse.Namespace) -> int:
-    """Keeps a cut until it is unpinned, also beside a running applier."""
+    """Keeps a cut until it is unpinned, also beside a running applier; says from when on VACUUM by
+    others takes its files, which goes by the tables' retention and knows of no pin."""
     control = channel_of(options).control
     cut = find_cut(control, options.at)
     pin(control, cut, options.name)
-    emit({"pinned": options.name, "gtid_executed": cut.gtid_executed}, options.json)
+    assert cut.at is not None
+    until = cut.at + timedelta(hours=recorded(control).longest)
+    fields = {"pinned": options.name, "gtid_executed": cut.gtid_executed}
+    fields["others_may_vacuum_until"] = until.isoformat(timespec="seconds")
+    emit(fields, options.json)
     return 0
 
 
