@@ -89,7 +89,9 @@ def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Pat
     assert retentions(target, "b") == ["interval 6 hours"] * 2
     longer = {**SHORT, "cut_retention_hours": 48}
     changed(log, target, longer, "p", "q")
+    tended(log.folder, target, keys=longer, parts=HERE)  # and promised, by the record
     before = shown(target)
+    assert len(before) > 1
     hours_pass(10, target)
     tended(log.folder, target, keys=longer, parts=HERE)
     assert shown(target)[-len(before) :] == before
