@@ -7,14 +7,15 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
-from ..control.pins import pin, pins, unpin
-from ..control.retention import recorded
+from ..control.pinning import pin, unpin
+from ..control.pins import pins
+from ..control.retention import promised_until, recorded
 from ..control.shown_tables import shown_tables
 from ..errors import ConfigError
 from ..observe.status import position_text
@@ -22,6 +23,7 @@ from .inspect import channel_of, emit, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from ..control.control import Control
     from ..control.cut import Cut
@@ -49,9 +51,7 @@ def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
     cuts, names = control.cuts(), dict[tuple[int, datetime], list[str]]()
     for name, one in sorted(pins(control).items()):
         names.setdefault(one.cut, []).append(name)
-    by_time = sorted((cut.at, cut.position) for cut in cuts if cut.at is not None)
-    ends = recorded(control).until([at for at, _ in by_time], datetime.now(UTC))
-    until = {(position, at): end for (at, position), end in zip(by_time, ends, strict=True)}
+    until = promised_until(control)
     for cut in cuts:
         assert cut.at is not None
         key = cut.position, cut.at
@@ -104,11 +104,16 @@ def export_cut(options: argparse.Namespace) -> int:
 
 
 def pin_cut(options: argparse.Namespace) -> int:
-    """Keeps a cut until it is unpinned, also beside a running applier."""
+    """Keeps a cut until it is unpinned, also beside a running applier; says from when on VACUUM by
+    others takes its files, which goes by the tables' retention and knows of no pin."""
     control = channel_of(options).control
     cut = find_cut(control, options.at)
     pin(control, cut, options.name)
-    emit({"pinned": options.name, "gtid_executed": cut.gtid_executed}, options.json)
+    assert cut.at is not None
+    until = cut.at + timedelta(hours=recorded(control).longest)
+    fields = {"pinned": options.name, "gtid_executed": cut.gtid_executed}
+    fields["others_may_vacuum_until"] = until.isoformat(timespec="seconds")
+    emit(fields, options.json)
     return 0
 
 

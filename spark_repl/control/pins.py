@@ -1,8 +1,4 @@
-"""Pins: cuts that somebody wants kept, by a name, until they are unpinned.
-
-A pin is a row of the control table that anybody may write beside a running applier: on the version
-where the cut was seen, so that it can't land behind a commit that forgets the cut.
-"""
+"""Pins: cuts that somebody wants kept, by a name, until they are unpinned (``pinning``)."""
 
 from __future__ import annotations
 
@@ -13,11 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, TargetError
+from ..errors import TargetError
 
 if TYPE_CHECKING:
     from .control import Control
-    from .cut import Cut
 
 KIND = "pin"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
@@ -66,41 +61,3 @@ def pinned(control: Control, name: str) -> Pin:
 def is_name(text: str) -> bool:
     """Whether a cut may be pinned by it: no GTID set nor time is one."""
     return text != "latest" and _NAME.fullmatch(text) is not None
-
-
-def pin(control: Control, cut: Cut, name: str) -> None:
-    """Keeps ``cut`` until ``unpin``. Raises ConfigError for what is no name, TargetError when the
-    name is another cut's, or when the cut has been forgotten meanwhile."""
-    if not is_name(name):
-        raise ConfigError(
-            f"{name!r} is no name of a cut that could be found by it",
-            hint="begin with a letter or _, then letters, digits, _ . or -, 64 at most",
-        )
-    assert cut.at is not None
-
-    def check() -> bool:
-        there = {(row["position"], row["at"]) for row in control.rows("cut")}
-        if (cut.position, cut.at) not in there:
-            raise TargetError(
-                "the cut has been forgotten", file=control.path, hint="cut list says what is there"
-            )
-        other = pins(control).get(name)
-        if other is not None and other.cut != (cut.position, cut.at):
-            raise TargetError(
-                f"{name} is pinned already, to another cut", file=control.path,
-                hint=f"take another name, or spark-repl cut unpin --name {name}",
-            )  # fmt: skip
-        return other is None
-
-    detail = json.dumps({"name": name, "at": cut.at.isoformat()})
-    control.write_beside(KIND, check, position=cut.position, detail=detail)
-
-
-def unpin(control: Control, name: str) -> None:
-    """Lets the cut go as any other of its age. Raises TargetError for a name that is not there."""
-
-    def check() -> bool:
-        pinned(control, name)
-        return True
-
-    control.write_beside(KIND, check, detail=json.dumps({"name": name, "at": None}))

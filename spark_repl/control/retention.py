@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,6 +75,14 @@ def recorded(control: Control, otherwise: Retention | None = None) -> Retention:
     """What was promised last; where nobody has said it ``otherwise``, or by default the defaults'
     own."""
     return _written(control) or otherwise or Retention.of(Target())
+
+
+def promised_until(control: Control) -> dict[tuple[int, datetime], datetime]:
+    """Until when each cut is promised by its age, by its position and when it was published; behind
+    that it is there until it is pruned, and its files until VACUUM comes."""
+    places = sorted(control.cut_places(), key=lambda place: (place[1], place[0]))
+    ends = recorded(control).until([at for _, at in places], datetime.now(UTC))
+    return dict(zip(places, ends, strict=True))
 
 
 def _written(control: Control) -> Retention | None:

@@ -39,7 +39,8 @@ NEVER = "1000000000"
 
 def write_if_due(delta: TableLog, snapshot: Snapshot, durable: Durable) -> bool:
     """Writes a checkpoint of the newest version when the last one lies ``EVERY`` commits back.
-    Delta, which cleans a log with it, does so once it is ``durable``. Raises OSError."""
+    One of Delta's is made ``durable``. The commits that it replaces stay until ``log_cleanup``
+    removes those that nothing promised needs. Raises OSError."""
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
     try:
@@ -49,7 +50,6 @@ def write_if_due(delta: TableLog, snapshot: Snapshot, durable: Durable) -> bool:
         log.info("%s: delta-rs writes no checkpoint (%s), Delta does", snapshot.folder, error)
         delta.checkpoint(snapshot)
         durable.sync_checkpoint(snapshot.folder)
-        delta.clean_log(snapshot)
     return True
 
 

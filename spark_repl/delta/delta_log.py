@@ -232,12 +232,9 @@ class DeltaLog(TableLog):
         return self._send(begun, [], operation)
 
     def checkpoint(self, snapshot: Snapshot) -> None:
-        log = self._log(snapshot.folder)  # whose own ``checkpoint`` cleans the log at once
+        log = self._log(snapshot.folder)  # whose own ``checkpoint`` cleans the log too
         written = log.writeCheckpointFiles(snapshot.java, self._none)
         log.writeLastCheckpointFile(log, written, True)
-
-    def clean_log(self, snapshot: Snapshot) -> None:
-        self._log(snapshot.folder).doLogCleanup(snapshot.java, self._none)
 
     def _begin(self, planned: Snapshot, app: str) -> _Begun:
         """A transaction on a snapshot, which fails when ``app`` has committed behind it."""

@@ -220,9 +220,6 @@ class PublicLog(TableLog):
     def checkpoint(self, snapshot: Snapshot) -> None:
         log.warning("%s: no checkpoint is written: delta-rs can't, see above", snapshot.folder)
 
-    def clean_log(self, snapshot: Snapshot) -> None:
-        """Nothing: there is no new checkpoint."""
-
     def _session(self, stamp: Stamp) -> SparkSession:
         session = self._plain_session()
         bear(session, stamp)

@@ -146,11 +146,6 @@ class TableLog(ABC):
     def checkpoint(self, snapshot: Snapshot) -> None:
         """Has Delta write a checkpoint, a Spark job, and nothing else."""
 
-    @abstractmethod
-    def clean_log(self, snapshot: Snapshot) -> None:
-        """Has Delta remove the commits that a checkpoint replaces, beyond the table's
-        logRetentionDuration."""
-
     def vacuum(self, folder: str, spared: Collection[str] = ()) -> None:
         """Removes files that no version within the table's retention needs, but for those that are
         ``spared`` (relative paths). They are listed in as many tasks as there are cores: Spark's

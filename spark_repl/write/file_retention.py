@@ -45,29 +45,26 @@ def hours_of(interval: str) -> float:
     return sum(float(number) * _HOURS[unit] for number, unit in _PART.findall(text))
 
 
-def keep_files(commits: TableCommits, table: Table, hours: int) -> bool:
-    """Makes the table's retention ``hours``, where it is less, and returns whether it was; nothing
-    is made shorter, which somebody may want longer. Takes the table's lock. Raises as a commit of
-    the table's."""
+def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
+    """Makes the table's retention ``hours``, where it is less; nothing is made shorter, which
+    somebody may want longer. Takes the table's lock. Raises as a commit of the table's."""
     if not _shorter(table.snapshot.configuration, hours):
-        return False
+        return
     with table.lock:
         commits.refresh(table)
         if short := _shorter(table.snapshot.configuration, hours):
             commits.set_properties(table, short)
             log.info("%s: files that no version names stay %d hours from now on", table.name, hours)
-    return bool(short)
 
 
-def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> bool:
+def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
     """The same of a table that nothing is applied to any more, as it was dropped, or waits for its
-    copy; False where there is none."""
+    copy; nothing where there is none."""
     snapshot = delta.snapshot(folder)
     short = _shorter(snapshot.configuration, hours) if snapshot else {}
     if snapshot and short:
         delta.set_properties(snapshot, short, app)
         log.info("%s: files that no version names stay %d hours from now on", folder, hours)
-    return bool(short)
 
 
 def _shorter(there: Mapping[str, str], hours: int) -> dict[str, str]:

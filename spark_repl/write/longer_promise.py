@@ -33,11 +33,10 @@ _AGAIN_S = 600.0
 
 
 class LongerPromise:
-    """``hours``: for so long each table is to keep its files. ``given``: whether all do;
-    ``raised``: whether one did not, until now."""
+    """``hours``: for so long each table is to keep its files. ``given``: whether all do."""
 
     def __init__(self, tracking: Tracking, hours: int) -> None:
-        self.given = self.raised = False
+        self.given = False
         self._tracking, self._hours = tracking, hours
         self._left: set[str] | None = None  # the paths of those that do not yet, as far as known
         self._next = 0.0  # when those are asked again that nothing is applied to any more
@@ -49,7 +48,7 @@ class LongerPromise:
         if self.given:
             return True
         tracking, hours = self._tracking, self._hours
-        keeps: dict[str, tuple[str, Callable[[], bool]]] = {
+        keeps: dict[str, tuple[str, Callable[[], None]]] = {
             whole_of(table.path): (table.name, partial(keep_files, tracking.commits, table, hours))
             for table in list(tracking.tables.values())
         }
@@ -74,10 +73,10 @@ class LongerPromise:
             self._left = set(Promised(self._tracking.control).kept) if of_others else set()
         return self._left
 
-    def _keeps(self, path: str, name: str, keep: Callable[[], bool]) -> bool:
+    def _keeps(self, path: str, name: str, keep: Callable[[], None]) -> bool:
         """Whether the table does now: one holds up no other's upkeep."""
         try:
-            self.raised = keep() or self.raised
+            keep()
         except _FAILS as error:
             if path not in self._said and jvm_end(error) is None:
                 self._said.add(path)

@@ -116,16 +116,16 @@ class Upkeep:
 
     def _prune(self) -> None:
         """Forgets cuts that are promised no more. The configuration's promise is given when each
-        table keeps its files for so long; what was promised for less time until then is forgotten
-        before, as files of it may be gone. By a clock that is ahead nothing is forgotten. Raises
-        what storage and commits raise."""
+        table keeps its files for so long; what was promised for less time, by the record, is
+        forgotten before, as files of it may be gone, whoever made the tables keep theirs longer.
+        By a clock that is ahead nothing is forgotten. Raises what storage and commits raise."""
         if self._clock.is_ahead():
             return
         control, settle = self.tracking.control, self.tracking.settle
         promised, pruned = recorded(control, self._retention), False
         unlike = self._retention.exceeds(recorded(control, _NOTHING))
         if self._promise.give(lambda: self._closed, of_others=unlike):
-            if self._promise.raised and self._retention.exceeds(promised):
+            if self._retention.exceeds(promised):
                 pruned = control.prune(promised, settle, self._gone_paths, due=True)
             self._retention.record(control)
             promised = self._retention

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,17 @@ def test_wait_from_the_command_line(
     said = capsys.readouterr().err
     assert f"{uuid}:6-99" in said and "no applier works on the target" in said
     assert main([*words, "--gtid", "all of them"]) == 2
+
+
+def test_a_pin_says_from_when_on_others_can_not_be_let_vacuum(
+    log: LogWriter, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the tables' retention, 168 hours: it knows of no pin."""
+    target = tmp_path / "lake"
+    run(log.folder, target)
+    assert main(["cut", "pin", "--name", "mine", "--json", "--target", str(target)]) == 0
+    said = json.loads(capsys.readouterr().out)
+    at = cuts(target)[-1].at
+    assert at is not None
+    assert said["pinned"] == "mine"
+    assert said["others_may_vacuum_until"] == (at + timedelta(hours=168)).isoformat("T", "seconds")

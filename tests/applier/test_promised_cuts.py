@@ -16,7 +16,8 @@ from deltalake import DeltaTable, write_deltalake
 from spark_repl.control import control as control_module
 from spark_repl.control.channels import channel_at
 from spark_repl.control.cut import Cut
-from spark_repl.write.file_retention import RETENTION
+from spark_repl.control.retention import recorded
+from spark_repl.write.file_retention import RETENTION, keep_files_of
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, run
 from tests.support.tended import hurry, tended
@@ -90,7 +91,9 @@ def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Pat
     for table in "ab":
         assert retentions(target, table) == ["interval 48 hours"] * 2
     changed(log, target, longer, "p", "q")
+    tended(log.folder, target, keys=longer, parts=HERE)  # and promised, by the record
     before = shown(target)
+    assert len(before) > 1
     hours_pass(10, target)
     tended(log.folder, target, keys=longer, parts=HERE)
     assert shown(target)[-len(before) :] == before and len(before) > 2
@@ -136,3 +139,23 @@ def test_what_was_promised_no_more_is_not_promised_again(log: LogWriter, target:
     tended(log.folder, target, keys=longer, parts=HERE)
     kept: list[Cut] = cuts(target)
     assert [rows["t.a"] for _, rows in shown(target)][-1] == [(1, "s")] and len(kept) > 1
+
+
+def test_a_kill_between_longer_retention_and_what_is_forgotten_for_it(
+    log: LogWriter, target: Path
+) -> None:
+    """The tables keep their files for 48 hours by then, and nothing says that it was 6 before but
+    what is on record."""
+    begun(log, target, SHORT)
+    changed(log, target, SHORT, "p", "q", "r", "s")
+    tended(log.folder, target, keys=SHORT, parts=HERE)
+    with pytest.raises(Exception, match="not found"):
+        shown(target)
+
+    longer = {**SHORT, "cut_retention_hours": 48}
+    for table in "ab":
+        keep_files_of(LocalDelta(), str(target / "t" / table), 48, "")
+    assert recorded(channel_at(str(target)).control).hour == 6
+    tended(log.folder, target, keys=longer, parts=HERE)
+    assert recorded(channel_at(str(target)).control).hour == 48
+    assert [rows["t.a"] for _, rows in shown(target)][-1] == [(1, "s")] and len(cuts(target)) > 1

@@ -223,7 +223,7 @@ ROOMS: dict[str, Room] = {
         ("unit/apply/test_repairing.py", "applier/test_row_repair.py"),
     ),
     "retention": Room(
-        ("control/retention.py", "control/pins.py", "write/promised.py"),
+        ("control/retention.py", "control/pins.py", "control/pinning.py", "write/promised.py"),
         ("unit/control/test_retention.py", "unit/write/test_promised.py",
          "unit/control/test_control.py", "unit/write/test_upkeep.py",
          "applier/test_restarts.py", "applier/test_files.py"),

@@ -3,6 +3,7 @@ ones."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import replace
@@ -19,7 +20,8 @@ from spark_repl.control import control as module
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
-from spark_repl.control.pins import pin, pins, unpin
+from spark_repl.control.pinning import pin, unpin
+from spark_repl.control.pins import pins
 from spark_repl.control.retention import Retention, needed, recorded
 from spark_repl.control.row_schema import SCHEMA
 from spark_repl.control.settle import Settle
@@ -156,6 +158,7 @@ def test_cuts_are_forgotten_by_their_tiers(control: Control) -> None:
 
 
 def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
+    Retention(1, 24, 400).record(control)
     publish(control, 300, 200, 0)
     first, second, _ = control.cuts()
     beside = Control(control.path)
@@ -195,6 +198,43 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     assert caught.value.hint == "pinned are: none"
 
 
+def test_a_cut_that_has_run_out_is_not_pinned(control: Control) -> None:
+    """It is in the control table still, but VACUUM may have taken its files, or is about to: it has
+    asked for pins. The newest stays however old it is, and so does what is pinned already."""
+    Retention(1, 1, 6).record(control)
+    publish(control, 8, 6.001, 5.5, 4.9, 7)
+    *gone, promised, newest = control.cuts()
+    for cut in gone:
+        with pytest.raises(TargetError, match=r"is promised until 20.+: files of it") as caught:
+            pin(control, cut, "month_end")
+        assert "another hour" in str(caught.value.hint)
+    assert pins(control) == {}
+    pin(control, promised, "kept")
+    pin(control, newest, "newest")
+    Retention(1, 1, 2).record(control)
+    pin(control, promised, "again")
+    assert pins(control).keys() == {"kept", "newest", "again"}
+    for name in ("kept", "again"):
+        unpin(control, name)
+    with pytest.raises(TargetError, match="files of it"):
+        pin(control, promised, "again")
+
+
+@pytest.mark.parametrize(
+    ("longest", "age", "refused"), [(168, 0.9, False), (1, 0.9, True), (1, 0.7, False)]
+)
+def test_a_cut_in_its_last_minutes(
+    control: Control, longest: int, age: float, refused: bool
+) -> None:
+    """Each is promised for an hour. Where nothing is promised for longer its files may go then;
+    else they stay for a week."""
+    Retention(1, 1, longest).record(control)
+    publish(control, age, 0)
+    with pytest.raises(TargetError) if refused else contextlib.nullcontext():
+        pin(control, control.cuts()[0], "month_end")
+    assert len(pins(control)) == (not refused)
+
+
 @pytest.mark.parametrize("name", ["", "a b", "1st", "latest", "latest:1-2", "x" * 65])
 def test_names_of_pins(control: Control, name: str) -> None:
     publish(control, 0)
@@ -204,6 +244,7 @@ def test_names_of_pins(control: Control, name: str) -> None:
 
 def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> None:
     """Pruned between the look and the commit: it looks again."""
+    Retention(1, 24, 400).record(control)
     publish(control, 300, 0)
     first = control.cuts()[0]
 
@@ -219,7 +260,7 @@ def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> Non
     assert pins(Control(control.path)) == {}
 
 
-def test_an_answer_that_was_lost_pins_once(control: Control) -> None:
+def test_an_answer_that_was_lost_pins_and_unpins_once(control: Control) -> None:
     publish(control, 0)
     lost = [True]
 
@@ -231,6 +272,12 @@ def test_an_answer_that_was_lost_pins_once(control: Control) -> None:
 
     pin(Control(control.path, append=write), control.cuts()[0], "once")
     assert len(Control(control.path).rows("pin")) == 1
+    lost.append(True)
+    unpin(Control(control.path, append=write), "once")
+    assert not lost and pins(Control(control.path)) == {}
+    assert len(Control(control.path).rows("pin")) == 2
+    with pytest.raises(TargetError, match="no cut is pinned as once"):
+        unpin(Control(control.path, append=write), "once")
 
 
 def test_what_is_promised_is_on_record(control: Control) -> None:

@@ -15,7 +15,8 @@ from spark_repl import formats
 from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, last_copy, record_copy, standing
 from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.pins import pin, pins, unpin
+from spark_repl.control.pinning import pin, unpin
+from spark_repl.control.pins import pins
 from spark_repl.control.quarantine import Quarantine, end, quarantines
 from spark_repl.control.retention import Retention, needed
 from spark_repl.control.row_schema import rows_table

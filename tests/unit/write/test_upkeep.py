@@ -21,7 +21,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, record_copy
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
-from spark_repl.control.pins import pin
+from spark_repl.control.pinning import pin
 from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
