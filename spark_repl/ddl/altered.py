@@ -87,7 +87,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         after = rename(after, alteration.renamed)
     if not is_text(after):
         raise StatementError("the statement is not text in its client's character set")
-    origin = origins(entries, keyed.columns, session)
+    origin = origins(entries, keyed.columns, session, converts=converts)
     return Altered(after, origin, "; ".join(reasons), come, numbered, parted.gone)
 
 

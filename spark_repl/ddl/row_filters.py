@@ -34,7 +34,7 @@ from .conversion import convert
 from .expressions.coercions import truth
 from .expressions.evaluation import InputRows, evaluate
 from .expressions.reader import read
-from .expressions.resolution import inputs_of, row_wise
+from .expressions.resolution import row_wise
 from .session import Session
 from .sql_tokens import WORD, tokens
 from .told_charsets import told_by
@@ -241,7 +241,7 @@ def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFi
         node = truth(row_wise(text, _SQL_MODE, columns, _SESSION))
     except RecursionError as error:
         raise NotComputed("it is too deep") from error
-    numbers = tuple(sorted(inputs_of(node)))
+    numbers = tuple(sorted(node.columns))
     for number in numbers:
         if columns[number].form == Form.VARIANT:
             raise NotComputed(f"{columns[number].name} is kept as VARIANT (target.json_as)")
