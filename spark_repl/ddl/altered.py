@@ -88,7 +88,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
     if not is_text(after):
         raise StatementError("the statement is not text in its client's character set")
     origin = origins(entries, keyed.columns, session, converts=converts)
-    return Altered(after, origin, "; ".join(reasons), come, numbered, parted.gone)
+    return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
 
 
 def _charset(
