@@ -231,6 +231,8 @@ def _other_values(old: Column, new: Column, *, written: bool, compares: bool) ->
         return "becomes another type"
     if compares and not same_collation(old, new, written=written):
         return "may have another collation"
+    if new.auto_increment and not old.auto_increment:
+        return "becomes AUTO_INCREMENT, which numbers rows of 0"
     digits = old.type in (ColumnType.FLOAT, ColumnType.DOUBLE)
     return "may have other digits" if digits and written and old.detail != new.detail else ""
 

@@ -34,6 +34,7 @@ def check(action: str, row_filter: str) -> None:
         (_BIN, "g = 1", "is computed anew"),
         ("MODIFY f FLOAT(7,3)", "f > 1", "may have other digits"),
         ("MODIFY n BIGINT NOT NULL", "n > 1", "becomes another type"),
+        ("MODIFY n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "n > 1", "numbers rows of 0"),
     ],
 )
 def test_rows_that_may_pass_now_are_not_known(action: str, row_filter: str, said: str) -> None:
@@ -50,6 +51,7 @@ def test_rows_that_may_pass_now_are_not_known(action: str, row_filter: str, said
         (_CONVERT, "n > 1"),
         ("MODIFY v VARCHAR(20) COLLATE utf8mb4_0900_ai_ci DEFAULT 'x'", "v = 'eu'"),
         ("ALTER e SET DEFAULT 'a'", "e = 'a'"),
+        ("MODIFY id INT NOT NULL AUTO_INCREMENT", "n > 1"),
         ("MODIFY n INT NOT NULL DEFAULT 7", "n > 1 AND g = 1"),
     ],
 )
