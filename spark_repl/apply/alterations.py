@@ -121,7 +121,7 @@ class Alterations:
                     hint=_STOP_HINT,
                 )
             check_looked_at(there, made)
-            made = ruled(there, made, columns)
+            made = ruled(there, made, columns, strict=session.is_strict)
             check_deleted_rows(there, made)
         elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..control.left_out import LeftTable
 from ..ddl.alteration import KeptColumn
-from ..ddl.online_tools import copied
+from ..ddl.online_tools import check_tool_alteration, copied
 from ..ddl.renamed import like, rename
 from ..ddl.session import Session
 from ..ddl.statement import Effect
@@ -55,6 +55,7 @@ class ToolTables:
         effect = statement.effect
         if effect in _CREATES and statement.tables[0] not in left and statement.like not in left:
             return (Way.LEFT_OUT if self._created(logged) else None), logged
+        self._check_altered(logged)
         if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
         if effect is Effect.DROP_DATABASE:
@@ -76,6 +77,13 @@ class ToolTables:
         if effect in _CREATES or (effect is Effect.TRUNCATE_TABLE and self._is_notes(logged)):
             return Way.LEFT_OUT, logged
         raise self._refused(logged)
+
+    def _check_altered(self, logged: Logged) -> None:
+        """Raises SettingError for a tool's ALTER by which its copy may lack rows, or has others."""
+        statement = logged.statement
+        known = self._left.tables.get(statement.tables[0]) if statement.tables else None
+        if known and known.copy and self._folds and statement.verb == "ALTER TABLE":
+            check_tool_alteration(statement, logged.query.text, logged.session.sql_mode)
 
     def _is_notes(self, logged: Logged) -> bool:
         return not self._left.tables[logged.statement.tables[0]].copy

@@ -73,6 +73,8 @@ class Altered:
     numbered: tuple[str, ...] = ()
     """columns that were there and have AUTO_INCREMENT now: a 0 in them became a number that the log
     does not say (not with the sql_mode NO_AUTO_VALUE_ON_ZERO)"""
+    converted: bool = False
+    """whether texts have the table's character set and collation now, whatever theirs was"""
     gone: PartitionRows | None = None
     """the rows that go with their partitions, or change places with another table's; nothing else
     is changed then"""

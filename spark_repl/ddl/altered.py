@@ -87,8 +87,8 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         after = rename(after, alteration.renamed)
     if not is_text(after):
         raise StatementError("the statement is not text in its client's character set")
-    origin = origins(entries, keyed.columns, session)
-    return Altered(after, origin, "; ".join(reasons), come, numbered, parted.gone)
+    origin = origins(entries, keyed.columns, session, converts=converts)
+    return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
 
 
 def _charset(

@@ -20,7 +20,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
-from .masks import masked_default, without_default
+from .masks import mask_change, masked_default, without_default
 from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import NO_RULE, TableRules
@@ -273,8 +273,9 @@ def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
         raise refused("the target keeps columns that the source has dropped")
 
 
-def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
-    """What the target's table ``there`` becomes where the source's does what ``made`` says.
+def ruled(there: TableDefinition, made: Altered, rules: ColumnRules, *, strict: bool) -> Altered:
+    """What the target's table ``there`` becomes where the source's does what ``made`` says, in a
+    session that is ``strict``, or not.
 
     Raises SettingError where a column is shown, withheld or masked otherwise by another name, and
     StatementError where what the target has of rows does not say what becomes of them.
@@ -288,7 +289,7 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     origins: list[Origin] = []
     for column, origin, number in zip(source.columns, made.origins, target.own, strict=True):
         if number >= 0:
-            origins.append(_origin(there, target.columns[number], origin))
+            origins.append(_origin(there, target.columns[number], origin, strict=strict))
         elif isinstance(origin, KeptColumn) and there.own[origin.number] >= 0:
             raise _otherwise(there, column, "shown")
     kept = [number for number, column in enumerate(there.columns) if column.extra]
@@ -296,7 +297,7 @@ def ruled(there: TableDefinition, made: Altered, rules: ColumnRules) -> Altered:
     return replace(made, definition=target, origins=tuple(origins))
 
 
-def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
+def _origin(there: TableDefinition, column: Column, origin: Origin, *, strict: bool) -> Origin:
     """Where the target's column comes from, whose source's comes from ``origin``."""
     if isinstance(origin, Unknown):
         return origin
@@ -307,9 +308,9 @@ def _origin(there: TableDefinition, column: Column, origin: Origin) -> Origin:
             raise _otherwise(there, column, "withheld" if old is None else "masked otherwise")
         if not column.mask:
             return KeptColumn(number, origin.written)
-        if column.mask == "null" or _is_same(old, column):
-            return KeptColumn(number)
-        raise _unknown(there, f"column {column.name}, which is masked, becomes another type")
+        if change := mask_change(old, column, strict=strict):
+            raise _unknown(there, f"column {column.name}, which is masked, becomes {change}")
+        return KeptColumn(number)
     if column.mask:
         if origin == Filled("NULL") and not column.mask.startswith("constant"):
             return origin
@@ -325,13 +326,6 @@ def _otherwise(there: TableDefinition, column: Column, how: str) -> SettingError
         f"{_HINT}, so that both names",
     )
     return SettingError(said, table=there.name, hint=f"{hint} are treated alike")
-
-
-def _is_same(old: Column, new: Column) -> bool:
-    """Whether masked values stay what they are: the source's have the same type."""
-    assert old.logged is not None and new.logged is not None
-    one, other = old.logged, new.logged
-    return replace(one, name=other.name, visible=other.visible, nullable=other.nullable) == other
 
 
 def _unknown(there: TableDefinition, reason: str) -> StatementError:

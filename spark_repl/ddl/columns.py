@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _T = ColumnType
 _VARCHAR_BYTES_MAX = 65_535
+_OTHER_CASE = set(charsets.TURKISH.values())
 _UTF8 = {"utf8", "utf8mb3", "utf8mb4"}
 _MOMENTS = (_T.DATETIME, _T.TIMESTAMP, _T.DATETIME_OLD, _T.TIMESTAMP_OLD)
 _ZEROS = {
@@ -144,3 +145,19 @@ def same_type(before: Column, after: Column) -> bool:
     text = {c.collation and charset_of(c.collation) for c in (before, after)}
     parts = ("type", "meta", "unsigned", "literals")
     return len(text) == 1 and all(getattr(before, p) == getattr(after, p) for p in parts)
+
+
+def same_collation(before: Column, after: Column, *, written: bool) -> bool:
+    """Whether it is known that texts of both are compared alike. ``written``: whether the statement
+    says the column's type, or converts it."""
+    if not written or before.type not in (*CHARACTER_TYPES, _T.ENUM, _T.SET):
+        return True
+    if before.collation == after.collation == BINARY:
+        return True
+    return before.compares == after.compares != 0
+
+
+def prints_alike(before: Column, after: Column) -> bool:
+    """Whether it is known that values of both are the same as text, and in its other case."""
+    other_case = {before.collation, after.collation} & _OTHER_CASE
+    return before.detail == after.detail and (not other_case or before.collation == after.collation)

@@ -67,6 +67,20 @@ def without_default(source: Column, masked: Column | None = None) -> Column:
     return replace(source, default=f"*{masked.mask}*{masked.default}" if masked and known else "**")
 
 
+def mask_change(old: Column, new: Column, *, strict: bool) -> str:
+    """What the source's column becomes by which the masked values of ``old`` are not those of
+    ``new``; "" where they stay. ``strict``: whether the session is, so that no NULL is there where
+    NOT NULL comes."""
+    assert old.logged is not None and new.logged is not None
+    one, other = old.logged, new.logged
+    if new.mask == "null":
+        return ""
+    if replace(one, name=other.name, visible=other.visible, nullable=other.nullable) != other:
+        return "another type"
+    hashed = new.mask.startswith("sha256")
+    return "NOT NULL" if hashed and one.nullable > other.nullable and not strict else ""
+
+
 def is_constant(column: Column) -> bool:
     """Whether the mask gives all rows one value, which no image has to hold."""
     return column.mask.partition(":")[0] in ("null", "constant")

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import NotComputed, Unconvertible
 from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
-from .columns import same_type, zero_of
+from .columns import prints_alike, same_collation, same_type, zero_of
 from .default_clause import NOT_KNOWN, Default, constant
-from .expressions.resolution import inputs_of, resolved
+from .expressions.collations import compared, compares_nothing
+from .expressions.reader import read
+from .expressions.resolution import resolved
 from .sql_modes import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from .stored_literal import as_stored
@@ -23,19 +25,31 @@ if TYPE_CHECKING:
 
 _TWICE = "what a backslash in it becomes under NO_BACKSLASH_ESCAPES depends on the server"
 
+_IN_PLACE = (
+    "column {} becomes other text, and whether its server has computed them anew (ALGORITHM) is not"
+    " in the log"
+)
+
 
 def origins(
-    entries: Sequence[Entry], columns: Sequence[Column], session: Session
+    entries: Sequence[Entry], columns: Sequence[Column], session: Session, *, converts: bool
 ) -> tuple[Origin, ...]:
-    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``."""
-    return _Origins(entries, columns, session).all()
+    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``converts``:
+    whether all are converted to a character set."""
+    return _Origins(entries, columns, session, converts).all()
 
 
 class _Origins:
     def __init__(
-        self, entries: Sequence[Entry], columns: Sequence[Column], session: Session
+        self,
+        entries: Sequence[Entry],
+        columns: Sequence[Column],
+        session: Session,
+        converts: bool,
     ) -> None:
         self._entries, self._columns, self._session = entries, columns, session
+        self._converts = converts
+        self._printed = set[int]()  # virtual columns whose inputs are printed otherwise
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
         self._known: dict[int, Origin] = {}
         self._begun: set[int] = set()
@@ -82,14 +96,19 @@ class _Origins:
     def _generated(self, i: int) -> Origin:
         entry, column = self._entries[i], self._columns[i]
         before, inner = entry.before, _inner(column.generated, self._mode(i))
+        said = f"the values of the generated column {column.name}"
         kept = before is not None and before.generated and same_type(before, column)
         if before is not None and kept and _inner(before.generated, 0) == inner:
             names = {word for kind, word in inner if kind == NAME}
-            if all(self._is_stable(name, defaults="default" in names) for name in names):
+            stable = all(self._is_stable(name, defaults="default" in names) for name in names)
+            if printed := self._printed_otherwise(i, names):
+                if not column.generated.endswith("VIRTUAL"):
+                    return Unknown(f"{said}: {_IN_PLACE.format(printed)}")
+                self._printed.add(i)
+            elif stable and not self._compared_otherwise(i, names):
                 return KeptColumn(entry.number, entry.clause is not None)
         cursor = _expression(column.generated, self._mode(i))
         expression, _, _ = column.generated.rpartition(" ")
-        said = f"the values of the generated column {column.name}"
         if self._is_escaped_twice(expression, i):
             return Unknown(f"{said}: {_TWICE}")
         if (value := constant(cursor.again())) is not None:
@@ -131,10 +150,58 @@ class _Origins:
             )
         except NotComputed as reason:
             return Unknown(f"{said}: {reason}")
-        for number in inputs_of(node):
+        for number in node.columns:
             if isinstance(origin := self._of(number), Unknown):
                 return Unknown(f"{said}: {origin.reason}")
         return Computed(node, virtual)
+
+    def _inputs(self, i: int, names: set[str]) -> list[int]:
+        """The columns of these names that were there before, other than ``i``."""
+        numbers = [self._at[name] for name in sorted(names) if name in self._at]
+        return [n for n in numbers if n != i and self._entries[n].before is not None]
+
+    def _written(self, number: int) -> bool:
+        """Whether the statement says the column's type, or converts it."""
+        return self._converts or self._entries[number].clause is not None
+
+    def _printed_otherwise(self, i: int, names: set[str]) -> str:
+        """The name of an input of column ``i`` whose same values may be other texts now, or that
+        comes from such a one; "" for none."""
+        for number in self._inputs(i, names):
+            before, after = self._entries[number].before, self._columns[number]
+            if number not in self._begun:
+                self._of(number)
+            alike = before is None or not self._written(number) or prints_alike(before, after)
+            if number in self._printed or not alike:
+                return after.name
+        return ""
+
+    def _compared_otherwise(self, i: int, names: set[str]) -> bool:
+        """Whether the values of column ``i``, whose inputs are what they were, may be others
+        because texts are compared by another collation. Where they are computed then, no collation
+        decides about them: what one would decide about is refused."""
+        inputs = set[int]()
+        for number in self._inputs(i, names):
+            before, after = self._entries[number].before, self._columns[number]
+            written = self._written(number)
+            if before is not None and not same_collation(before, after, written=written):
+                inputs.add(number)
+        return bool(inputs) and bool(inputs & self._compared(i))
+
+    def _compared(self, i: int) -> set[int]:
+        """The columns whose collation may decide about the values of column ``i``."""
+        expression, _, _ = self._columns[i].generated.rpartition(" ")
+        mode = self._session.sql_mode if self._entries[i].clause is not None else None
+        virtual = self._columns[i].generated.endswith("VIRTUAL")
+        everything = set(range(len(self._columns)))
+        try:
+            if compares_nothing(read(expression, mode)):
+                return set()
+            return compared(
+                resolved(expression, mode, self._columns, i, self._session, virtual=virtual)
+            )
+        except (NotComputed, RecursionError):
+            return everything
 
     def _is_stable(self, name: str, *, defaults: bool) -> bool:
         """Whether what the name means has the same values as before, and the same ``defaults``

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Form
+from ..binlog.definition import ColumnType, Form
 from ..config.rules import nearest
 from ..errors import (
     ConfigError,
@@ -29,12 +29,13 @@ from ..errors import (
     Unconvertible,
 )
 from .alteration import KeptColumn
-from .columns import same_type
+from .columns import same_collation, same_type
 from .conversion import convert
 from .expressions.coercions import truth
+from .expressions.collations import compared
 from .expressions.evaluation import InputRows, evaluate
 from .expressions.reader import read
-from .expressions.resolution import inputs_of, row_wise
+from .expressions.resolution import row_wise
 from .session import Session
 from .sql_tokens import WORD, tokens
 from .told_charsets import told_by
@@ -183,28 +184,57 @@ def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
 
 def check_looked_at(there: TableDefinition, made: Altered) -> None:
     """Raises SettingError where a column that the filter of the target's table ``there`` looks at
-    goes, or has another name, and StatementError where its values may be others: rows that the
-    target lacks might pass."""
+    goes, or has another name, and StatementError where its values may be others, or are compared
+    otherwise: rows that the target lacks might pass."""
     if not there.row_filter:
         return
     logged = there.in_log
+    now = {column.name.lower(): column for column in made.definition.columns}
     columns = zip(made.origins, made.definition.columns, strict=True)
-    kept = {origin.number: column for origin, column in columns if isinstance(origin, KeptColumn)}
-    for number in row_filter(there.row_filter, logged).numbers:
-        old, new = logged.columns[number], kept.get(number)
-        if new is None or new.name.lower() != old.name.lower():
+    kept = {
+        origin.number: (origin, column)
+        for origin, column in columns
+        if isinstance(origin, KeptColumn)
+    }
+    rule = row_filter(there.row_filter, logged)
+    by_collation = compared(rule.node)
+    for number in rule.numbers:
+        old = logged.columns[number]
+        origin, new = kept.get(number, (None, None))
+        again = now.get(old.name.lower())
+        if old.generated and new is None and again is not None and again.generated:
+            what = "is computed anew"
+        elif new is None or new.name.lower() != old.name.lower():
             what = "goes" if new is None else f"becomes {new.name}"
             raise SettingError(
                 f"column {old.name} {what}, at which row_filter {there.row_filter} looks",
                 table=there.name,
                 hint=_OTHER_RULE,
             )
-        if not same_type(old, new) or (old.nullable and not new.nullable):
+        else:
+            assert origin is not None
+            written = origin.written or made.converted
+            what = _other_values(old, new, written=written, compares=number in by_collation)
+        if what:
             raise StatementError(
-                f"column {old.name}, at which row_filter looks, becomes another type",
+                f"column {old.name}, at which row_filter looks, {what}",
                 table=there.name,
                 hint="copy the table anew (spark-repl snapshot --table), as run does by itself",
             )
+
+
+def _other_values(old: Column, new: Column, *, written: bool, compares: bool) -> str:
+    """What may make other values of a column, or other answers of its comparisons; "" for nothing.
+    ``written``: whether the statement says its type, or converts it; ``compares``: whether the
+    filter's answer goes by its collation."""
+    if not same_type(old, new) or (old.nullable and not new.nullable):
+        return "becomes another type"
+    if compares and not same_collation(old, new, written=written):
+        return "may have another collation"
+    if new.auto_increment and not old.auto_increment:
+        return "becomes AUTO_INCREMENT, which numbers rows of 0"
+    digits = old.type in (ColumnType.FLOAT, ColumnType.DOUBLE)
+    return "may have other digits" if digits and written and old.detail != new.detail else ""
 
 
 def names_of(text: str) -> list[str]:
@@ -241,7 +271,7 @@ def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFi
         node = truth(row_wise(text, _SQL_MODE, columns, _SESSION))
     except RecursionError as error:
         raise NotComputed("it is too deep") from error
-    numbers = tuple(sorted(inputs_of(node)))
+    numbers = tuple(sorted(node.columns))
     for number in numbers:
         if columns[number].form == Form.VARIANT:
             raise NotComputed(f"{columns[number].name} is kept as VARIANT (target.json_as)")

@@ -1,4 +1,5 @@
-"""The collation by which texts are compared in an expression, and whether their order is known."""
+"""The collation by which texts are compared in an expression, whether their order is known, and of
+which columns it counts."""
 
 from __future__ import annotations
 
@@ -6,11 +7,22 @@ from typing import TYPE_CHECKING
 
 from ...binlog.charsets.charset import NAMES, ORDERED, charset_of, name_of
 from ...errors import NotComputed
+from .value_type import ResultType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .syntax import Syntax
     from .value_type import Node
+
+# A letter's other case, too, goes by the collation.
+_BY_COLLATION = frozenset(("=", "<=>", "<>", "<", "<=", ">", ">=", "LIKE", "UPPER", "LOWER"))
+_LETTER_BY_LETTER = frozenset((
+    "name", "number", "string", "hex", "null", "moment", "CAST", "ASCII", "COALESCE", "CONCAT",
+    "CONCAT_WS", "CHAR_LENGTH", "CRC32", "HEX", "IF", "IFNULL", "IS NULL", "ISNULL", "JSON_ARRAY",
+    "JSON_OBJECT", "LEFT", "LENGTH", "MD5", "ORD", "RIGHT", "SHA1", "SHA2", "SUBSTR", "TO_BASE64",
+    "UNHEX", "UUID_TO_BIN",
+))  # fmt: skip
 
 
 def known_collation(inputs: Sequence[Node]) -> int:
@@ -47,3 +59,19 @@ def check_ordered(inputs: Sequence[Node]) -> None:
     number = collation_of(inputs, "an order of TEXT")
     if number not in ORDERED:
         raise NotComputed(f"an order of TEXT by {name_of(number)} is not computed here")
+
+
+def compared(node: Node) -> set[int]:
+    """The numbers of the columns whose collation decides about the expression's values."""
+    by_collation = node.operator in _BY_COLLATION
+    numbers = set[int]()
+    for one in node.inputs:
+        numbers |= compared(one)
+        if by_collation and one.type.result == ResultType.TEXT:
+            numbers |= one.columns
+    return numbers
+
+
+def compares_nothing(syntax: Syntax) -> bool:
+    """Whether no collation decides about the values of an expression, computed here or not."""
+    return syntax.name in _LETTER_BY_LETTER and all(map(compares_nothing, syntax.inputs))

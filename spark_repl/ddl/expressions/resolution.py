@@ -66,13 +66,6 @@ def row_wise(text: str, sql_mode: int | None, columns: Sequence[Column], session
     return node
 
 
-def inputs_of(node: Node) -> set[int]:
-    """The numbers of the columns that the expression has."""
-    if node.operator == "column":
-        return {node.detail}
-    return {number for one in node.inputs for number in inputs_of(one)}
-
-
 class _Resolver:
     def __init__(
         self, columns: Sequence[Column], session: Session, virtual: bool, *, collates: bool = False

@@ -94,6 +94,13 @@ class Node:
         return self.operator == "column" or any(one.has_columns for one in self.inputs)
 
     @property
+    def columns(self) -> set[int]:
+        """The numbers of the columns that the expression has."""
+        if self.operator == "column":
+            return {self.detail}
+        return {number for one in self.inputs for number in one.columns}
+
+    @property
     def is_literal(self) -> bool:
         return self.operator == "literal"
 
