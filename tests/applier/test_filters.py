@@ -270,6 +270,30 @@ def test_rules_change_between_runs(log: LogWriter, tmp_path: Path) -> None:
     assert last_shown(target) == {"t.a": [(1, "x"), (2, "x")], "t.d": [(1, "d")]}
 
 
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("RENAME TABLE t.e TO t.f", "t.f"),
+        ("ALTER TABLE t.e RENAME TO t.f", "t.f"),
+        ("RENAME TABLE t.e TO t.x, t.b TO t.e, t.x TO t.b", "t.e, t.x, t.b"),
+    ],
+)
+def test_another_name_of_what_earlier_filters_left_out(
+    log: LogWriter, tmp_path: Path, statement: str, name: str
+) -> None:
+    """Its rows so far are not there, whatever it is called when the next ones come."""
+    target = tmp_path / "lake"
+    log.ddl("CREATE TABLE t.e (id INT PRIMARY KEY, v VARCHAR(40))")
+    log.transaction(insert(Table("e"), (1, "x")))
+    assert run(log.folder, target, filters={"ignore_table": ["t.e"]})
+    log.ddl(statement)
+    log.transaction(insert(Table("f" if name == "t.f" else "b"), (2, "x")))
+    error = stopped(log.folder, target)
+    assert isinstance(error, StatementError | SettingError)
+    assert error.table and error.table.startswith(name)
+    assert "t.f" not in last_shown(target) and last_shown(target)["t.b"] == [(1, "x")]
+
+
 def test_a_foreign_key_from_what_is_kept(tmp_path: Path) -> None:
     """The source deletes the children without a trace in the log: their parent's rows are looked
     at, though nobody keeps them."""
