@@ -41,7 +41,7 @@ class FilteredStatements:
 
     def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
-        self._tools = tools
+        self._tools, self._left = tools, tracking.left
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
         """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
@@ -124,7 +124,7 @@ class FilteredStatements:
 
     def _lacks(self, old: str, new: str) -> bool:
         filters, tracking = self._filters, self._tracking
-        elsewhere = old in tracking.waiting or old in tracking.left.tables
+        elsewhere = old in tracking.waiting or old in self._left.tables
         if elsewhere or tracking.live(old) is not None:
             return False
         kept = filters.now.keeps(old) and filters.now.keeps(new)
