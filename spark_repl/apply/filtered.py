@@ -41,7 +41,7 @@ class FilteredStatements:
 
     def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
-        self._tools = tools
+        self._tools, self._left = tools, tracking.left
 
     def take(self, logged: Logged) -> tuple[Way | None, Logged]:
         """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
@@ -49,6 +49,8 @@ class FilteredStatements:
 
         Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
         statement, rules = logged.statement, self._filters.now
+        if lacking := self._lacking(logged):
+            return self._come_in(logged, *lacking, "earlier filters have left out"), logged
         if not rules.any or (statement.effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
         if statement.effect is Effect.DROP_DATABASE:
@@ -96,13 +98,9 @@ class FilteredStatements:
         self, logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]
     ) -> tuple[Way | None, Logged]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
-        statement, tracking = logged.statement, self._tracking
+        statement = logged.statement
         if len(statement.tables) > 2 or not statement.renames:
-            raise SettingError(
-                f"{statement.verb} moves rows across the border of the filters: {logged.text}",
-                table=", ".join(statement.tables),
-                hint=_TOOLS_HINT if any(map(tool_table, statement.tables)) else _HINT,
-            )
+            raise _of_several(logged)
         ((old, new),) = statement.renames
         if rules.keeps(of.get(old, old)):
             log.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
@@ -110,9 +108,44 @@ class FilteredStatements:
                 statement, effect=Effect.DROP_TABLE, tables=(old,), renames=(), alteration=None
             )
             return None, replace(logged, statement=gone)
-        reason = f"it comes from {old}, whose rows the filters leave out: {logged.text}"
+        return self._come_in(logged, old, new, "the filters leave out"), logged
+
+    def _lacking(self, logged: Logged) -> tuple[str, str] | None:
+        """(old, new) name of a table that the target lacks, since filters that hold no more have
+        left its rows out: no filter would say so of the new name. Raises SettingError where others
+        are renamed, too."""
+        names: dict[str, str] = {}
+        for old, new in logged.statement.renames:  # a name may come twice: a swap
+            names[new] = names.pop(old, old)
+        lacking = [(old, new) for new, old in names.items() if self._lacks(old, new)]
+        if not lacking:
+            return None
+        if len(logged.statement.tables) > 2:
+            raise _of_several(logged)
+        return lacking[0]
+
+    def _lacks(self, old: str, new: str) -> bool:
+        filters, tracking = self._filters, self._tracking
+        elsewhere = old in tracking.waiting or old in self._left.tables
+        if elsewhere or tracking.live(old) is not None:
+            return False
+        kept = filters.now.keeps(old) and filters.now.keeps(new)
+        return kept and filters.left_out_before(old) and not filters.left_out_before(new)
+
+    def _come_in(self, logged: Logged, old: str, new: str, who: str) -> Way:
+        """Has a table wait for its copy. Raises StatementError where nobody copies."""
+        reason = f"it comes from {old}, whose rows {who}: {logged.text}"
         if not self._copies:
             raise StatementError(reason, table=new, hint=_HINT)
         log.warning("%s waits for a copy: %s", new, reason)
-        tracking.wait(new, Waiting(reason, logged.name))
-        return Way.COPY, logged
+        self._tracking.wait(new, Waiting(reason, logged.name))
+        return Way.COPY
+
+
+def _of_several(logged: Logged) -> SettingError:
+    statement = logged.statement
+    return SettingError(
+        f"{statement.verb} moves rows across the border of the filters: {logged.text}",
+        table=", ".join(statement.tables),
+        hint=_TOOLS_HINT if any(map(tool_table, statement.tables)) else _HINT,
+    )

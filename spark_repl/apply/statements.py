@@ -23,8 +23,7 @@ from ..ddl.statement import Effect
 from ..ddl.table_modes import keeps_taken_rows, outlives_source
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
-from ..decode.staged import same_shape
-from ..errors import SchemaError, SettingError, StaleCopyError, StatementError
+from ..errors import SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
@@ -32,6 +31,7 @@ from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
 from .logged import Done, Logged, before, shown
+from .made_again import check_made_again
 from .quarantining import check_quarantine
 from .read_logged import check_dropped, concerned, read_query
 from .rewritten import RewrittenStatements
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..ddl.rewrites import Rewrites
     from ..write.altering import TableChanges
-    from ..write.table import Table
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
     from .resume import ResumePoint
@@ -291,7 +290,8 @@ class Statements:
             wanted = wanted and replace(wanted, foreign_keys=keys)
         known = self._tracking.live(name)
         if known is not None:
-            self._check_same(known, logged)
+            executed = GtidSet.parse(before(cut).gtid_executed)
+            check_made_again(known, logged, self._tracking, self._catch_up.copies(executed))
         elif wanted is None:
             log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
             if keys is not None:
@@ -301,20 +301,6 @@ class Statements:
                 cut = before(cut)
             self._tracking.create(wanted, self._tracking.stamp(cut), logged.name)
         return Way.NAMES
-
-    def _check_same(self, known: Table, logged: Logged) -> None:
-        """Raises SchemaError where a table is there that is not the one of the statement."""
-        wanted = logged.statement.definition
-        if self._tracking.has(known, logged.cut) or logged.statement.if_not_exists:
-            return
-        if wanted is None or not same_shape(known.definition.in_log, self._forms.apply(wanted)):
-            raise SchemaError(
-                f"Table '{known.name}' already exists: {logged.text}",
-                table=known.name,
-                number=1050,
-                hint="the log creates a table that the target has from elsewhere: use an empty"
-                " target",
-            )
 
     def _create_like(self, logged: Logged) -> Way:
         statement = logged.statement

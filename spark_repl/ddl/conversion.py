@@ -24,7 +24,7 @@ from .text_moment import text_moments
 from .text_number import store_number_text
 from .to_json import store_json
 from .to_number import store_exact, store_integer, store_real
-from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, characters, family_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column
@@ -45,6 +45,8 @@ def convert(values: pa.Array, change: TypeChange) -> pa.Array:
         return _with_values(values, change)
     if before.arrow_type is None or after.arrow_type is None:
         raise change.refused("there is no place for such values")
+    if change.pads and pc.any(pc.less(pc.utf8_length(values), characters(before))).as_py():
+        raise change.refused("PAD_CHAR_TO_FULL_LENGTH fills values of CHAR up with spaces")
     if same_type(before, after):
         if family_of(before) in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
             raise change.refused("whether it has other digits or dimensions is not known")

@@ -24,7 +24,7 @@ def keeps_values(change: TypeChange) -> bool:
     kind = family_of(before)
     if before.arrow_type is None or before.arrow_type != after.arrow_type:
         return False
-    if before.form != after.form:
+    if before.form != after.form or change.pads:
         return False
     newly = after.auto_increment and not before.auto_increment
     moment = family_of(after) == TypeFamily.TIMESTAMP  # which a strict server puts there, too

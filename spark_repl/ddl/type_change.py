@@ -15,7 +15,7 @@ from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
 from ..errors import Unconvertible, UnknownZone
 from .charsets import collation
-from .sql_modes import TIME_TRUNCATE_FRACTIONAL
+from .sql_modes import PAD_CHAR_TO_FULL_LENGTH, TIME_TRUNCATE_FRACTIONAL
 
 if TYPE_CHECKING:
     from .session import Session
@@ -65,6 +65,16 @@ class TypeChange:
     def truncates(self) -> bool:
         """Whether digits of seconds are cut off rather than rounded."""
         return bool(self.session.sql_mode & TIME_TRUNCATE_FRACTIONAL)
+
+    @property
+    def pads(self) -> bool:
+        """Whether CHAR is read filled up to its length, and stored so in what keeps the spaces."""
+        before, after = self.before, self.after
+        texts = (TypeFamily.TEXT, TypeFamily.BYTES)
+        is_char = before.type == _T.STRING and family_of(before) == TypeFamily.TEXT
+        cut = after.type == _T.STRING and family_of(after) == TypeFamily.TEXT
+        wanted = bool(self.session.sql_mode & PAD_CHAR_TO_FULL_LENGTH)
+        return wanted and is_char and family_of(after) in texts and not cut
 
     def refused(self, reason: str) -> Unconvertible:
         return Unconvertible(self._said(reason), hint=_HINT)

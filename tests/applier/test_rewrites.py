@@ -77,6 +77,11 @@ def test_a_database_s_own_statements_are_not_rewritten(log: LogWriter, tmp_path:
     log.ddl("DROP DATABASE t", "")
     assert run(log.folder, tmp_path / "lake", filters=TO_V)
     assert last_shown(tmp_path / "lake") == {"v.a": [(1, "x")]}
+    log.ddl("CREATE DATABASE t")
+    log.ddl(A.create)  # MySQL's replica stops with 1050 there
+    error = stopped(log.folder, tmp_path / "lake", filters=TO_V)
+    assert isinstance(error, SchemaError) and error.number == 1050 and error.table == "v.a"
+    assert last_shown(tmp_path / "lake") == {"v.a": [(1, "x")]}
 
 
 def shared(log: LogWriter, target: Path, **filters: Any) -> SparkReplError:

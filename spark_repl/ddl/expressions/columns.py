@@ -11,6 +11,7 @@ from ...binlog.definition import Column, ColumnType, Form
 from ...errors import NotComputed
 from ..exact import exact
 from ..moments import read_moments, read_times
+from ..sql_modes import PAD_CHAR_TO_FULL_LENGTH
 from ..type_change import TypeChange, TypeFamily, family_of
 from .uncertainty import uncertain
 from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, ResultType, ValueType
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _T = ColumnType
 _DIGITS = {_T.TINY: 3, _T.SHORT: 5, _T.INT24: 8, _T.LONG: 10, _T.LONGLONG: 19}
-_PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 # utf8mb3_turkish_ci and its like: the other case of i is another letter there.
 _TURKISH = frozenset((30, 110, 137, 169, 201, 233, 265, 288))
 _RESULTS = {
@@ -65,7 +65,7 @@ def _zerofill(column: Column) -> str:
 
 
 def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
-    if column.type == _T.STRING and session.sql_mode & _PAD_CHAR_TO_FULL_LENGTH:
+    if column.type == _T.STRING and session.sql_mode & PAD_CHAR_TO_FULL_LENGTH:
         raise NotComputed("CHAR with PAD_CHAR_TO_FULL_LENGTH is not computed here")
     source = "TURKISH" if column.collation in _TURKISH else ""
     if kind != TypeFamily.TEXT:

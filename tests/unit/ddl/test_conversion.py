@@ -324,3 +324,15 @@ def test_no_rows_and_many_alike() -> None:
     many = pa.array(["7", None] * 5000, pa.string())
     assert convert(many, TypeChange(old, new, STRICT)).to_pylist() == [7, None] * 5000
     assert convert(many[3:5], TypeChange(old, new, STRICT)).to_pylist() == [None, 7]
+
+
+@pytest.mark.parametrize("after", ["VARCHAR(5)", "TEXT", "VARBINARY(20)", "BINARY(20)"])
+def test_char_that_is_read_filled_up(after: str) -> None:
+    """PAD_CHAR_TO_FULL_LENGTH: VARCHAR(5) has 'ab   ' then."""
+    padded = Session(sql_mode=1 << 31)
+    assert not keeps_values(TypeChange(column("CHAR(5)"), column(after), padded))
+    with pytest.raises(Unconvertible, match="PAD_CHAR_TO_FULL_LENGTH"):
+        becomes("ab", "CHAR(5)", after, padded)
+    assert becomes("abcde", "CHAR(5)", "VARCHAR(5)", padded) == "abcde"
+    assert becomes("ab", "CHAR(5)", "CHAR(9)", padded) == "ab"
+    assert becomes("ab", "VARCHAR(5)", after, padded) == becomes("ab", "CHAR(5)", after)
