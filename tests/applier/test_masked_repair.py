@@ -31,7 +31,6 @@ def test_by_another_key(
     log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, reads: type[Read]
 ) -> None:
     monkeypatch.setenv("MASK_KEY", "planted-key-2718")
-    log.ddl(A.create)
     log.transaction(insert(A, (1, "x")))
     rule = {"match": "t.a", "mask": {A.columns[1][0]: "sha256"}}
     come = [(1, "hash")]

@@ -26,8 +26,7 @@ from tests.support.cut_off import Twice
 from tests.support.local_delta import LocalDelta, applier, cuts, last_shown, put, run, stopped
 from tests.support.made_copy import finish, plan, plan_first, read
 from tests.support.read_rows import Read, repaired
-
-from .test_shards import BOTH, MAPPED, ONE, RULE, TWO, V, of_each, shard
+from tests.support.shards import BOTH, MAPPED, ONE, RULE, TWO, V, of_each, shard
 
 THREE = shard(3)
 

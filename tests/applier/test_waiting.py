@@ -137,8 +137,8 @@ def test_names_of_tables_that_wait(source: Source, tmp_path: Path) -> None:
 def test_a_table_that_gets_another_name_waits_under_it(tmp_path: Path) -> None:
     """By the statement whose rows the log does not tell."""
     source, target = Source(tmp_path), tmp_path / "lake"
-    tables = {"t.b": source.tables["t.b"], "t.c": source.tables["t.a"]}
-    source.ddl(f"{NUMBERED}, RENAME TO t.c", tables)
+    numbered = {key: (*row, 100 - key) for key, row in source.tables["t.a"].items()}
+    source.ddl(f"{NUMBERED}, RENAME TO t.c", {"t.b": source.tables["t.b"], "t.c": numbered})
     assert waiting(source, target).keys() == {"t.c"}
     source.put(AS_C, (7, "c", 7))
     copy_a(source, target, AS_C)

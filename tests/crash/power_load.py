@@ -186,6 +186,8 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
                 continue
             apply_without_stream(replica)
             purge_applied(replica.config, settle=replica.tracking.settle)
+            if step == 0:  # else a new table may be there before what announces it (docs/limits)
+                replica.tracking.settle()
             if step == STEPS - 1:
                 tend(replica)  # what was due beside it may be put off by other work
             failures.step(step)

@@ -229,8 +229,6 @@ def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):
 @pytest.mark.parametrize("fails", [False, True])
 def test_nothing_of_an_applier_outlives_it(spark, log, tmp_path, fails):
     """The JVM's side of callbacks may stay for hours, and Py4J keeps what they call."""
-    log.ddl("CREATE DATABASE t")
-    log.ddl(A.create)
     log.transaction(insert(A, (1, "x")))
     if fails:
         log.transaction(insert(A, (1, "x")))

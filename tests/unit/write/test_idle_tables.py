@@ -14,7 +14,7 @@ from spark_repl.config import Target
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
-from spark_repl.control.pins import pin, unpin
+from spark_repl.control.pinning import pin, unpin
 from spark_repl.control.replaced import touch
 from spark_repl.write.file_retention import properties
 from spark_repl.write.idle_tables import IdleTables
