@@ -23,7 +23,6 @@ from .inspect import channel_of, emit, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from ..control.control import Control
     from ..control.cut import Cut

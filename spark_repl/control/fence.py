@@ -57,10 +57,9 @@ class Fence:
     def marks_behind(
         self, path: str, version: int, upto: int, is_owner: Callable[[], bool]
     ) -> list[str] | None:
-        """The marks of an owner's commits in (version, upto]; None
-        when it is the owner no more: another one's is among them, or one is gone, as a successor
-        removes them, and ``is_owner`` says so too. Raises OSError, and TargetError where it is
-        gone all the same."""
+        """The marks of an owner's commits in (version, upto]; None when it is the owner no more:
+        another one's is among them, or one is gone, as a successor removes them, and ``is_owner``
+        says so too. Raises OSError, and TargetError where it is gone all the same."""
         try:
             marks = marks_of(commits_after(path, version, upto))
         except TargetError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..config.renaming import whole_of
 from ..crash_points import reach
 from ..delta import storage
+from ..runtime.wall_clock import JUMP_S
 from .copies import standing
 from .shown_paths import ShownPaths
 from .table_paths import made_behind, shown_paths, used_paths
@@ -20,8 +21,6 @@ from .table_paths import made_behind, shown_paths, used_paths
 if TYPE_CHECKING:
     from .control import Control
     from .layout import Layout
-
-_AHEAD_S = 3600
 
 
 def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str]:
@@ -59,7 +58,7 @@ def remove_replaced(
         if not storage.exists(folder):
             continue
         age_s = time.time() - os.path.getmtime(noted) if os.path.exists(noted) else -math.inf
-        if age_s < -_AHEAD_S:  # or from a clock that was wrong
+        if age_s < -JUMP_S:  # or from a clock that was wrong
             touch(noted)
         elif age_s > 3600 * hours:
             settle()

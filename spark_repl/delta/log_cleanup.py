@@ -17,6 +17,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ..runtime.object_store import is_remote
+from ..runtime.wall_clock import JUMP_S
 from .checkpoint import last, useless
 from .delta_rs import delta_rs
 from .delta_table import opened
@@ -31,7 +32,7 @@ _OPENED_S = 3600
 """a reader that has opened the table needs what it has found there no longer than that"""
 _PART = re.compile(r"\..+\.tmp(\.crc)?|.+#\d+|_commit_.+\.json\.tmp")
 """what a commit of Hadoop's or delta-rs' is written to first"""
-_DEAD_S, _AHEAD_S = 24 * 3600, 3600
+_DEAD_S = 24 * 3600
 _COMMIT, _CHECKSUM, _CHECKPOINT = "json", "crc", "checkpoint.parquet"
 _KINDS = (_COMMIT, _CHECKSUM, _CHECKPOINT)
 _DIGITS = 20
@@ -74,7 +75,7 @@ class _Log:
         """The versions of a kind up to the first one that was not written before a time: they are
         written in their order, so that one from a clock that was ahead is as old as those around
         it."""
-        ahead, times = time.time() + _AHEAD_S, dict[int, float]()
+        ahead, times = time.time() + JUMP_S, dict[int, float]()
 
         def is_old(version: int) -> bool:
             at = times[version] = self._at(_name(version, kind))

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 log = logging.getLogger(__name__)
 
-_JUMP_S = 3600.0
-"""what a clock that is set right now and then does not jump by"""
+JUMP_S = 3600.0
+"""what a clock that is set right now and then does not jump by: a time that is further ahead is of
+one that was wrong"""
 _BELIEVED_S = 86400.0
 
 
@@ -37,7 +38,7 @@ class WallClock:
         """Whether it has jumped ahead, and nobody knows yet that it was set right by that."""
         now = self._running()
         jump = self._wall() - now - self._offset
-        if jump <= _JUMP_S:
+        if jump <= JUMP_S:
             self._offset, self._jumped_at = self._offset + min(jump, 0.0), None
             return False
         if self._jumped_at is None:

@@ -20,7 +20,7 @@ from ..delta.log_cleanup import remove_commits
 from ..errors import FencedError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
-from ..runtime.wall_clock import WallClock
+from ..runtime.wall_clock import JUMP_S, WallClock
 from .commit import check_files
 from .compaction import Compacted, CompactTask, actions_of, choose, compact
 from .discard import discard
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _READ_AGAIN_S = 60
-_AHEAD_S = 3600
 _FORGET_H = 24
 """hours after which indexes of data files that are gone go, where VACUUM is others' alone"""
 _CLEAN_EVERY = 500
@@ -208,7 +207,7 @@ def _is_due(note: str, hours: int) -> bool:
     from a clock that was wrong."""
     try:
         age_s = time.time() - os.path.getmtime(note)
-        return age_s > 3600 * hours or age_s < -_AHEAD_S
+        return age_s > 3600 * hours or age_s < -JUMP_S
     except FileNotFoundError:  # a new table has nothing to remove
         touch(note)
         return False

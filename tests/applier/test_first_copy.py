@@ -34,14 +34,19 @@ def test_a_crash_while_a_table_without_a_key_catches_up(
     assert last_shown(target)["t.bag"] == [(1, "x"), (2, "x"), (3, "x")]
 
 
+def copied_bag(log: LogWriter, target: Path, until: int) -> None:
+    """A first copy of a table of one row, from its CREATE TABLE to that transaction."""
+    log.ddl(BAG.create)
+    plan_first(target, f"{log.source}:1-4", "t.bag")
+    read(target, BAG, [(1, "x")])
+    finish(target, f"{log.source}:1-{until}")
+
+
 def test_that_a_copy_was_shown_is_noted_where_the_source_is_idle(
     log: LogWriter, target: Path
 ) -> None:
     """With the cut that shows it, before any group: a copy of no tables is found by that alone."""
-    log.ddl(BAG.create)
-    plan_first(target, f"{log.source}:1-4", "t.bag")
-    read(target, BAG, [(1, "x")])
-    finish(target, f"{log.source}:1-4")
+    copied_bag(log, target, until=4)
     with applier(log.folder, target):
         copy = last_copy(Control(Layout(str(target)).control))
         assert copy and copy.shown
@@ -51,10 +56,7 @@ def test_that_a_copy_was_shown_is_noted_where_the_source_is_idle(
 def test_that_a_copy_was_shown_is_noted_though_storage_fails_for_a_moment(
     log: LogWriter, target: Path
 ) -> None:
-    log.ddl(BAG.create)
-    plan_first(target, f"{log.source}:1-4", "t.bag")
-    read(target, BAG, [(1, "x")])
-    finish(target, f"{log.source}:1-5")
+    copied_bag(log, target, until=5)
     log.transaction(insert(BAG, (2, "x")))
     fails = [broken()]
 

@@ -128,13 +128,18 @@ def test_a_longer_promise_of_a_table_that_nothing_is_applied_to(
     assert shown(target)[-len(before) :] == before
 
 
-def test_what_was_promised_no_more_is_not_promised_again(log: LogWriter, target: Path) -> None:
-    """Its files may be gone: a cut of the shorter promise goes before the longer one is given."""
+def run_out(log: LogWriter, target: Path) -> None:
+    """By the short promise: files of cuts are gone that are there still."""
     begun(log, target, SHORT)
     changed(log, target, SHORT, "p", "q", "r", "s")
     tended(log.folder, target, keys=SHORT, parts=HERE)
     with pytest.raises(Exception, match="not found"):
         shown(target)
+
+
+def test_what_was_promised_no_more_is_not_promised_again(log: LogWriter, target: Path) -> None:
+    """Its files may be gone: a cut of the shorter promise goes before the longer one is given."""
+    run_out(log, target)
     longer = {**SHORT, "cut_retention_hours": 48}
     tended(log.folder, target, keys=longer, parts=HERE)
     kept: list[Cut] = cuts(target)
@@ -146,11 +151,7 @@ def test_a_kill_between_longer_retention_and_what_is_forgotten_for_it(
 ) -> None:
     """The tables keep their files for 48 hours by then, and nothing says that it was 6 before but
     what is on record."""
-    begun(log, target, SHORT)
-    changed(log, target, SHORT, "p", "q", "r", "s")
-    tended(log.folder, target, keys=SHORT, parts=HERE)
-    with pytest.raises(Exception, match="not found"):
-        shown(target)
+    run_out(log, target)
 
     longer = {**SHORT, "cut_retention_hours": 48}
     for table in "ab":

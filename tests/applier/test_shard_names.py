@@ -13,15 +13,12 @@ from spark_repl.control.shown_tables import shown_tables
 from spark_repl.errors import SchemaError, SettingError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, last_shown, run, stopped
-from tests.support.shards import BOTH, ONE, TWO, alike, columns, filled, shard
+from tests.support.shards import BOTH, TWO, alike, begun, columns, filled, shard
 
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogWriter:
-    made = LogWriter(tmp_path / "log")
-    made.ddl(ONE.create, "shop_1")
-    made.ddl(TWO.create, "shop_2")
-    return made
+    return begun(tmp_path / "log")
 
 
 def test_commands_show_what_readers_see(log: LogWriter, tmp_path: Path, capsys: Any) -> None:

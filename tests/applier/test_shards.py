@@ -22,6 +22,7 @@ from tests.support.shards import (
     THREE,
     TWO,
     alike,
+    begun,
     columns,
     filled,
     of_each,
@@ -31,10 +32,7 @@ from tests.support.shards import (
 
 @pytest.fixture
 def log(tmp_path: Path) -> LogWriter:
-    made = LogWriter(tmp_path / "log")
-    made.ddl(ONE.create, "shop_1")
-    made.ddl(TWO.create, "shop_2")
-    return made
+    return begun(tmp_path / "log")
 
 
 def test_equal_keys_are_two_rows(log: LogWriter, tmp_path: Path) -> None:

@@ -27,20 +27,19 @@ from typing import Any
 import pymysql
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
+from spark_repl.control.channels import control_of
 from spark_repl.control.copies import standing
 from spark_repl.control.layout import Layout
 from spark_repl.copy.recopy import ask
-from spark_repl.gtid import GtidSet
 from tests.support.live.cut_reader import total
 from tests.support.live.killing import TOTAL, Bank, Reader, children
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
 
-from .many_channels import memory
+from .many_channels import memory, wait_for
 from .one_server import one_server
 
-_LINE_S, _LOOK_S, _DDL_S, _COPY_S, _END_S = 300, 15, 30, 600, 1800
+_LINE_S, _LOOK_S, _DDL_S, _COPY_S = 300, 15, 30, 600
 _TRANSFERS = 50_000
 """rows of bank.transfer: as many are deleted as come, so that nothing has a reason to grow"""
 _SHORTEST = dict.fromkeys(
@@ -109,7 +108,7 @@ def main() -> None:
         try:
             with Reader(config.target.path, folder) as reader, Load(server, options.rate) as load:
                 follow(server, config, running.pid, load, options.minutes * 60)
-            behind_s = wait_for(config, server.executed)
+            behind_s = lag_s(server, config)
             verified = subprocess.run([*command, "verify", *given], capture_output=True, text=True)
         finally:
             running.terminate()
@@ -154,23 +153,12 @@ def follow(server: Server, config: Config, pid: int, load: Load, seconds: float)
             looks, behind = [], Counter()
 
 
-def control_of(config: Config) -> Control:
-    return Control(Layout(config.target.path).control)
-
-
 def lag_s(server: Server, config: Config) -> float:
     """How long what is committed now takes to be in a cut; 0 before the first one."""
-    return wait_for(config, server.executed) if standing(control_of(config)).cut else 0
-
-
-def wait_for(config: Config, executed: str) -> float:
-    want, began = GtidSet.parse(executed), time.monotonic()
-    while time.monotonic() - began < _END_S:
-        cut = standing(control_of(config)).cut
-        if cut is not None and want.issubset(GtidSet.parse(cut.gtid_executed)):
-            return time.monotonic() - began
-        time.sleep(0.1)
-    raise TimeoutError(executed)
+    began = time.monotonic()
+    if standing(control_of(config)).cut:
+        wait_for([config], server.executed)
+    return time.monotonic() - began
 
 
 def descriptors(pid: int) -> int:
@@ -195,7 +183,7 @@ def files(config: Config) -> dict[str, int]:
 def promised(config: Config) -> dict[str, int]:
     """How many cuts are promised, and how many of them have not all the money."""
     layout = Layout(config.target.path)
-    cuts = [cut for cut in Control(layout.control).cuts() if "bank.till" in cut.tables]
+    cuts = [cut for cut in control_of(config).cuts() if "bank.till" in cut.tables]
     return {"cuts": len(cuts), "torn": sum(total(layout, cut) != TOTAL for cut in cuts)}
 
 

@@ -62,6 +62,14 @@ def alike(log: LogWriter, folder: Path, **options: Any) -> dict[str, Rows]:
     return got
 
 
+def begun(folder: Path) -> LogWriter:
+    """A log that creates two shards."""
+    made = LogWriter(folder)
+    made.ddl(ONE.create, "shop_1")
+    made.ddl(TWO.create, "shop_2")
+    return made
+
+
 def filled(log: LogWriter) -> LogWriter:
     log.transaction(insert(ONE, (1, "a"), (2, "b")), insert(TWO, (1, "c"), (3, "d")))
     return log

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from spark_repl import Config
 from spark_repl.control.channels import control_of
 from spark_repl.control.cut import Cut
 from spark_repl.errors import SetupError, SourceError
@@ -16,18 +15,14 @@ from spark_repl.runtime.session import build_session
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.supervisor import wait_for_log
 from tests.support.binlog_writer import LogWriter
+from tests.support.no_source import no_source
 
 
 @pytest.fixture
 def config(tmp_path, monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
-    return Config.from_mapping({
-        "source": {"port": 1, "connect_retry_count": 1},
-        "relay": {"path": str(tmp_path / "relay")},
-        "target": {"path": str(tmp_path / "lake")},
-        "observe": {"listen": ""},
-    })  # fmt: skip
+    return no_source(tmp_path)
 
 
 def test_a_first_copy_is_planned(config, capsys):

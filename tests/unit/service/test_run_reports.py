@@ -21,6 +21,7 @@ from spark_repl.observe.status import status
 from spark_repl.runtime.session import build_session
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.run_reports import report_of
+from tests.support.no_source import no_source
 from tests.unit.service.test_channel_runs import Runs, runs
 
 __all__ = ["runs"]
@@ -28,12 +29,7 @@ __all__ = ["runs"]
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return Config.from_mapping({
-        "source": {"port": 1, "connect_retry_count": 1},
-        "relay": {"path": str(tmp_path / "relay")},
-        "target": {"path": str(tmp_path / "lake")},
-        "observe": {"listen": ""},
-    })  # fmt: skip
+    return no_source(tmp_path)
 
 
 def look(config: Config) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import signal
 
 import pytest
 
-from spark_repl import Config
 from spark_repl.cli.main import main
 from spark_repl.control.channels import control_of
 from spark_repl.errors import FencedError, SourceError
@@ -14,6 +13,7 @@ from spark_repl.runtime.session import build_session
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.snapshot import snapshot
 from tests.support.binlog_writer import LogWriter
+from tests.support.no_source import no_source
 
 
 @pytest.fixture
@@ -21,12 +21,7 @@ def config(tmp_path, monkeypatch):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "no-java"))
     LogWriter(tmp_path / "relay").ddl("CREATE DATABASE t")
-    return Config.from_mapping({
-        "source": {"port": 1, "connect_retry_count": 1},
-        "relay": {"path": str(tmp_path / "relay")},
-        "target": {"path": str(tmp_path / "lake")},
-        "observe": {"listen": ""},
-    })  # fmt: skip
+    return no_source(tmp_path)
 
 
 def by_hand(config, *more):
