@@ -36,7 +36,6 @@ from pyspark.sql.types import StructType
 from ..errors import ConfigError, LogError
 from ..position import OFFSET_BITS, START
 from ..relay.gtid_column import gtid_column
-from ..relay.index import TransactionIndex, build_index
 from ..relay.lease import Lease
 from ..relay.look import look
 from ..relay.place import Place
@@ -45,6 +44,7 @@ from ..relay.waiting import EndWatch
 from ..runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
+    from ..relay.index import TransactionIndex
     from ..relay.log import RelayLog
 
 SCHEMA = (
@@ -105,6 +105,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(
         self, *places: Place, lease: Lease | None = None
     ) -> tuple[RelayLog, TransactionIndex]:
+        # The compiler's 20 MB: Spark has processes that make a source, or plan it, and never look.
+        from ..relay.index import build_index
+
         def see(log: RelayLog) -> TransactionIndex:
             for place in places:
                 place.check(log, self.base)

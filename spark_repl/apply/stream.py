@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
+_MAKING = threading.Lock()
+"""a source is made in a Python process of Spark's, which then makes the next one, too"""
 
 
 class RelayStream:
@@ -77,7 +79,7 @@ class RelayStream:
         base, low = self._applied.base, self._applied.start
         high = max(self._applied.index.end, low)
         forget_foreign(self._checkpoint, self._applied.relay, base, high)
-        source = (
+        reader = (
             self._spark.readStream.format("mysql_relay")
             .option("path", self._applied.path)
             .option("index", self._applied.folder)
@@ -85,8 +87,9 @@ class RelayStream:
             .option("start", str(min(max(self._coordinator.position, low), high)))
             .option("maxBytesPerTrigger", str(self._most))
             .option("lease", "false")  # the applier itself holds the file where the tables are
-            .load()
         )
+        with _MAKING:
+            source = reader.load()
         batches = BatchFunction(self._batch)
         writer = source.writeStream.foreachBatch(batches)
         writer = writer.option("checkpointLocation", self._checkpoint)

@@ -46,6 +46,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _run_several(files: list[str], options: argparse.Namespace) -> int:
+    from ..service import forked_command
+
     first = read_as(files[0], options)
 
     def read(file: str) -> Config:
@@ -57,7 +59,10 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
 
     def begin(config: Config, file: str, take_over: bool) -> ChannelRun:
         take_over = take_over and options.take_over
-        return ChannelRun(config, file, shared.session_of(config), take_over=take_over, bar=False)
+        return ChannelRun(
+            config, file, shared.session_of(config), take_over=take_over, bar=False,
+            start=forked_command.start,
+        )  # fmt: skip
 
     channels = ChannelRuns(configs, read, begin, report)
     at_signals(channels.stop, channels.reload)

@@ -24,6 +24,7 @@ from ..receiver.purge import clear
 from ..receiver.report import has_received
 from ..relay.published import read_end
 from .applied_purge import watch
+from .command_process import Start, start
 from .first_copy import copy_tables
 from .reload import Reload
 from .run_reports import report_of
@@ -44,14 +45,15 @@ _POLL_S = 0.1
 
 class ChannelRun:
     """``run`` goes on until ``stop``, which lets the group be finished. ``session`` gives the Spark
-    session, once it is needed; ``bar``: whether progress is shown, which one can have for itself.
-    """
+    session, once it is needed; ``bar``: whether progress is shown, which one can have for itself;
+    ``start``: what starts the receiver."""
 
     def __init__(
         self, config: Config, config_file: str, session: Callable[[], SparkSession], *,
-        take_over: bool = False, bar: bool = True,
+        take_over: bool = False, bar: bool = True, start: Start = start,
     ) -> None:  # fmt: skip
         self.config, self._file, self._session = config, config_file, session
+        self._start = start
         self._take_over, self._bar = take_over, bar
         self._known = _of_file(config_file, config)
         self._stop, self._reload = threading.Event(), threading.Event()
@@ -131,7 +133,7 @@ class ChannelRun:
         """Follows until it is stopped, or until the receiver has refused and what it received is
         applied."""
         config, stop = self.config, self._stop
-        with Supervisor(config, self._file, ending=stop) as receiver:
+        with Supervisor(config, self._file, ending=stop, start=self._start) as receiver:
             if not wait_for_log(config, receiver, stop, self._begins):
                 return None
             self._begins("starting Spark")

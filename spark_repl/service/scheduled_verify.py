@@ -21,13 +21,13 @@ from ..runtime.private_files import make_folder
 from .command_process import end, start
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
     from typing import Self
 
     from ..config import Config, Observe
     from ..control.layout import Layout
     from ..errors import SparkReplError
+    from .command_process import CommandProcess
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class ScheduledVerify:
         self._config, observe = config, config.observe
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
         self._file, self._tell = config_file, note
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: CommandProcess | None = None
         self._before = ""
         attempts = config.apply.transaction_retries
         self._companion = Companion(

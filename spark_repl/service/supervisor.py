@@ -12,13 +12,13 @@ from ..errors import LogError, PurgedError, SourceError, SparkReplError
 from ..receiver.report import read_report
 from ..relay.log import open_log
 from ..runtime.companion import Companion
-from .command_process import end, start
+from .command_process import Start, end, start
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable
 
     from ..config import Config
+    from .command_process import CommandProcess
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,8 @@ _PURGED = PurgedError.__name__
 
 class Supervisor:
     """Keeps the receiver's process running; ``error`` is set when it refused to go on. ``ending``:
-    this process was asked to end, and whoever asked may have asked the receiver too."""
+    this process was asked to end, and whoever asked may have asked the receiver too. ``start``:
+    what starts it."""
 
     def __init__(
         self,
@@ -40,13 +41,14 @@ class Supervisor:
         config_file: str,
         *options: str,
         ending: threading.Event | None = None,
+        start: Start = start,
     ) -> None:
         self.config, self.config_file, self.options = config, config_file, options
-        self._ending = ending or threading.Event()
+        self._ending, self._start = ending or threading.Event(), start
         self.error: SparkReplError | None = None
         self.starts = 0
         self._wait_s = float(config.source.connect_retry_s)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: CommandProcess | None = None
         self._companion = Companion(
             "thread that keeps the receiver", self._keep, self._fail, pause_s=0.0,
             attempts=config.apply.transaction_retries,
@@ -106,7 +108,7 @@ class Supervisor:
     def _run_once(self) -> int:
         command = ["receive", "--config", self.config_file]
         command += ["--log-format", self.config.observe.log_format]
-        process = start(command, self.options)
+        process = self._start(command, self.options)
         self._process = process
         self.starts += 1
         if self._companion.is_ending:  # it was looked at, perhaps, before this process was there

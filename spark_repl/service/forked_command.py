@@ -1,0 +1,97 @@
+"""Receivers of several channels, forked from one process that has in it what they need.
+
+A receiver by itself imports 100 MB that are the same in each. Python's own fork server
+(``multiprocessing``) is a process without threads that imports them once; what it forks has them in
+common, and takes 20 MB. It ends when this process and all receivers have, and is begun anew where
+it has ended.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from multiprocessing.context import ForkServerProcess
+
+from ..runtime.threads import OF_CHANNEL, channel_here
+
+_FORKING = multiprocessing.get_context("forkserver")
+_PRELOADED = [f"{__package__}.receiver_parent"]
+_PROGRAM = __name__.partition(".")[0]
+_LINE = 15
+"""bytes that the system keeps of a process's name"""
+
+
+def start(command: Sequence[str], options: Sequence[str]) -> ForkedCommand:
+    """Starts what ``command_process.start`` would, as it would."""
+    _FORKING.set_forkserver_preload(_PRELOADED)
+    process = _FORKING.Process(
+        target=_run, args=([*command, *options], channel_here()), name=command[0], daemon=True
+    )
+    process.start()
+    return ForkedCommand(process)
+
+
+class ForkedCommand:
+    """A process that may be asked from any thread."""
+
+    def __init__(self, process: ForkServerProcess) -> None:
+        self._process, self._asking = process, threading.Lock()
+        self.pid = process.pid or 0
+
+    def poll(self) -> int | None:
+        with self._asking:  # its end is told once, to who asks first
+            return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        wait([self._process.sentinel], timeout)
+        code = self.poll()
+        if code is None:
+            raise subprocess.TimeoutExpired(self._process.name, timeout or 0)
+        return code
+
+    def terminate(self) -> None:
+        with self._asking:
+            self._process.terminate()
+
+    def kill(self) -> None:
+        with self._asking:
+            self._process.kill()
+
+
+def _run(command: list[str], channel: str) -> None:
+    """The command, in the process that was forked for it: with the streams, the process group and
+    the environment that ``command_process.start`` gives."""
+    threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
+    os.setpgid(0, 0)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.environ[OF_CHANNEL] = channel
+    _name(f"{command[0]} {channel}")
+    sys.argv[1:] = [*command, "--supervised", str(os.getppid())]
+    runpy.run_module(_PROGRAM, run_name="__main__")
+
+
+def _end_with_parent() -> None:
+    """Asks this process to end when the one that asked for it has ended. The fork server does not:
+    it lives as long as anything that it has forked."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _name(name: str) -> None:
+    """What ``ps -o comm`` and ``top`` show; the command line is the fork server's."""
+    try:
+        with open("/proc/self/comm", "w") as comm:
+            comm.write(name.encode()[:_LINE].decode(errors="ignore"))
+    except OSError:  # not every system has that
+        pass
