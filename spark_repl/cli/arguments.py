@@ -220,7 +220,7 @@ def _live(commands: Commands) -> None:
         _options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
         _options(command, ("--master", "--take-over"))
-    here = "read and compare on this Spark master (default: processes here)"
+    here = "read and compare on this Spark master (default: threads here)"
     _options(verify, ("--master",), help=here)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,6 @@ from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
 from ..control.table_paths import used_paths, whole_name
-from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
@@ -27,15 +26,14 @@ from ..receiver.purge import deciding
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
 from ..write.shard_columns import check_alike
-from ..write.table_options import TableOptions
 from .chunk import patiently
 from .prepared import before_branches
 from .privileges import check_privileges
 from .source_tables import SourceTable, chunk_ends, list_tables, needs_view, refuse_diffs
+from .target_shapes import target_shapes
 from .unmet import unmet_on
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
 
@@ -140,7 +138,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         names = [table.definition.name for table in tables]
         if behind is not None:
             refuse_shards(names, rules)
-        check_alike(_shards(config, tables, rules))
+        shapes = target_shapes(config, [table.definition for table in tables], rules)
+        check_alike(one for one in shapes if rules.of_table(one.name).key_prefix)
         Names(control, config.target.path).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
@@ -179,16 +178,6 @@ def paths_of(
         paths[one.name] = layout.shard_path(wholes[name], taken)
         taken.add(paths[one.name])
     return paths
-
-
-def _shards(
-    config: Config, tables: Iterable[SourceTable], rules: TableRules
-) -> Iterator[TableDefinition]:
-    """The shards among the tables, as the target has them. Raises SettingError."""
-    columns = ColumnRules(rules)
-    for one in (table.definition for table in tables):
-        if rules.of_table(one.name).key_prefix:
-            yield columns.shaped(TableOptions.of(config).forms.apply(one))
 
 
 def refuse_shards(names: Iterable[str], rules: TableRules) -> None:

@@ -51,13 +51,20 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
         hint = (
             "target.zero_dates, time_as, json_as or geometry_as is not what the table was made with"
         )
-    theirs = ", ".join(f"{c.name} {c.type_name}" for c in logged.columns)
+    theirs, ours = _described(logged), _described(wanted)
+    if theirs == ours:  # then it is how the target keeps them
+        ours = table.columns.describe()
     raise SchemaError(
-        f"the logged rows have the columns ({theirs}; key {logged.primary_key}), the Delta table"
-        f" ({table.columns.describe()}; key {table.definition.primary_key})",
+        f"the logged rows have the columns ({theirs}), the table has ({ours})",
         table=table.name,
         hint=hint,
     )
+
+
+def _described(definition: TableDefinition) -> str:
+    columns = ", ".join(f"{c.name} {c.type_name}" for c in definition.columns)
+    key = ", ".join(definition.columns[i].name for i in definition.primary_key)
+    return f"{columns}; key {key or 'none'}"
 
 
 def check_columns(table: Table, rules: ColumnRules) -> None:

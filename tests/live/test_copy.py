@@ -242,6 +242,25 @@ def test_what_the_account_may_not_do_is_said_first(
     assert caught.value.table == "t.bag"
 
 
+def test_rules_that_the_tables_have_no_room_for_are_said_first(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    """All of them, and nothing is in the target."""
+    server = make_server()
+    server.query(
+        "CREATE DATABASE t", "CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))",
+        "CREATE TABLE t.b (s VARCHAR(9) PRIMARY KEY)",
+    )  # fmt: skip
+    rules = [
+        {"match": "t.a", "mask": {"name": "null"}}, {"match": "t.b", "mask": {"s": "null"}},
+    ]  # fmt: skip
+    config = config_for(server, tmp_path).override({"tables": rules})
+    with pytest.raises(ConfigError) as caught:
+        plan_copy(config)
+    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["t.a", "t.b"]
+    assert not (tmp_path / "lake").exists()
+
+
 def test_killed_copy_goes_on(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
     chunk_rows: Callable[[int], None],

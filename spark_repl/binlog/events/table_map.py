@@ -163,21 +163,32 @@ def _check_known(
     have = [(c.type, 0 if c.type in loose else c.meta) for c in declared.columns]
     # CREATE TABLE says TIME of a table that an older server made, too.
     want = [(_RENEWED.get(kind, int(kind)), 0 if kind in loose else meta) for kind, meta in kinds]
+    both = _side_by_side(declared, kinds)
     for i, (mine, theirs) in enumerate(zip(have, want, strict=False)):
         if mine != theirs:
             raise DecodeError(
                 f"column {declared.columns[i].name} is {declared.columns[i].type_name} by the"
-                f" statements seen so far, but the log has type {theirs[0]} ({theirs[1]}) in its"
-                " place",
+                f" statements seen so far, but the log has {_shown(*theirs)} in its place: {both}",
                 hint=_OTHER_SET
                 if mine[0] == theirs[0] and mine[0] in CHARACTER_TYPES
                 else _FORGOTTEN,
             )
     if len(have) != len(want):
         raise DecodeError(
-            f"the log has {len(want)} columns, the statements seen so far give {len(have)}",
+            f"the log has {len(want)} columns, the statements seen so far give {len(have)}: {both}",
             hint=_FORGOTTEN,
         )
+
+
+def _side_by_side(declared: TableDefinition, kinds: list[tuple[int, int]]) -> str:
+    """Both definitions, each type with what the event says of its length."""
+    mine = ", ".join(f"{c.name} {_shown(c.type, c.meta)}" for c in declared.columns)
+    return f"by statements ({mine}), in the log ({', '.join(_shown(*kind) for kind in kinds)})"
+
+
+def _shown(code: int, meta: int) -> str:
+    name = ColumnType(code).name if code in ColumnType.__members__.values() else f"type {code}"
+    return f"{name}({meta})" if meta else name
 
 
 def _real_type(code: int, metadata: Packed) -> tuple[int, int]:

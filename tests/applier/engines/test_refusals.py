@@ -132,4 +132,8 @@ def test_changed_definition_without_statement(engine, log, target):
     log.transaction(insert(A, (3, "a")))
     error = stopped(engine, log.folder, target, group_max_transactions=1)
     assert isinstance(error, SchemaError)
+    theirs, _, ours = error.message.partition(", the table has ")
+    assert (
+        "(id LONG, v VARCHAR, w LONG; key id)" in theirs and ours == "(id LONG, v VARCHAR; key id)"
+    )
     assert_rows(engine, target, A, [(1, "a")])

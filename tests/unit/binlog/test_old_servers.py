@@ -83,6 +83,9 @@ def test_a_history_that_does_not_fit(change: tuple[str, str], words: str) -> Non
         decode(CREATE.replace(*change), row(0, 0, 1))
     assert caught.value.table == "d.o"
     assert caught.value.position == "000001:0"
+    _, _, both = caught.value.message.partition("by statements (id LONG")
+    mine, _, theirs = both.partition("), in the log (LONG, ")
+    assert "v VARCHAR" in mine and "VARCHAR" in theirs
     assert ("character set" in str(caught.value.hint)) == ("VARCHAR" in words)
 
 

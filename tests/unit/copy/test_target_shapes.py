@@ -1,0 +1,51 @@
+"""What the rules have no meaning for is said of all tables at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from spark_repl.binlog.definition import TableDefinition
+from spark_repl.config import Config
+from spark_repl.copy.target_shapes import target_shapes
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.table_rules import TableRules
+from spark_repl.errors import ConfigError, SettingError
+
+TABLES = (
+    "CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))",
+    "CREATE TABLE t.b (s VARCHAR(9) PRIMARY KEY, n INT)",
+    "CREATE TABLE t.c (id INT PRIMARY KEY, s VARCHAR(9))",
+)
+
+
+def definition(statement: str) -> TableDefinition:
+    made = classify(statement, "t").definition
+    assert made is not None
+    return made
+
+
+def shapes(*rules: dict[str, Any]) -> list[TableDefinition]:
+    config = Config.from_mapping({"tables": list(rules)})
+    return target_shapes(config, map(definition, TABLES), TableRules(config.tables))
+
+
+def test_faults_of_all_tables() -> None:
+    masked = {"match": "t.b", "mask": {"s": "null"}}
+    misspelt = {"match": "t.c", "row_filter": "nn > 1"}
+    with pytest.raises(ConfigError) as caught:
+        shapes(masked, misspelt)
+    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["t.b", "t.c"]
+    assert "column s is of the key" in caught.value.faults[0]
+    assert "nn" in caught.value.faults[1]
+    with pytest.raises(SettingError, match="column s is of the key") as alone:
+        shapes(masked)
+    assert alone.value.table == "t.b"
+
+
+def test_tables_as_the_target_has_them() -> None:
+    a, b, c = shapes({"match": "t.c", "exclude": ["s"]}, {"match": "t.%", "exclude": ["n"]})
+    assert [[column.name for column in one.columns] for one in (a, b, c)] == [
+        ["id", "s"], ["s"], ["id"],
+    ]  # fmt: skip
