@@ -240,6 +240,17 @@ def test_a_stopped_verify_goes_on(
         following.verify(wait_s=0.5)
 
 
+def test_it_reads_no_faster_than_asked(server: Server, tmp_path: Path) -> None:
+    """All connections together."""
+    fill(server, "a")
+    with Following(server, tmp_path) as following:
+        following.catch_up()
+        began = time.monotonic()
+        found = following.verify(connections=2, rows_per_s=ROWS)
+    assert found.differences == [] and found.tables["t.a"]["rows"] == ROWS
+    assert time.monotonic() - began >= 1
+
+
 def test_repair(
     server: Server, spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
