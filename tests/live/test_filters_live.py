@@ -37,7 +37,7 @@ Shown = dict[str, list[tuple[Any, ...]]]
 def _unqualified(rng: random.Random, steps: int) -> Iterator[list[str]]:
     """The same, where statements but for rows name tables without their database, and none drops
     one: MySQL's replica rewrites no other."""
-    for statements in _history(rng, steps, drops=False):
+    for statements in _history(rng, steps, whole=False):
         use, *others = statements
         database = use.removeprefix("USE ")
         if others and others[0] != "BEGIN":
@@ -46,20 +46,25 @@ def _unqualified(rng: random.Random, steps: int) -> Iterator[list[str]]:
             yield statements
 
 
-def _history(rng: random.Random, steps: int, *, drops: bool = True) -> Iterator[list[str]]:
-    """Sessions' statements: rows and DDL, most of them in the default database of their tables;
-    whether it ``drops`` databases, or all tables of one instead."""
+def _history(rng: random.Random, steps: int, *, whole: bool = True) -> Iterator[list[str]]:
+    """Sessions' statements: rows and DDL, most of it in the default database of its tables. Unless
+    ``whole`` all of it, none makes a table like another, and instead of a database all its tables
+    are dropped."""
     for database in _DATABASES:
         yield [f"CREATE DATABASE {database}"]
     there = set[str]()
     for _ in range(steps):
         database = rng.choice(_DATABASES)
+        use = f"USE {rng.choice(_DATABASES) if whole and rng.random() < 0.2 else database}"
         mine = sorted(name for name in there if name.startswith(f"{database}."))
         name = f"{database}.{rng.choice(_NAMES)}"
         way = rng.random()
         if name not in there:
+            columns = "(id INT PRIMARY KEY, v INT)"
+            if whole and there and rng.random() < 0.3:
+                columns = f"LIKE {rng.choice(sorted(there))}"
             there.add(name)
-            yield [f"USE {database}", f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)"]
+            yield [use, f"CREATE TABLE {name} {columns}"]
         elif way < 0.6:
             other = rng.choice(sorted(there))
             keys = [rng.randrange(50) for _ in range(4)]
@@ -69,16 +74,16 @@ def _history(rng: random.Random, steps: int, *, drops: bool = True) -> Iterator[
                 f"REPLACE INTO {other} VALUES ({keys[3]}, 3)", "COMMIT",
             ]  # fmt: skip
         elif way < 0.7:
-            yield [f"USE {database}", f"TRUNCATE TABLE {name}"]
+            yield [use, f"TRUNCATE TABLE {name}"]
         elif way < 0.8:
-            yield [f"USE {database}", f"ALTER TABLE {name} ALTER COLUMN v SET DEFAULT 7"]
+            yield [use, f"ALTER TABLE {name} ALTER COLUMN v SET DEFAULT 7"]
         elif way < 0.97:
             gone = rng.sample(mine, min(len(mine), rng.choice((1, 1, 2))))
             there -= set(gone)
-            yield [f"USE {database}", f"DROP TABLE IF EXISTS {', '.join(gone)}"]
+            yield [use, f"DROP TABLE IF EXISTS {', '.join(gone)}"]
         else:
             there -= set(mine)
-            if drops:
+            if whole:
                 yield [f"DROP DATABASE {database}", f"CREATE DATABASE {database}"]
             else:
                 yield [f"USE {database}", f"DROP TABLE {', '.join(mine)}"]
