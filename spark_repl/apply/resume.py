@@ -25,7 +25,9 @@ import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..config.renaming import is_shared
 from ..control.by_hand import skipped
+from ..control.channels import channels
 from ..control.continuity import check_continuity, goes_on_at, is_anonymous
 from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
 from ..control.history import indexed, record, resolve
@@ -134,10 +136,14 @@ def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     """Removes what a power failure has left of commits that no cut shows, and what names a
     checkpoint that it has taken. Raises TargetError."""
     layout, shown = tracking.layout, dict[str, int]()
+    used = used_paths(tracking.control)
+    if any(map(is_shared, used)):  # the others' cuts show the same tables
+        others = (one.control.last_cut() for one in channels(layout.target))
+        cuts = [*cuts, *filter(None, others)]
     for one in (one for cut in cuts for one in cut.tables.values()):
         folder = layout.table(one.path)
         shown[folder] = max(one.version, shown.get(folder, -1))
-    for folder in sorted(set(map(layout.table, used_paths(tracking.control)))):
+    for folder in sorted(set(map(layout.table, used))):
         forget_lost(folder)
         remove_empty_commits(folder, shown.get(folder, -1))
 

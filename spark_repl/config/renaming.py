@@ -20,6 +20,7 @@ _LONGEST = 64
 SHARD = "//"
 """in the name of a table that is one of many in one Delta table, between that table's name and what
 tells it apart; a path has it likewise"""
+_SHARED = f"{SHARD}shared/"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ class Renaming:
 def whole_of(name: str) -> str:
     """The name, or path, of the Delta table that a shard is in."""
     return name.partition(SHARD)[0]
+
+
+def shared_path(whole: str, number: int) -> str:
+    """The path of a shard, by its ``number``, of a Delta table that several channels feed."""
+    return f"{whole}{_SHARED}{number}"
+
+
+def is_shared(path: str) -> bool:
+    """Whether several channels feed the Delta table that the shard at the ``path`` is in."""
+    return _SHARED in path
 
 
 def shard_of(name: str) -> str:

@@ -199,7 +199,8 @@ class Config:
             else:
                 faults.append(_unknown(name))
         sections = {name: top.get(name, section()) for name, section in _SECTIONS.items()}
-        faults += together({**sections, "tables": top.get("tables", ())})
+        given = {"tables": top.get("tables", ()), "channel": top.get("channel", cls.channel)}
+        faults += together({**sections, **given})
         if faults:
             raise faulty("is not a valid configuration", faults, file)
         return cls(**top)

@@ -47,6 +47,7 @@ def _faults(
         yield f"key_prefix {rule.key_prefix} needs to: the name of the table that the shards share"
     elif SHARD in f"{rule.to}/" or letters(rule.to).count(""):
         yield f"to {rule.to}: with key_prefix it is one name, without %, {SHARD} and / at its end"
+    yield from _shared(rule, str(config["channel"]))
     if rule.match and letters(rule.match).count("") != 1:
         yield f"match {rule.match}: with key_prefix it has one %, which tells the shards apart"
     if rule.mode != "mirror":
@@ -67,8 +68,20 @@ def _faults(
         yield f"key_prefix: {rule.to} is partitioned by it, so target.partition_by can't name it"
 
 
+def _shared(rule: TableRule, channel: str) -> Iterator[str]:
+    """The faults of a rule whose table other channels feed, too."""
+    if not rule.channels:
+        return
+    if channel not in rule.channels:
+        yield f"channels has no {channel}, which is this channel"
+    if rule.to != rule.to.lower():
+        yield f"to {rule.to}: beside channels it is in lower case, as any of them may have names"
+
+
 def _plain(rule: TableRule, rules: Sequence[TableRule]) -> Iterator[str]:
     """The same of a rule that gives each table a name of its own."""
+    if rule.channels:
+        yield "channels needs key_prefix: what tells the channels' tables apart in one"
     if SHARD in rule.to:
         yield f"to {rule.to}: {SHARD} is what tells shards apart (key_prefix)"
     for number, other in enumerate(rules, 1):

@@ -17,6 +17,7 @@ _CHANNEL = "channel and target.path are the same: only one applier may work on a
 _STATE = "target.state_path is one folder, of two targets: each needs its own"
 _LISTEN = "observe.listen is one address: only one of them is served there"
 _SERVER_ID = "source.server_id is the same, of one source: it would end the other's connection"
+_APART = "a table that both channels are to feed has not the same key_prefix and channels in both"
 _AUTO = ("", "auto")
 
 
@@ -59,6 +60,21 @@ def _one_state(left: Config, right: Config) -> bool:
     return all(states) and _place(states[0]) == _place(states[1]) and not _one_target(left, right)
 
 
+def _apart(left: Config, right: Config) -> bool:
+    """Whether each says something else of a table that both are to feed."""
+    pairs = (left, right), (right, left)
+    return _one_target(left, right) and any(
+        other.channel in feed[1] and _shared(other).get(name) != feed
+        for one, other in pairs
+        for name, feed in _shared(one).items()
+    )
+
+
+def _shared(config: Config) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """What tells rows apart in each table that several channels feed, and which these are."""
+    return {rule.to: (rule.key_prefix, rule.channels) for rule in config.tables if rule.channels}
+
+
 def _one_address(left: Config, right: Config) -> bool:
     return left.observe.listen == right.observe.listen and left.observe.listen not in _AUTO
 
@@ -72,6 +88,7 @@ _FAULTS: dict[str, Callable[[Config, Config], bool]] = {
     _RELAY: _one_relay,
     _CHANNEL: _one_channel,
     _STATE: _one_state,
+    _APART: _apart,
     _LISTEN: _one_address,
     _SERVER_ID: _one_replica,
 }

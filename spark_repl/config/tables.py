@@ -55,6 +55,18 @@ def _columns(value: Any) -> str | None:
     return f"{wanted}, but names {_twice(names)} twice" if _twice(names) else None
 
 
+def _channels(value: Any) -> str | None:
+    wanted = "must be a list of two channels' names at least, each once"
+    if not isinstance(value, list | tuple):
+        return f"{wanted}, not {value!r}"
+    wrong = [entry for entry in value if not isinstance(entry, str) or not entry]
+    if wrong:
+        return f"{wanted}, but holds {wrong[0]!r}"
+    if _twice(value):
+        return f"{wanted}, but names {_twice(value)} twice"
+    return f"{wanted}, but names {value[0]} alone" if len(value) == 1 else None
+
+
 def _masks(value: Any) -> str | None:
     named = ", ".join(MASKS)
     wanted = f"must be a table of columns and masks ({named})"
@@ -114,6 +126,8 @@ class TableRule:
     to: str = _key("", _target)
     key_prefix: str = _key("", _prefix)
     """the column that tells shards apart, of many tables in one"""
+    channels: tuple[str, ...] = _key((), _channels)
+    """those that feed that one table, the first of which tidies it up; (): this one alone"""
     mode: str = _key("mirror", rules.choice(*MODES))
     include: tuple[str, ...] = _key((), _columns)
     exclude: tuple[str, ...] = _key((), _columns)

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from .retention import Retention
     from .settle import Settle
 
-_FORMAT, SHARED_FORMAT = 1, 2
-"""the number of the format of the rows' ``detail``; that of those that say there are channels"""
+_FORMAT, CHANNELS_FORMAT, SHARED_FORMAT = 1, 2, 3
+"""the number of the format of the rows' ``detail``; that of those that say there are channels, and
+that channels share a table"""
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
 _READ, _WRITE = "read the control table", "write the control table"
 _HINT = "give the folder that apply or run was given as its target"

@@ -65,6 +65,8 @@ class Copy:
     """table -> its definition's digest when the copy was planned"""
     lower_case_table_names: int = 0
     """the source's; kept by itself (``name_case``)"""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """path of a Delta table that other channels feed, too -> the version of it that was there"""
     system_time_zone: str = ""
     """the source's; kept by itself (``system_time_zone``)"""
 
@@ -90,6 +92,7 @@ class Copy:
             "unfinished": dict(self.unfinished),
             "again": self.again,
             "digests": dict(self.digests),
+            **({"since": dict(self.since)} if self.since else {}),
         }
         return json.dumps(detail)
 
@@ -114,6 +117,7 @@ class Copy:
             detail.get("unfinished", {}),
             detail.get("again", ""),
             detail.get("digests", {}),
+            since=detail.get("since", {}),
         )
 
     @property

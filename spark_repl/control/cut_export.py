@@ -11,6 +11,7 @@ from ..delta.delta_table import opened
 from ..delta.log_replay import live_files
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
+from .shared_tables import shared_shards
 from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
     TargetError when a table's version can't be read. ``quarantined``: also those in quarantine, as
     they were before.
     """
-    marked = () if quarantined else cut.quarantined
+    marked, shards = () if quarantined else cut.quarantined, shared_shards(cut)
     return {
         "format": FORMAT,
         "gtid_executed": cut.gtid_executed,
         "at": cut.at and cut.at.isoformat(),
         "tables": {
-            name: _table(name, layout.table(at.path), at.version)
+            name: _table(name, layout.table(at.path), at.version, shards.get(name))
             for name, at in shown_tables(cut).items()
             if name not in marked
         },
@@ -44,7 +45,8 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
     }
 
 
-def _table(name: str, folder: str, version: int) -> dict[str, Any]:
+def _table(name: str, folder: str, version: int, shards: list[str] | None) -> dict[str, Any]:
+    """``shards``: whose files count, of a table that other channels feed, too."""
     folder = folder if is_remote(folder) else os.path.abspath(folder)
     files = live_files(folder, version)
     if files is None:
@@ -57,7 +59,8 @@ def _table(name: str, folder: str, version: int) -> dict[str, Any]:
         by = list(table.metadata().partition_columns)
         properties = dict(table.metadata().configuration)
     mapped = properties.get("delta.columnMapping.mode", "none") != "none"
-    listed = [_file(folder, add) for add in files.values()]
+    own = [add for add in files.values() if shards is None or _is_of(add, shards)]
+    listed = [_file(folder, add) for add in own]
     marked = any(one["deleted_rows"] for one in listed)
     return {
         "path": folder,
@@ -67,6 +70,12 @@ def _table(name: str, folder: str, version: int) -> dict[str, Any]:
         "plain": not (mapped or by or marked),
         "files": listed,
     }
+
+
+def _is_of(add: dict[str, Any], shards: list[str]) -> bool:
+    """Whether a file, of a table that has one partition's column, is of one of the ``shards``."""
+    (value,) = add["partitionValues"].values()
+    return value in shards
 
 
 def _file(folder: str, add: dict[str, Any]) -> dict[str, Any]:

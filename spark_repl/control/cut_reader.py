@@ -10,22 +10,22 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ..ddl.folded_name import fold
-from ..delta.columns import quoted
+from ..delta.spark_names import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
 from ..runtime.object_store import canonical, is_remote
 from .channels import channel_at
+from .control import Control
 from .cut import Cut
 from .cut_export import manifest
+from .layout import Layout
 from .pins import is_name, pinned
 from .shards import Shards
+from .shared_tables import shared_shards, shared_tables
 from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from .control import Control
-    from .layout import Layout
 
 
 # No server's UUID, and no pinned name, begins like a date.
@@ -43,7 +43,7 @@ class CutReader:
         """``quarantined``: whether tables in quarantine are read, which lack what came since."""
         self._spark, self._layout, self._cut = spark, layout, cut
         self._quarantined = quarantined
-        self._shown = shown_tables(cut)
+        self._shown, self._shards = shown_tables(cut), shared_shards(cut)
 
     @property
     def tables(self) -> Sequence[str]:
@@ -77,7 +77,24 @@ class CutReader:
                 f"{name} is in quarantine at the cut since {mark.since}: {mark.reason}",
                 hint="cut(..., quarantined=True) reads it as it was before; or take an earlier cut",
             )
-        return self._load(self._layout.table(version.path), version.version)
+        frame = self._load(self._layout.table(version.path), version.version)
+        return self._own(name, frame) if name in self._shards else frame
+
+    def is_shared(self, name: str) -> bool:
+        """Whether other channels feed the table, too: the cut shows this one's rows alone."""
+        return name in self._shards
+
+    def _own(self, name: str, frame: DataFrame) -> DataFrame:
+        """The rows of this channel's shards, of a table that other channels feed, too."""
+        from pyspark.sql.functions import col
+
+        shared = shared_tables(Control(Layout(self._layout.target).control))
+        if (there := shared.get(fold(name))) is None:
+            raise TargetError(
+                "what tells the channels' rows apart is not on record any more", table=name,
+                hint="put the control table of the target's first channel back as it was",
+            )  # fmt: skip
+        return frame.where(col(quoted(there.column)).isin(self._shards[name]))
 
     def _load(self, folder: str, version: int) -> DataFrame:
         """A version, also of a cut that was pinned for longer than Delta lets a version be read: it

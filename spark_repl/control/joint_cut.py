@@ -7,9 +7,11 @@ a joint cut is a vector, a GTID set for each channel.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
+from ..delta.spark_names import quoted
 from ..errors import ConfigError, TargetError
 from .channels import channel_at, channels
 from .cut_reader import CutReader, find_cut, make_readable, view_names
@@ -22,20 +24,22 @@ if TYPE_CHECKING:
 
 
 class JointCut:
-    """``cuts``: each channel's. Raises TargetError where two of them show tables of one name."""
+    """``cuts``: each channel's. Raises TargetError where two of them show tables of one name that
+    not all of them feed."""
 
     def __init__(self, cuts: Mapping[str, CutReader]) -> None:
         self.cuts = dict(cuts)
-        self._of: dict[str, str] = {}
+        self._of: dict[str, list[str]] = {}
         for channel, reader in self.cuts.items():
             for name in reader.tables:
-                other = self._of.setdefault(name, channel)
-                if other != channel:
+                others = self._of.setdefault(name, [])
+                if others and not (reader.is_shared(name) and self.cuts[others[0]].is_shared(name)):
                     raise TargetError(
-                        f'the cuts of the channels "{other}" and "{channel}" both show it',
+                        f'the cuts of the channels "{others[0]}" and "{channel}" both show it',
                         table=name,
                         hint="take a cut of one: cut(..., channel=...)",
                     )
+                others.append(channel)
 
     @property
     def tables(self) -> Sequence[str]:
@@ -47,22 +51,26 @@ class JointCut:
         return {channel: reader.gtid_executed for channel, reader in self.cuts.items()}
 
     def table(self, name: str) -> DataFrame:
-        """``db.table`` as it was at the cut of its channel. Raises ConfigError when no cut has such
-        a table, or in quarantine."""
+        """``db.table`` as it was at the cut of its channel; where several feed it the rows of each
+        as they were at its own, with all columns that one of these versions has. Raises ConfigError
+        when no cut has such a table, or in quarantine."""
         readers = self.cuts.values()
         if name not in self._of and not any(name in reader.waiting for reader in readers):
             raise ConfigError(
                 f"the cuts have no table {name!r}", hint=f"they have: {', '.join(self._of)}"
             )
-        of = self._of.get(name)
-        reader = self.cuts[of] if of else next(one for one in readers if name in one.waiting)
-        return reader.table(name)
+        of = self._of.get(name, [])
+        chosen = [self.cuts[one] for one in of] or [one for one in readers if name in one.waiting]
+        frames = [reader.table(name) for reader in (chosen if of else chosen[:1])]
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
     def create_views(self, prefix: str = "") -> list[str]:
         """Temporary views ``<prefix><db>_<table>`` of all tables; returns the names. Raises
         TargetError, before any is made, where two tables would have one view."""
-        view_names(self._of)
-        return [view for reader in self.cuts.values() for view in reader.create_views(prefix)]
+        views = view_names(self._of, prefix)
+        for name, view in views.items():
+            self.table(name).createOrReplaceTempView(quoted(view))
+        return [*views.values()]
 
     def manifest(self) -> dict[str, Any]:
         """Each channel's, as ``cut export`` writes it."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ..config.renaming import SHARD, whole_of
+from ..config.renaming import SHARD, shared_path, whole_of
 from ..delta import storage
 from ..runtime.object_store import canonical, is_remote, key_of
 from ..runtime.user_cache import cache_folder
@@ -98,10 +98,14 @@ class Layout:
         return path
 
     @staticmethod
-    def shard_path(whole: str, used: Container[str]) -> str:
-        """A path, which none had before, of a shard in the Delta table at the path ``whole``."""
-        numbers = itertools.count(1)
-        return next(p for n in numbers if (p := f"{whole}{SHARD}{n}") not in used)
+    def shard_path(whole: str, used: Container[str], *, shared: bool = False) -> str:
+        """A path, which none had before, of a shard in the Delta table at the path ``whole``.
+        ``shared``: several channels feed that."""
+        paths = (
+            shared_path(whole, number) if shared else f"{whole}{SHARD}{number}"
+            for number in itertools.count(1)
+        )
+        return next(path for path in paths if path not in used)
 
     @property
     def control(self) -> str:

@@ -14,25 +14,29 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from deltalake.exceptions import TableNotFoundError
 
 from ..ddl.folded_name import fold
-from ..errors import OtherChannelError
-from .control import SHARED_FORMAT, Control
+from ..errors import OtherChannelError, SettingError, TargetError
+from .control import CHANNELS_FORMAT, SHARED_FORMAT, Control
 from .layout import Layout
-from .noted_names import KIND, fed, first_channel, first_is_gone, noted_names
+from .noted_names import KIND, fed, fed_shards, first_channel, first_is_gone, noted_names
+from .shared_tables import KIND as KIND_SHARED
+from .shared_tables import SharedTable, shared_tables
 
 _LISTED = 5
 
 
 class Names:
     """The names of the tables below ``target`` of the channel whose control table is ``control``.
-    Safe from any thread."""
+    ``sharing``: those that other channels may feed, too. Safe from any thread."""
 
-    def __init__(self, control: Control, target: str) -> None:
+    def __init__(self, control: Control, target: str, sharing: Iterable[SharedTable] = ()) -> None:
         self._control, self._target = control, target
+        self._sharing = {fold(one.name): one for one in sharing}
         shared = Layout(target).control
         self._is_first = control.path == shared
         self._shared = control if self._is_first else Control(shared)
@@ -43,12 +47,90 @@ class Names:
         """Takes what the channel has once more: a note may have been lost with the power. Raises as
         ``take``."""
         own, noted = fed(self._control), noted_names(self._shared)
+        own -= self._load_shared()
         with self._lock:  # an announcement may be forgotten, a note stays
             self._held = {name for name, of in noted.items() if of == self._control.channel}
         if self._is_first:
             self.check(own)
         else:
             self.take(own)
+
+    def _load_shared(self) -> set[str]:
+        """Looks whether what is on record of tables that several channels feed is what the
+        configuration says, and writes it once more if it was lost; returns their names. Raises
+        SettingError."""
+        for name in sorted(fed_shards(self._control, shared=False)):
+            self._check_alone(name)
+        shared = fed_shards(self._control, shared=True)
+        for name, path in sorted(shared.items()):
+            stands = self.share(self._wanted(name), partial(str, path))
+            if stands.path != path:
+                raise TargetError(
+                    f"the channels that feed the table have it at {stands.path} on record",
+                    table=name,
+                    file=path,
+                    hint="put the control tables (_repl) back as they were, or use an empty target",
+                )
+        return {*shared}
+
+    def _check_alone(self, name: str) -> None:
+        if fold(name) in self._sharing:
+            raise SettingError(
+                "the table was made for one channel: it is not fed by several",
+                table=name,
+                hint="take channels out of its rule ([[tables]]), or use an empty target",
+            )
+
+    def _wanted(self, name: str) -> SharedTable:
+        """What the configuration says of a table that several channels feed."""
+        if (wanted := self._sharing.get(fold(name))) is None:
+            raise SettingError(
+                "several channels feed the table, and the configuration does not say so",
+                table=name,
+                hint="give its rule ([[tables]]) the channels that it had, as the others' have it",
+            )
+        return wanted
+
+    def share(self, wanted: SharedTable, new_path: Callable[[], str]) -> SharedTable:
+        """What is on record of a table that several channels feed; the first to come records what
+        is ``wanted`` of it, with a ``new_path``. Raises OtherChannelError where the table is
+        another channel's alone, SettingError where the record says something else."""
+        stands = self._on_record(wanted)
+        if stands is None:
+            self.check([wanted.name])
+            try:
+                made = replace(wanted, path=new_path())
+            except TargetError:  # another channel has just made the table
+                if (stands := self._on_record(wanted)) is None:
+                    raise
+        if stands is not None:
+            wanted.check(stands)
+            made = wanted.behind(stands)
+        if made != stands:
+            self._record(made)
+            stands = self._on_record(wanted)
+        assert stands is not None
+        wanted.check(stands)
+        return stands
+
+    def _on_record(self, wanted: SharedTable) -> SharedTable | None:
+        return shared_tables(self._shared).get(fold(wanted.name))
+
+    def _record(self, made: SharedTable) -> None:
+        lacks = partial(self._lacks_shared, made)
+        try:
+            self._shared.write_beside(KIND_SHARED, lacks, detail=made.row, number=SHARED_FORMAT)
+        except TableNotFoundError:
+            raise first_is_gone(self._control.channel, self._shared.path) from None
+
+    def _lacks_shared(self, made: SharedTable) -> bool:
+        """Whether the record lacks what is ``made``, or a channel of it. Raises as ``share``."""
+        stands = shared_tables(self._shared).get(fold(made.name))
+        if stands is None:
+            self.check([made.name])
+            return True
+        made.check(stands)
+        return len(made.channels) > len(stands.channels)
 
     def take(self, names: Iterable[str], *, later: bool = False) -> None:
         """Notes names as this channel's, all or none. ``later``: nothing is written under them
@@ -70,7 +152,7 @@ class Names:
             else:
                 lacks = partial(self._lacks, list(new.values()))
                 try:
-                    self._shared.write_beside(KIND, lacks, detail=said, number=SHARED_FORMAT)
+                    self._shared.write_beside(KIND, lacks, detail=said, number=CHANNELS_FORMAT)
                 except TableNotFoundError:
                     raise first_is_gone(self._control.channel, self._shared.path) from None
             self._held.update(new)
@@ -91,7 +173,15 @@ class Names:
 
     def check(self, names: Iterable[str]) -> None:
         """Raises OtherChannelError for names that are another channel's."""
-        holders = noted_names(self._shared)
+        names, holders = list(names), noted_names(self._shared)
+        shared = shared_tables(self._shared)
+        for name in names:
+            stands = shared.get(fold(name))
+            if stands and fold(name) not in self._sharing:
+                if self._control.channel in stands.channels:
+                    self._wanted(name)  # which raises
+                raise self._refused({name: '", "'.join(stands.channels)})
+        names = [name for name in names if fold(name) not in shared]
         if not self._is_first:
             first = first_channel(self._shared)
             holders = {**dict.fromkeys(map(fold, fed(self._shared)), first), **holders}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..config.renaming import whole_of
+from ..config.renaming import is_shared, whole_of
 from ..crash_points import reach
 from ..delta import storage
 from ..runtime.wall_clock import JUMP_S
@@ -27,6 +27,7 @@ def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str
     """Paths, relative to the target, of tables that no cut shows and nobody writes to. ``shown``:
     of who asks again and again."""
     used = used_paths(control)  # before: what is announced meanwhile is nobody's leftover
+    used = {path for path in used if not is_shared(path)}  # others' cuts may show it
     stands = standing(control)
     in_use = {row.path for row in made_behind(control, stands.cut)}
     in_use.update(shown_paths(control, stands.cut).values())

@@ -37,6 +37,8 @@ class Announced:
     position: int
     made_by: str
     at: datetime
+    since: int = 0
+    """of a shard in a table that other channels feed, too: the version of it that was there"""
 
 
 def announce(
@@ -46,17 +48,26 @@ def announce(
     position: int,
     made_by: str,
     check: Callable[[], object] = bool,
+    *,
+    since: int = 0,
 ) -> None:
     """Records that the table is going to be made; the caller owns the target. ``check``: as
-    ``Control.write`` has it."""
-    detail = {"name": name, "path": path, "made_by": made_by}
+    ``Control.write`` has it; ``since``: as ``Announced`` has it."""
+    detail = {"name": name, "path": path, "made_by": made_by, **({"since": since} if since else {})}
     control.write(_KIND, position=position, detail=json.dumps(detail), check=check)
 
 
 def _announced(control: Control) -> list[Announced]:
     rows = [(row, json.loads(row["detail"])) for row in control.rows(_KIND)]
     return [
-        Announced(d["name"], d["path"], row["position"], d.get("made_by", MADE_BY_ROWS), row["at"])
+        Announced(
+            d["name"],
+            d["path"],
+            row["position"],
+            d.get("made_by", MADE_BY_ROWS),
+            row["at"],
+            d.get("since", 0),
+        )
         for row, d in rows
     ]
 
@@ -66,6 +77,11 @@ def announced_names(control: Control) -> set[str]:
     that shards are in."""
     rows = _announced(control)
     return {row.name for row in rows} | {whole_name(row.name, row.path) for row in rows}
+
+
+def announced_paths(control: Control) -> list[tuple[str, str]]:
+    """Name and path of all tables that were announced, as far as their rows are kept."""
+    return [(row.name, row.path) for row in _announced(control)]
 
 
 def whole_name(name: str, path: str) -> str:

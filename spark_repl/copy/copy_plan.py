@@ -5,21 +5,24 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config.renaming import whole_of
+from ..config.renaming import SHARD, is_shared, whole_of
 from ..control import name_case, recorded_filters, system_time_zone
 from ..control.channels import control_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
+from ..control.shared_tables import shared_rules
 from ..control.table_paths import used_paths, whole_name
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
 from ..ddl.table_rules import TableRules
+from ..delta.log_replay import newest_version
 from ..errors import ConfigError, NoTableError, SourceError, TargetError
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
@@ -67,7 +70,7 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
     copy = _patient_plan(config, control, only)
     control.claim()
     try:
-        _record(config, control, copy)
+        _record(config, control, in_shared(config, control, copy))
     finally:
         control.release()
     return copy
@@ -96,12 +99,34 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
 
 def _record(config: Config, control: Control, copy: Copy) -> None:
     """Raises TargetError for tables that another channel of the target has."""
-    names = {*copy.paths, *(whole_name(*pair) for pair in copy.paths.items())}
-    check = Names(control, config.target.path).before_making(names)
+    own = [(name, path) for name, path in copy.paths.items() if not is_shared(path)]
+    names = {*copy.paths, *(whole_name(*pair) for pair in own)}
+    check = _names(config, control).before_making(names)
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
     record_copy(control, copy, check)
+
+
+def _names(config: Config, control: Control) -> Names:
+    return Names(control, config.target.path, shared_rules(config.tables))
+
+
+def in_shared(config: Config, control: Control, copy: Copy) -> Copy:
+    """The copy of a planned one, whose target is owned now, with the places that shards have in
+    tables which other channels feed, too. Raises OtherChannelError, SettingError."""
+    layout, names = Layout(config.target.path), _names(config, control)
+    taken, paths, since = {*used_paths(control)}, dict(copy.paths), dict[str, int]()
+    for one in shared_rules(config.tables):
+        shards = [n for n in paths if SHARD in n and fold(whole_of(n)) == fold(one.name)]
+        if not shards:
+            continue
+        whole = names.share(one, partial(whole_of, paths[shards[0]])).path
+        since[whole] = max(newest_version(layout.table(whole)), 0)
+        for shard in shards:
+            paths[shard] = layout.shard_path(whole, taken, shared=True)
+            taken.add(paths[shard])
+    return replace(copy, paths=paths, since=since)
 
 
 def _check_kept(only: tuple[str, ...], filters: ReplicationFilters) -> None:
@@ -140,7 +165,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             refuse_shards(names, rules)
         shapes = target_shapes(config, [table.definition for table in tables], rules)
         check_alike(one for one in shapes if rules.of_table(one.name).key_prefix)
-        Names(control, config.target.path).check(names)
+        _names(config, control).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
         views = _views(tables, rules, server.variables)

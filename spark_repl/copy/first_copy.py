@@ -38,8 +38,8 @@ from ..errors import (
 from ..gtid import GtidSet
 from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
+from ..write.app_ids import copies_of
 from ..write.commit import check_files
-from ..write.table_commits import copies_of
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
@@ -112,6 +112,7 @@ class FirstCopy:
         self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)
+        self._commits = self.tracking.commits
         self.rows = self._expected = 0
         self._counting = threading.Lock()
 
@@ -341,7 +342,7 @@ class FirstCopy:
         check_files(table, [add["path"] for part in copied for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
         with table.lock:  # other shards may be copied beside it
-            version = self._delta.commit(table.snapshot, actions, stamp)
+            version = self._commits.commit(table, actions, stamp)
             table.look_at(self._delta.advance(table.snapshot, version))
         with self._counting:
             self.rows += sum(part.rows for part in copied)

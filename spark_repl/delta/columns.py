@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -62,16 +61,6 @@ def delta_type(arrow: pa.DataType) -> Any:
 def field_json(field: pa.Field) -> dict[str, Any]:
     kind = delta_type(field.type)
     return {"name": field.name, "type": kind, "nullable": field.nullable, "metadata": {}}
-
-
-def quoted(name: str) -> str:
-    """A name in backquotes, as Spark's SQL and its column expressions take it."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def literally(path: str) -> str:
-    """A path whose patterns are escaped: Spark's readers would expand them."""
-    return re.sub(r"([\\*?{}\[\]])", r"\\\1", path)
 
 
 def schema_json(schema: pa.Schema) -> str:

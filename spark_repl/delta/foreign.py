@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import TargetError
-from .columns import Columns, quoted
+from .columns import Columns
 from .log_replay import Action, live_files
+from .spark_names import quoted
 
 if TYPE_CHECKING:
-    from .table_log import Snapshot
+    pass
 
 
 def changes_rows(actions: Sequence[Action]) -> bool:
@@ -24,7 +25,7 @@ def changes_rows(actions: Sequence[Action]) -> bool:
 
 def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: bool) -> bool:
     """Whether the commit changed rows. Raises TargetError when the applier must not go on with what
-    it left behind."""
+    it left behind. ``columns``: those that the table had before it."""
     info: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     operation = info.get("operation", "?")
     new: Action | None = next((a["metaData"] for a in actions if "metaData" in a), None)
@@ -33,14 +34,6 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
     if operation == "RESTORE" or altered or (changes and not accept):
         raise TargetError(f"somebody else changed the table: version {version} is a {operation}")
     return changes
-
-
-def undone(before: Iterable[int], snapshot: Snapshot, columns: Columns) -> bool:
-    """Whether ``snapshot`` has rows and columns of one of the versions ``before`` again, as behind
-    a RESTORE to it: the same files, with the same rows marked. False where the log doesn't tell."""
-    if Columns.of(snapshot.schema_string, snapshot.partition_columns) != columns:
-        return False
-    return same_rows(snapshot.folder, snapshot.version, before)
 
 
 def same_rows(folder: str, version: int, others: Iterable[int]) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,7 @@ from .storage import is_whole, names, one_line, open_input, parquet_source
 Action = dict[str, Any]
 
 _LOOK_BACK = 64
+_COMMIT = re.compile(r"\d{20}\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _ADD_FIELDS = (
     "path",
@@ -59,7 +61,11 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
 
 def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
     """The actions of each commit in (version, upto]. Raises TargetError when one is gone."""
-    commits = []
+    return list(each_commit_after(folder, version, upto))
+
+
+def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Action]]:
+    """The same, one read after the other."""
     for number in range(version + 1, upto + 1):
         actions = read_commit(folder, number)
         if actions is None:
@@ -69,8 +75,14 @@ def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
                 hint="logRetentionDuration is shorter than the applier was away:"
                 " raise it, and start again with an empty target",
             )
-        commits.append(actions)
-    return commits
+        yield actions
+
+
+def newest_version(folder: str) -> int:
+    """The newest version of the table at ``folder``, by the names of its commits; -1 where there is
+    no table."""
+    there = names(os.path.join(folder, "_delta_log"))
+    return max((int(name[:20]) for name in there if _COMMIT.fullmatch(name)), default=-1)
 
 
 def last_txn(folder: str, version: int, app: str) -> int | None:

@@ -26,9 +26,9 @@ from pyspark.sql.types import StructType
 from ..errors import ConcurrentChangeError, SetupError, UnknownDeltaError
 from ..runtime.object_store import is_remote
 from . import log_replay
-from .columns import literally, quoted
 from .delta_log import DeltaLog
 from .delta_table import opened
+from .spark_names import literally, quoted
 from .storage import data_file, remove_if_there
 from .table_log import ALONE, NewTable, Snapshot, TableLog, fenced
 

@@ -13,8 +13,8 @@ from pyarrow import fs
 
 from ..errors import FencedError
 from ..runtime.object_store import is_remote
-from .columns import quoted
 from .log_replay import commit_path
+from .spark_names import quoted
 from .storage import below, exists
 
 if TYPE_CHECKING:

@@ -11,25 +11,29 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..config.renaming import SHARD
+from ..config.renaming import SHARD, whole_of
+from ..ddl.folded_name import fold
 from ..delta import foreign
-from ..delta.columns import Columns
 from ..delta.log_replay import read_commit
 from ..errors import TargetError
-from ..write.table_commits import keeps_position, position_of
+from ..write.app_ids import keeps_position, position_of
+from ..write.sharing_channels import ALONE, SharingChannels, columns_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..config import Config
+    from ..delta.columns import Columns
     from ..delta.log_replay import Action
     from .target_files import FileSet
 
 
-def changed_above(folder: str, version: int, columns: Columns, app: str) -> int | None:
-    """The first version above ``version`` in which somebody else than the channel ``app`` has
-    changed rows or columns; None where nobody has, or they were put back. Reads the commits above
-    it."""
+def changed_above(
+    folder: str, version: int, columns: Columns, app: str, sharing: SharingChannels = ALONE
+) -> int | None:
+    """The first version above ``version`` in which somebody else than the channel ``app``, or those
+    that feed the table, too, has changed rows or columns; None where nobody has, or they were put
+    back. Reads the commits above it."""
     sound, now = [version], columns
     changed: int | None = None
 
@@ -43,13 +47,13 @@ def changed_above(folder: str, version: int, columns: Columns, app: str) -> int 
         actions = read_commit(folder, number)
         if actions is None:
             break
-        if _is_ours(actions, app):
+        if _is_ours(actions, app) or sharing.has_made(actions):
             if stays(number - 1):
                 return changed
-            changed, columns, sound = None, _columns(actions) or columns, [number]
+            changed, columns, sound = None, columns_in(actions) or columns, [number]
             now = columns
             continue
-        now = _columns(actions) or now
+        now = columns_in(actions) or now
         if _is_change(number, actions, columns):
             changed = changed or number
         else:
@@ -86,9 +90,10 @@ class ByOthers:
 
 def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
     """What others have done to a table above the version of ``files``."""
-    changed = changed_above(
-        files.folder, files.version, files.columns, f"spark_repl:{config.channel}"
-    )
+    named = (rule.channels for rule in config.tables if fold(rule.to) == fold(whole_of(name)))
+    sharing = SharingChannels.beside(config.channel, next(named, ()))
+    app = f"spark_repl:{config.channel}"
+    changed = changed_above(files.folder, files.version, files.columns, app, sharing)
     if changed is None:
         return None
     if config.target.on_foreign_change == "accept":
@@ -110,8 +115,3 @@ def _is_change(version: int, actions: Sequence[Action], columns: Columns) -> boo
         return foreign.check(version, actions, columns, accept=False)
     except TargetError:
         return True
-
-
-def _columns(actions: Sequence[Action]) -> Columns | None:
-    new = next((a["metaData"] for a in actions if "metaData" in a), None)
-    return Columns.of(new["schemaString"], new["partitionColumns"]) if new else None

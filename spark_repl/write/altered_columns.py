@@ -11,9 +11,12 @@ from ..delta import partitions
 from ..delta.columns import Columns
 from ..delta.schema_change import altered as altered_metadata
 from ..delta.schema_change import has_mapping
+from ..delta.stamp import Stamp
 from ..errors import SettingError
+from .app_ids import columns_of_all
 from .shard_columns import HINT, columns_of, stays_in_files, union
 from .shards import beside
+from .wider_table import widen
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -27,13 +30,29 @@ def metadata(tracking: Tracking, table: Table, altered: Altered) -> NewTable | N
     if not table.is_shard:
         return own_metadata(table, altered)
     _check_renamed(table, altered)
+    # What other channels have that feed the table, too, is not known: all columns stay.
+    names = [] if table.is_shared else table.definition.arrow_schema().names
+    return union(table.snapshot, altered.definition, names, _others(tracking, table))
+
+
+def bring_columns(tracking: Tracking, table: Table, altered: Altered) -> None:
+    """Gives a table that other channels feed, too, the columns that the statement brings, in a
+    commit before its own: that one can wait behind others' then as it is. The table's lock is held.
+    Raises SettingError, and what a commit raises."""
+    if table.is_shared:
+        _check_renamed(table, altered)
+        stamp = Stamp(columns_of_all(tracking.app), table.position, "{}")
+        others = _others(tracking, table)
+        widen(tracking.commits, table, altered.definition, others, stamp)
+
+
+def _others(tracking: Tracking, table: Table) -> list[TableDefinition]:
+    """The definitions of the other shards in its Delta table, as far as they are this channel's."""
     others = [
         one for one in beside(table.name, tracking.all_tables()) if one.folder == table.folder
     ]
     # Behind a crash its CREATE may come again, which finds it there a second time.
-    definitions = [one.definition for one in others if one.path != table.path]
-    names = table.definition.arrow_schema().names
-    return union(table.snapshot, altered.definition, names, definitions)
+    return [one.definition for one in others if one.path != table.path]
 
 
 def finds_columns(tracking: Tracking, table: Table, altered: Altered) -> bool:

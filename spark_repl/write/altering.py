@@ -20,7 +20,13 @@ from ..ddl.table_modes import outlives_source
 from ..ddl.way import Way
 from ..delta.public_log import PublicLog
 from ..errors import StatementError
-from .altered_columns import columns_behind, finds_columns, metadata, own_metadata
+from .altered_columns import (
+    bring_columns,
+    columns_behind,
+    finds_columns,
+    metadata,
+    own_metadata,
+)
 from .altered_rows import (
     UNKNOWN_ROWS,
     AlteredRows,
@@ -131,6 +137,7 @@ class TableChanges:
             files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
             if (files or altered.rows_come) and (reason := unknown_rows(altered)):
                 raise StatementError(reason, table=table.name, hint=UNKNOWN_ROWS)
+            bring_columns(self._tracking, table, altered)
             if altered.gone:
                 way = _PARTITIONS[altered.gone.verb]
                 return self._without(table, altered.gone, files)
@@ -271,13 +278,15 @@ class TableChanges:
                 table.definition, table.logged = definition, None
 
     def _try(self, table: Table, cut: Cut, change: _Change) -> None:
-        commits, planned, position = self._tracking.commits, table.snapshot, cut.position
+        commits, position = self._tracking.commits, cut.position
         table.delta.pending = position
         try:
-            version = self._send(table, cut, change)
+            # Metadata is made of one version's: it goes behind no other.
+            send = partial(self._send, table, cut, change)
+            version = send() if change.new else commits.behind_sharing(table, send)
         except Exception:
             if commits.settle(table, position) is not Outcome.LANDED:
-                discard(table.folder, change.files, tried_behind=planned.version)
+                discard(table.folder, change.files, tried_behind=table.snapshot.version)
                 raise
             log.warning("%s: a statement's commit landed whose answer was lost", table.name)
             return
@@ -286,7 +295,7 @@ class TableChanges:
             return
         # Of another origin: what was planned on the columns before must not land.
         files = replace(commits.all_live(table).behind(change.actions), origin=object())
-        table.take(commits.delta.altered(planned, version), position, files)
+        table.take(commits.delta.altered(table.snapshot, version), position, files)
 
     def _send(self, table: Table, cut: Cut, change: _Change) -> int:
         delta, planned, stamp = self._tracking.delta, table.snapshot, self._tracking.stamp(cut)

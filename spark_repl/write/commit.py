@@ -103,6 +103,6 @@ def commit(commits: TableCommits, parts: Sequence[TablePart], stamp: Stamp) -> i
         actions += actions_of(commits, table, written)
     table = parts[0][0]
     table.delta.pending = stamp.position
-    version = commits.delta.commit(table.snapshot, actions, stamp)
+    version = commits.commit(table, actions, stamp)
     commits.landed(table, actions, stamp.position, version)
     return version

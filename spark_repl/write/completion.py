@@ -17,7 +17,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import StringType
 
 from ..binlog.definition import ColumnType, TableDefinition
-from ..delta.columns import quoted
+from ..delta.spark_names import quoted
 from .missing_values import patched
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ import pyarrow as pa
 from ..delta.columns import one_chunk
 from ..delta.log_replay import read_commit
 from ..errors import StatementError
+from .app_ids import position_of
 from .change_data import write_changes
 from .commit import check_files
 from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
 from .own_metadata import is_of
 from .partition_files import taken_out, whole
-from .table_commits import position_of
 from .written import LiveFile, Written
 
 if TYPE_CHECKING:

@@ -48,11 +48,11 @@ def hours_of(interval: str) -> float:
 def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
     """Makes the table's retention ``hours``, where it is less; nothing is made shorter, which
     somebody may want longer. Takes the table's lock. Raises as a commit of the table's."""
-    if not _shorter(table.snapshot.configuration, hours):
+    if not shorter(table.snapshot.configuration, hours):
         return
     with table.lock:
         commits.refresh(table)
-        if short := _shorter(table.snapshot.configuration, hours):
+        if short := shorter(table.snapshot.configuration, hours):
             commits.set_properties(table, short)
             log.info("%s: files that no version names stay %d hours from now on", table.name, hours)
 
@@ -61,13 +61,13 @@ def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
     """The same of a table that nothing is applied to any more, as it was dropped, or waits for its
     copy; nothing where there is none."""
     snapshot = delta.snapshot(folder)
-    short = _shorter(snapshot.configuration, hours) if snapshot else {}
+    short = shorter(snapshot.configuration, hours) if snapshot else {}
     if snapshot and short:
         delta.set_properties(snapshot, short, app)
         log.info("%s: files that no version names stay %d hours from now on", folder, hours)
 
 
-def _shorter(there: Mapping[str, str], hours: int) -> dict[str, str]:
+def shorter(there: Mapping[str, str], hours: int) -> dict[str, str]:
     """The properties that are less than so many hours, as they should be."""
     wanted = properties(hours)
     have = {name: hours_of(there.get(name, usual)) for name, usual in _USUAL.items()}

@@ -26,8 +26,8 @@ from ..binlog.json.diff import CANNOT_APPLY
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ..ddl.extra_columns import keeps_deleted, name_of
 from ..decode.folding import DUPLICATE_KEY, MISSING_ROW
-from ..delta.columns import literally, quoted
 from ..delta.public_log import bear, told_apart
+from ..delta.spark_names import literally, quoted
 from ..delta.table_log import ALONE
 from ..errors import ConcurrentChangeError, extra_named
 from ..runtime.threads import Pool

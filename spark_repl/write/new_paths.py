@@ -34,14 +34,19 @@ class NewPaths:
         """A path for the table: ``db/t``, or ``db/t@2`` and so on where that was used; of a shard
         in the Delta table of those whose paths are ``beside``. Raises TargetError for a Delta table
         there that this channel did not make."""
-        if shard_column(definition) >= 0:
-            return self._of_shard(definition, delta, list(beside))
-        return self._of(definition, definition.table, delta)
+        if shard_column(definition) < 0:
+            return self._of(definition, definition.table, delta)
+        whole = next(map(whole_of, beside), "") or self.whole(definition, delta)
+        return self.shard(whole)
 
-    def _of_shard(self, definition: TableDefinition, delta: TableLog, beside: list[str]) -> str:
-        whole = whole_of(beside[0]) if beside else ""
-        whole = whole or self._of(definition, whole_of(definition.table), delta)
-        path = Layout.shard_path(whole, self._used)
+    def whole(self, shard: TableDefinition, delta: TableLog) -> str:
+        """A path for the Delta table that a shard is to be in. Raises as ``new``."""
+        return self._of(shard, whole_of(shard.table), delta)
+
+    def shard(self, whole: str, *, shared: bool = False) -> str:
+        """A path for a shard in the Delta table at ``whole``; ``shared``: other channels feed that,
+        too."""
+        path = Layout.shard_path(whole, self._used, shared=shared)
         self._used.add(path)
         return path
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..config.renaming import whole_of
+from ..config.renaming import is_shared, shard_of, whole_of
+from ..control.copies import last_copy
+from ..control.noted_names import shards_had
+from ..control.shared_tables import SharedTable
 from ..control.table_paths import MADE_BY_ROWS, announce
 from ..ddl.extra_columns import shard_column
 from ..ddl.row_filters import check_row_filter
+from ..delta.stamp import Stamp
+from .app_ids import columns_of_all
+from .joined_table import Joining, left_over, make_or_join
 from .new_paths import NewPaths
 from .own_metadata import COPIED, own_properties
-from .shard_columns import union
 from .shards import beside, check_policy
+from .wider_table import widen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from ..binlog.definition import TableDefinition
     from ..control.control import Control
@@ -23,7 +29,6 @@ if TYPE_CHECKING:
     from ..control.layout import Layout
     from ..control.name_case import NameCase
     from ..control.names import Names
-    from ..delta.stamp import Stamp
     from ..delta.table_log import NewTable, TableLog
     from .table import Table
     from .table_commits import TableCommits
@@ -70,6 +75,8 @@ class NewTables:
         """Makes a table at a new path, which is returned; a shard in the Delta table of those of
         the ``tables`` that are to be beside it. Raises TargetError, SettingError."""
         others = beside(shaped.name, tables)
+        if shared := self._shared(shaped):
+            return self._make_shared(shaped, shared, stamp, made_by, others)
         names = [shaped.name]
         if shard_column(shaped) >= 0:
             names.append(whole_of(shaped.name))
@@ -80,11 +87,76 @@ class NewTables:
         self._make(shaped, path, stamp, complete, others)
         return path
 
+    def _shared(self, shaped: TableDefinition) -> SharedTable | None:
+        """What the configuration says of the table that a shard is in, where other channels may
+        feed that, too."""
+        rule = self._options.rules_of(shaped.name, folds=self._names.folds)
+        return SharedTable.of(rule) if rule.channels else None
+
+    def _make_shared(
+        self,
+        shaped: TableDefinition,
+        wanted: SharedTable,
+        stamp: Stamp,
+        made_by: str,
+        others: list[Table],
+    ) -> str:
+        """The same of a shard in a table that other channels may feed, too: where they have it."""
+        whole = self._taken.share(wanted, partial(self._paths.whole, shaped, self._delta)).path
+        folder = self._layout.table(whole)
+        there = self._delta.version(folder)
+        check = self._taken.before_making([shaped.name])
+        path = self._paths.shard(whole, shared=True)
+        name, position = shaped.name, stamp.position
+        announce(self._control, name, path, position, made_by, check, since=max(there, 0))
+        self._join(shaped, path, stamp, others)
+        return path
+
+    def _join(
+        self,
+        shaped: TableDefinition,
+        path: str,
+        stamp: Stamp,
+        others: list[Table],
+        gone: Collection[str] = (),
+    ) -> None:
+        """Brings a shard into a table that other channels may feed, too; ``gone``: as ``Joining``
+        has it."""
+        if others:
+            self._widen(others, shaped, stamp)
+            self._empty(others[0], gone)
+        else:
+            new, hours = self._new(shaped, "true"), self._options.retention_hours
+            one = Joining(shaped, new, gone, hours)
+            make_or_join(self._delta, self._layout.table(path), one, stamp)
+        self._definitions.record(path, shaped, stamp.position)
+
+    def _empty(self, table: Table, shards: Collection[str]) -> None:
+        """Takes out the files of this channel's shards."""
+        if not shards:
+            return
+        commits = self._commits
+        stamp = Stamp(columns_of_all(commits.app), table.position, "{}")
+        with table.lock:
+            commits.refresh(table)
+            gone = left_over(table.all_columns, commits.all_live(table).adds, shards)
+            if gone:
+                version = commits.commit(table, gone, stamp)
+                commits.landed(table, gone, table.position, version)
+
     def make_copy(
         self, shaped: TableDefinition, path: str, stamp: Stamp, there: Table | None
     ) -> None:
         """Makes the table of a copy, unless it is there: the control table names its path;
         ``there``: a table that is in its Delta table."""
+        if is_shared(path):
+            if not self._definitions.has(path):
+                copy = last_copy(self._control)
+                copied = {shard_of(name) for name in (copy.paths if copy else ())}
+                gone = shards_had(self._control, whole_of(path)) - copied
+                others = [there] if there else []
+                self._join(shaped, path, stamp, others, gone | {shard_of(shaped.name)})
+            return
         if there or self._delta.snapshot(self._layout.table(path)) is None:
             self._make(shaped, path, stamp, COPIED, [there] if there else [])
 
@@ -93,36 +165,17 @@ class NewTables:
     ) -> None:
         """A shard's definition is noted once the Delta table has its columns: so it is made."""
         if others:
-            _widen(self._commits, others, shaped, stamp)
+            self._widen(others, shaped, stamp)
         else:
             self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
         if shard_column(shaped) >= 0:
             self._definitions.record(path, shaped, stamp.position)
 
+    def _widen(self, others: list[Table], shaped: TableDefinition, stamp: Stamp) -> None:
+        """Gives the Delta table of ``others`` the columns that a new shard has and no one else."""
+        table, definitions = others[0], [one.definition for one in others]
+        with table.lock:
+            widen(self._commits, table, shaped, definitions, stamp)
+
     def _new(self, definition: TableDefinition, complete: str) -> NewTable:
         return self._options.new_table(definition, own_properties(definition, complete))
-
-
-def _widen(
-    commits: TableCommits, others: Sequence[Table], shaped: TableDefinition, stamp: Stamp
-) -> None:
-    """Gives the Delta table of ``others`` the columns that a new shard has and no one else. Raises
-    SettingError where one is of another type there, and what a commit raises."""
-    table, definitions = others[0], [one.definition for one in others]
-    with table.lock:
-        commits.refresh(table)
-        new = union(table.snapshot, shaped, (), definitions)
-        if new is None:
-            return
-        # An XA branch that was ended by hand is behind the place where the next group begins.
-        own = replace(stamp, position=max(stamp.position, table.position))
-        table.delta.pending = own.position
-        try:
-            version = commits.delta.alter(table.snapshot, new, [], own)
-        except Exception:
-            commits.refresh(table)
-            if union(table.snapshot, shaped, (), definitions) is not None:
-                raise
-            return
-        files = commits.all_live(table).behind([])
-        table.take(commits.delta.altered(table.snapshot, version), own.position, files)

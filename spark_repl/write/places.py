@@ -5,17 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..config.renaming import SHARD
+from ..config.renaming import SHARD, is_shared
+from ..control.copies import standing
 from ..control.table_paths import MADE_BY_ROWS, made_behind
 from ..errors import TargetError
 from ..runtime.threads import Pool
+from .shards import check_put_back
 from .table_commits import gone_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..control.cut import Cut, TableVersion
     from ..delta.table_log import Snapshot
+    from .table import Table
+    from .table_commits import TableCommits
     from .tracking import Tracking
 
 _READ_AT_ONCE = 4  # tables
@@ -39,14 +43,21 @@ def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Ite
     the cut shows, and that is gone."""
     own: Callable[[str], str] = tracking.names.of
     paths = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
+    copy = standing(tracking.control).copy
+    joined = {
+        tracking.layout.table(at): since for at, since in (copy.since if copy else {}).items()
+    }
     for made in made_behind(tracking.control, cut):
         paths.setdefault((own(made.name), made.made_by), made.path)
+        if is_shared(made.path):
+            folder = tracking.layout.table(made.path)
+            joined[folder] = min(made.since, joined.get(folder, made.since))
     at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
     folder_of = tracking.layout.table
     folders = sorted({*map(folder_of, paths.values())})
     with Pool(_READ_AT_ONCE) as pool:
         snapshots = dict(zip(folders, pool.map(tracking.delta.snapshot, folders), strict=True))
-    since = {folder_of(at.path): at.version for at in at_cuts.values()}
+    since = joined | {folder_of(at.path): at.version for at in at_cuts.values()}
     for (name, made_by), path in paths.items():
         at_cut, folder = at_cuts.get(name), folder_of(path)
         if at_cut is not None and at_cut.path != path:
@@ -64,3 +75,17 @@ def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Ite
         if snapshot is not None:  # else the applier died between the announcement and the creation
             version = since.get(folder, 0) if at_cut or shard else 0
             yield TablePlace(name, made_by, path, snapshot, at_cut, version)
+
+
+def check_places(commits: TableCommits, tables: Iterable[tuple[Table, TablePlace]]) -> None:
+    """Looks at what has been committed to tables since the cut; to one that other channels feed,
+    too, once for all of its shards. Raises as ``TableCommits.check``."""
+    seen = set[str]()
+    for table, place in tables:
+        if table.is_shared:
+            check_put_back(table, place.at_cut)
+            if table.folder in seen:
+                continue
+            seen.add(table.folder)
+        metadata_id = (place.at_cut or place.snapshot).metadata_id
+        commits.check(table, metadata_id, place.since, place.snapshot)

@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..config.renaming import whole_of
+from ..config.renaming import is_shared, whole_of
 from ..control.copies import standing
 from ..control.cut import Cut
 from ..control.pins import pins
+from ..control.table_paths import made_behind
 from ..delta.deletion_vector import path_of
 from ..delta.log_replay import live_files
 from ..delta.storage import data_file
@@ -31,10 +32,16 @@ def _add(versions: Versions, cut: Cut) -> None:
 
 class Promised:
     """Versions by the path of their Delta table. ``kept``: those of all cuts; ``pinned``: of those
-    that are pinned; ``begin``: those behind which a start looks at every commit."""
+    that are pinned; ``begin``: those behind which a start looks at every commit. Of several
+    ``controls``, of the channels that may feed one table, what any of them promises."""
 
-    def __init__(self, control: Control) -> None:
-        self.kept, self.pinned, begin = Versions(), Versions(), Versions()
+    def __init__(self, *controls: Control) -> None:
+        self.kept, self.pinned, self._begin = Versions(), Versions(), Versions()
+        for control in controls:
+            self._read(control)
+        self.begin = {path: min(versions) for path, versions in self._begin.items()}
+
+    def _read(self, control: Control) -> None:
         held = {pin.cut for pin in pins(control).values()}
         for cut in map(Cut.of, control.cut_rows()):
             _add(self.kept, cut)
@@ -43,8 +50,12 @@ class Promised:
         stands = standing(control)
         for needed in (stands.begin, stands.needed, stands.cut):
             if needed is not None:
-                _add(begin, needed)
-        self.begin = {path: min(versions) for path, versions in begin.items()}
+                _add(self._begin, needed)
+        for made in made_behind(control, stands.cut):
+            if is_shared(made.path):
+                self._begin.setdefault(whole_of(made.path), set()).add(made.since)
+        for path, version in (stands.copy.since if stands.copy else {}).items():
+            self._begin.setdefault(path, set()).add(version)
 
 
 def files_of(folder: str, versions: Iterable[int]) -> set[str]:

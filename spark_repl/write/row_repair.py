@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import TargetError
+from .app_ids import repairs_of
 from .commit import actions_of, check_files
 from .discard import discard
-from .table_commits import repairs_of
 from .written import WriteTask
 
 if TYPE_CHECKING:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import whole_of
 from ..ddl.policy import Policy
-from ..errors import SettingError, StatementError
+from ..errors import SettingError, StatementError, TargetError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
+    from ..control.cut import TableVersion
     from .table import Table
 
 _COPY = (
@@ -56,6 +57,19 @@ def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None
             hint="leave the statement out (spark-repl skip), and the table by [filters]; an online"
             ' schema-change tool needs ddl.online_tools = "fold" from before it begins; or copy all'
             " tables into an empty target",
+        )
+
+
+def check_put_back(table: Table, at_cut: TableVersion | None) -> None:
+    """Raises TargetError where a table that other channels feed, too, has not what the cut shows of
+    this one's: its newest versions are gone, and others have come in their place."""
+    if at_cut is not None and table.position < at_cut.position:
+        raise TargetError(
+            "the table has less of this channel than its newest cut shows: an older state of its"
+            " folder was put back",
+            table=table.name,
+            file=table.folder,
+            hint="put a later one back, or use an empty target",
         )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..config.renaming import SHARD, shard_of
+from ..config.renaming import SHARD, is_shared, shard_of
 from ..control.cut import TableVersion
 from ..ddl.extra_columns import keeps_deleted, numbers_of, shard_column
 from ..ddl.renamed import rename
 from ..delta.columns import Columns
+from .sharing_channels import ALONE, SharingChannels
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -55,6 +56,12 @@ class DeltaState:
     files: LiveFiles | None = field(default=None, repr=False)
     pending: int | None = None
     """position of a commit of ours whose outcome is not known yet: it may be in the log"""
+    sharing: SharingChannels = ALONE
+    """the other channels that feed it"""
+    tidies: bool = True
+    """whether it is this channel that removes what of it nobody needs"""
+    own_shards: set[str] = field(default_factory=set, repr=False)
+    """of a table that others feed, too: what tells this channel's shards apart"""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _shared: tuple[LiveFiles, Mapping[str | None, Mapping[str, Action]]] | None = field(
         default=None, repr=False
@@ -106,6 +113,11 @@ class Table:
     def is_shard(self) -> bool:
         """Whether others may be in its Delta table, too."""
         return SHARD in self.path
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other channels feed its Delta table, too."""
+        return is_shared(self.path)
 
     @property
     def all_columns(self) -> Columns:

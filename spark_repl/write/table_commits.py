@@ -8,25 +8,34 @@ before, and slept. Every commit between two looks is looked at, whatever came fi
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from ..config.renaming import SHARD
 from ..control.foreign_changes import ForeignChange, record
 from ..delta import features, foreign, storage
-from ..delta.log_replay import Action, commits_after
+from ..delta.foreign import changes_rows, same_rows
+from ..delta.log_replay import Action, commits_after, each_commit_after
 from ..delta.table_log import Snapshot, TableLog, fenced
 from ..errors import ConcurrentChangeError, FormerOwnerError, SparkReplError, TargetError
+from .app_ids import keeps_position, position_of
+from .seen_commits import SeenCommits
+from .sharing_channels import check as check_sharing
+from .sharing_channels import columns_in, leaves
 from .table import LiveFiles, Table
 from .written import LiveFile
 
 if TYPE_CHECKING:
     from ..control.control import Control
+    from ..delta.columns import Columns
+    from ..delta.stamp import Stamp
     from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
+
+_SHARING_MAX = 100
+"""attempts of a commit, each of them behind those of other channels that came first"""
 
 
 def gone_table(name: str, folder: str) -> TargetError:
@@ -85,39 +94,56 @@ class TableCommits:
                 file=table.folder,
                 hint=f"put a later one back, or copy it: spark-repl snapshot --table {table.name}",
             )
-        newer = commits_after(table.folder, version, snapshot.version)
-        position = self._walk(table, version, newer, snapshot)
+        seen = SeenCommits.at(table, version)
+        position = self._walk(table, version, seen, snapshot)
         features.check(snapshot, direct=self._options.direct, table=table.name)
-        table.take(snapshot, position)
+        table.take(snapshot, position, seen.files)
 
-    def _walk(
-        self, table: Table, version: int, newer: Sequence[list[Action]], snapshot: Snapshot
-    ) -> int:
-        """The table's position behind the commits ``newer``, which follow ``version``. Raises for
-        what others did, unless they have undone it."""
+    def _walk(self, table: Table, version: int, seen: SeenCommits, snapshot: Snapshot) -> int:
+        """The table's position behind the commits that follow ``version``, up to ``snapshot``.
+        Raises for what others did, unless they have undone it."""
         position, sound, refused = table.position, [version], None
+        newer = each_commit_after(table.folder, version, snapshot.version)
         for number, actions in enumerate(newer, version + 1):
             own_position = position_of(actions, self.app)
-            if own_position is None and not keeps_position(actions, self.app):
-                refused = refused or self._foreign(table, number, actions)
+            is_ours = own_position is not None or keeps_position(actions, self.app)
+            columns = None if is_ours else seen.before(self.delta, number, actions)
+            if columns and not table.delta.sharing.has_made(actions):
+                refused = refused or self._foreign(table, number, actions, columns)
                 if not refused:
                     sound.append(number)
+                seen.pass_others(actions)
                 continue
-            if refused:  # a commit of ours stands on it
+            if refused:  # a commit of ours, or of a channel that shares the table, stands on it
                 below = self.delta.snapshot(table.folder, number - 1)
-                if not below or not foreign.undone(sound, below, table.all_columns):
+                if not below or not _undone(sound, below, seen):
                     raise self._refused(table, refused, None)
                 refused = None
             if own_position is not None and number > table.snapshot.version:
                 if own_position != table.delta.pending:
                     raise self.not_ours(table.name)
                 position = own_position
+            if columns:
+                self._check_sharing(table, number, actions, columns)
+                seen.pass_others(actions, columns=True)
+            else:
+                seen.pass_ours(actions)
             sound = [number]
         if refused:
-            if not foreign.undone(sound, snapshot, table.all_columns):
+            if not _undone(sound, snapshot, seen):
                 raise self._refused(table, refused, sound[-1])
             log.warning("%s: what somebody else changed was undone", table.name)
         return position
+
+    def _check_sharing(
+        self, table: Table, version: int, actions: list[Action], columns: Columns
+    ) -> None:
+        """Raises TargetError for what a channel that shares the table may not commit."""
+        try:
+            new, own = columns_in(actions), table.delta.own_shards
+            check_sharing(version, actions, columns, new, own)
+        except TargetError as error:
+            raise self._refused(table, error, None) from None
 
     @staticmethod
     def _refused(table: Table, error: TargetError, base: int | None) -> TargetError:
@@ -133,14 +159,14 @@ class TableCommits:
             )
         return self._control.named(fenced(name))
 
-    def _foreign(self, table: Table, version: int, actions: list[Action]) -> TargetError | None:
+    def _foreign(
+        self, table: Table, version: int, actions: list[Action], columns: Columns
+    ) -> TargetError | None:
         """The error that refuses somebody's commit; None where it may pass: a table whose rows
         others changed has keys that no log holds, which is recorded first. Raises what
         ``Control.write`` raises."""
         try:
-            changes = foreign.check(
-                version, actions, table.all_columns, accept=self._options.accept_foreign
-            )
+            changes = foreign.check(version, actions, columns, accept=self._options.accept_foreign)
         except TargetError as error:
             return error
         if changes:
@@ -221,8 +247,54 @@ class TableCommits:
 
     def rewritten(self, table: Table, actions: list[Action]) -> None:
         """Commits other files with the same rows, position and all else as they were."""
-        version = self.delta.rewrite(table.snapshot, actions, self.app)
+
+        def rewrite() -> int:
+            return self.delta.rewrite(table.snapshot, actions, self.app)
+
+        version = self.behind_sharing(table, rewrite)
         self.landed(table, actions, table.position, version)
+
+    def commit(self, table: Table, actions: list[Action], stamp: Stamp) -> int:
+        """Commits what was planned on the version that was last looked at, and returns the version;
+        as ``behind_sharing`` has it."""
+
+        def attempt() -> int:
+            return self.delta.commit(table.snapshot, actions, stamp)
+
+        return self.behind_sharing(table, attempt)
+
+    def behind_sharing(self, table: Table, commit: Callable[[], int]) -> int:
+        """What ``commit`` returns, which is tried on the version that was last looked at: on the
+        next ones again where channels that share the table have come first, and left all files of
+        this one's where they are. Raises as ``commit``."""
+        for left in reversed(range(_SHARING_MAX)):
+            try:
+                return commit()
+            except ConcurrentChangeError:
+                if not left or not self._take_sharing(table):
+                    raise
+        raise AssertionError
+
+    def _take_sharing(self, table: Table) -> bool:
+        """Takes in what channels that share the table have committed since it was last looked at;
+        False, and nothing is taken in, where there is anything else, or nothing."""
+        if not table.delta.sharing:
+            return False
+        version, pending = table.snapshot.version, table.delta.pending
+        newer, columns = self._newer(table), table.all_columns
+        for actions in newer:
+            shared = table.delta.sharing.has_made(actions)
+            if position_of(actions, self.app) is not None or not (
+                shared or not changes_rows(actions)
+            ):
+                return False
+            if not leaves(actions, columns, table.delta.own_shards):
+                return False
+        if newer:
+            snapshot = self.delta.snapshot(table.folder, version + len(newer))
+            self.check(table, table.snapshot.metadata_id, version, snapshot)
+            table.delta.pending = pending
+        return bool(newer)
 
     def settle(self, table: Table, position: int) -> Outcome:
         """What became of our attempt to commit ``position``, whatever its caller was told: asked of
@@ -266,35 +338,13 @@ class TableCommits:
         assert snapshot is not None
         refused: TargetError | None = None
         for number, actions in enumerate(upto[:-1], version + 1):
-            if wrong := self._foreign(table, number, actions):
+            if wrong := self._foreign(table, number, actions, table.all_columns):
                 refused = refused or self._refused(table, wrong, None)
         table.take(snapshot, position)
         if refused:
             raise refused
 
 
-def repairs_of(app: str) -> str:
-    """The appId of a channel's repairs of rows, which leave a table's position where it is."""
-    return f"{app}:repair"
-
-
-def copies_of(app: str, path: str = "") -> str:
-    """The appId of a copy's chunks, which leave a table's position where it is; each shard at a
-    ``path`` of its own counts its own."""
-    _, sign, number = path.partition(SHARD)
-    return f"{app}:copy{sign}{number}"
-
-
-def keeps_position(actions: Sequence[Action], app: str) -> bool:
-    """Whether a commit is a chunk of a copy by the channel ``app``, or a repair of rows."""
-    copies = copies_of(app)
-    apps = (action["txn"]["appId"] for action in actions if "txn" in action)
-    return any(
-        one in (copies, repairs_of(app)) or one.startswith(f"{copies}{SHARD}") for one in apps
-    )
-
-
-def position_of(actions: Sequence[Action], app: str) -> int | None:
-    """The position that a commit records for ``app``."""
-    versions = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
-    return int(versions[0]) if versions else None
+def _undone(before: Iterable[int], snapshot: Snapshot, seen: SeenCommits) -> bool:
+    """Whether ``snapshot`` has rows and columns of one of the versions ``before`` again."""
+    return seen.has_columns(snapshot) and same_rows(snapshot.folder, snapshot.version, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..config.renaming import SHARD
+from ..config.renaming import SHARD, is_shared, shard_of
 from ..control.by_hand import makes_rows_differ
 from ..control.copies import consistent_paths
 from ..control.foreign_changes import foreign_changes
@@ -17,6 +17,7 @@ from ..errors import TargetError
 from ..gtid import GtidSet
 from .own_metadata import COMPLETE, COPIED, DEFINITION, created, held_gtids
 from .shard_columns import columns_of
+from .sharing_channels import SharingChannels
 from .table import DeltaState, Table
 
 if TYPE_CHECKING:
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
     from ..control.definitions import Definitions
     from ..control.name_case import NameCase
     from ..delta.table_log import Snapshot, TableLog
+    from .table_options import TableOptions
 
 
 class TableReader:
-    """Reads tables of the channel whose commits bear ``app``; ``direct``: for which writer."""
+    """Reads tables of the channel whose commits bear ``app``."""
 
     def __init__(
         self,
@@ -38,11 +40,10 @@ class TableReader:
         definitions: Definitions,
         names: NameCase,
         app: str,
-        *,
-        direct: bool,
+        options: TableOptions,
     ) -> None:
         self._control, self._delta, self._app = control, delta, app
-        self._definitions, self._names, self._direct = definitions, names, direct
+        self._definitions, self._names, self._options = definitions, names, options
         self._consistent: frozenset[str] = frozenset()
         self._made = set[str]()  # paths of shards among them
         self._decided = False  # then any table may have keys that no log holds
@@ -86,23 +87,35 @@ class TableReader:
                 "the Delta table at this path was not made by this channel",
                 table=name, file=snapshot.folder, hint="move it away, or use another target",
             )  # fmt: skip
-        features.check(snapshot, direct=self._direct, table=name)
+        features.check(snapshot, direct=self._options.direct, table=name)
         complete = properties.get(COMPLETE)
         definition = self._named(name, self._created(path, snapshot))
         columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
         if shard := SHARD in path:
             complete = "true" if path in self._made else COPIED
             columns = columns_of(columns, definition)
-        return Table(
+        table = Table(
             name,
             path,
             snapshot.folder,
             definition,
             not self._decided
             and (complete == "true" or (complete == COPIED and path in self._consistent)),
-            beside.delta if shard and beside else DeltaState(snapshot, position),
+            beside.delta if shard and beside else self._state(name, path, snapshot, position),
             columns,
         )
+        if table.is_shared:
+            table.delta.own_shards.add(shard_of(name))
+        return table
+
+    def _state(self, name: str, path: str, snapshot: Snapshot, position: int) -> DeltaState:
+        """What is known of a Delta table, and which other channels feed it."""
+        state = DeltaState(snapshot, position)
+        if is_shared(path):
+            rule = self._options.rules_of(name, folds=self._names.folds)
+            state.sharing = SharingChannels.beside(self._control.channel, rule.channels)
+            state.tidies = self._control.channel in rule.channels[:1]
+        return state
 
     def made_by_statement(self, path: str) -> None:
         """Takes in that the log creates the table that is going to be at ``path``."""

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..config.renaming import whole_of
+from ..control.channels import channels
 from ..control.replaced import touch
 from ..control.retention import Retention
 from ..crash_points import reach
@@ -90,9 +91,9 @@ class Tending:
         version = table.snapshot.version
         if version - self._cleaned.get(whole_of(table.path), 0) < _CLEAN_EVERY:
             return
-        if self._clock.is_ahead():
+        if self._clock.is_ahead() or not self._tidies(table):
             return
-        promised = self._promised()
+        promised = self._promised_of(table)
         self.tracking.control.check_owner()  # else another one publishes cuts that these are not
         hours = max(self.target.commit_retention_hours, self._retention.every)
         removed = remove_commits(
@@ -104,6 +105,24 @@ class Tending:
         )
         self._cleaned[whole_of(table.path)] = version
         log.info("%s: %d commits were removed from its log", table.name, removed)
+
+    def _tidies(self, table: Table) -> bool:
+        """Whether this channel removes files and commits of the table that nobody needs: of those
+        that feed it the first."""
+        return not table.is_shared or table.delta.tidies
+
+    def _promised_of(self, table: Table) -> Promised:
+        """What was promised of the table, by whichever channel."""
+        return self._of_all() if table.is_shared else self._promised()
+
+    def _of_all(self) -> Promised:
+        """What all channels of the target have promised by now. Raises what reading their control
+        tables raises."""
+        tracking = self.tracking
+        others = [one.control for one in channels(tracking.layout.target)]
+        return Promised(
+            tracking.control, *(one for one in others if one.path != tracking.control.path)
+        )
 
     def _promised(self) -> Promised:
         """What was promised a minute ago or later: thousands of cuts are read for it, and a later
@@ -139,16 +158,17 @@ class Tending:
         removed, if it is sure that none ever will: a rewrite whose answer was lost is in the log,
         and ``discard`` reads it there."""
         new_paths = [compacted.add["path"] for compacted in done if compacted.add is not None]
-        tried_behind = None
+        tried, landed = False, 0
         try:
             actions = self._rewrites(table, planned, done)
-            if actions:
-                tried_behind = table.snapshot.version
+            if tried := bool(actions):
                 self.commits.rewritten(table, actions)
+                landed = 1
                 folded = sum("remove" in action for action in actions)
                 log.info("%s: %d files were folded", table.name, folded)
         finally:
-            discard(table.folder, new_paths, tried_behind=tried_behind)
+            behind = table.snapshot.version - landed
+            discard(table.folder, new_paths, tried_behind=behind if tried else None)
 
     def _rewrites(
         self, table: Table, planned: LiveFiles, done: list[Compacted]
@@ -168,7 +188,7 @@ class Tending:
 
     def _vacuum_if_due(self, table: Table) -> None:
         hours, note = self.target.vacuum_hours, self.tracking.layout.vacuumed(whole_of(table.path))
-        if hours and _is_due(note, hours) and not self._clock.is_ahead():
+        if hours and _is_due(note, hours) and not self._clock.is_ahead() and self._tidies(table):
             self._vacuum(table)
 
     def _vacuum(self, table: Table) -> None:
@@ -177,7 +197,8 @@ class Tending:
         keep_files(self.commits, table, self._retention.longest)
         self.tracking.settle.durable.sync(table.folder)
         whole = whole_of(table.path)
-        pinned = Promised(self.tracking.control).pinned.get(whole, ())
+        promised = self._of_all() if table.is_shared else Promised(self.tracking.control)
+        pinned = promised.pinned.get(whole, ())
         self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
         self._forget_gone(table)
         touch(self.tracking.layout.vacuumed(whole))

@@ -10,10 +10,10 @@ import itertools
 import logging
 import threading
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..binlog.definition import LEFT_OUT
-from ..config.renaming import SHARD
+from ..config.renaming import SHARD, is_shared
 from ..control.database_charsets import DatabaseCharsets
 from ..control.definitions import Definitions
 from ..control.left_out import LeftOut
@@ -21,6 +21,7 @@ from ..control.name_case import NameCase, unlike_table_rule
 from ..control.names import Names
 from ..control.recorded_filters import FilterRules
 from ..control.settle import Settle
+from ..control.shared_tables import shared_rules
 from ..control.table_paths import MADE_BY_ROWS, shown_paths
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
@@ -31,7 +32,7 @@ from .key_index import KeyIndex
 from .logged_shape import column_faults, raise_all
 from .new_tables import NewTables
 from .own_metadata import user_metadata
-from .places import places
+from .places import check_places, places
 from .quarantined_tables import QuarantinedTables
 from .shards import check_ended, not_copied, policy_faults
 from .table_commits import TableCommits
@@ -75,14 +76,13 @@ class Tracking:
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements behind the cut have made: by name and statement"""
         self._beyond = TablesAhead()
-        self.taken = Names(control, layout.target)
+        sharing = shared_rules(options.columns.rules.rules)
+        self.taken = Names(control, layout.target, sharing)
         self._new = NewTables(
             layout, control, delta, options, self.names, self.taken, self.commits, self.definitions
         )
         self._making = threading.Lock()
-        self._reader = TableReader(
-            control, delta, self.definitions, self.names, self.app, direct=options.direct
-        )
+        self._reader = TableReader(control, delta, self.definitions, self.names, self.app, options)
         self.settle = Settle(control, layout)
 
     def load(self, cut: Cut | None) -> None:
@@ -100,10 +100,10 @@ class Tracking:
         own = self.names.of
         shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}
         self.waiting.load(cut, shown)
-        faults = list[SettingError]()
+        faults, read = list[SettingError](), list[Any]()
         for place in places(self, shown, cut):
-            name, path, snapshot, at_cut = place.name, place.path, place.snapshot, place.at_cut
-            table = self._reader.at(name, path, snapshot, cut, self._at(path))
+            beside = self._at(place.path)
+            table = self._reader.at(place.name, place.path, place.snapshot, cut, beside)
             wrong = column_faults(table, self.column_rules)
             if wrong := wrong + policy_faults(table, self.policy(table.name)):
                 faults += wrong
@@ -113,8 +113,8 @@ class Tracking:
                 self.filters.seen(table.definition)
             else:
                 self._begun[table.name, place.made_by] = table
-            metadata_id = (at_cut or snapshot).metadata_id
-            self.commits.check(table, metadata_id, place.since, snapshot)
+            read.append((table, place))
+        check_places(self.commits, read)
         raise_all(faults)
         ended = self.filters.ended([*self.tables, *self.waiting])
         check_ended(ended, self.tables.values())
@@ -311,7 +311,8 @@ class Tracking:
             there = self._at(path)
             if SHARD in path and there is None:
                 self.definitions.load()
-                if self.delta.snapshot(self.layout.table(path)) is not None:
+                made = self.delta.snapshot(self.layout.table(path)) is not None
+                if made and (self.definitions.has(path) or not is_shared(path)):
                     there = self._opened(shaped.name, path)
             self._new.make_copy(shaped, path, stamp, there)
             table = self._opened(shaped.name, path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_NOTHING = Retention(0, 0, 0)
+_NOTHING, _SEE_S = Retention(0, 0, 0), 60.0
 
 
 class Upkeep:
@@ -58,6 +59,7 @@ class Upkeep:
         self._pool = Pool(1, thread_name_prefix="upkeep")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
+        self._seen_until = 0.0
         self._working = self._closed = False
 
     def look(self, tables: Iterable[str]) -> None:
@@ -79,6 +81,7 @@ class Upkeep:
             table = self.tracking.tables.get(name)
             if table is not None:
                 self._try(name, partial(self._tend_told, table))
+            self._try("tables that other channels feed, too", self._see_shared)
             self._try("the control table", self._prune)
             self._try("idle tables", self._tend_idle)
 
@@ -93,6 +96,18 @@ class Upkeep:
         except Exception as error:
             if jvm_end(error) is None:
                 log.exception("upkeep of %s is put off", name)
+
+    def _see_shared(self) -> None:
+        """Looks at tables that other channels feed, too, where this one changes nothing for long:
+        the next cut shows a later version then, and the log before may go. Raises as ``refresh``
+        of the first of them that can't go on."""
+        if time.monotonic() < self._seen_until:
+            return
+        self._seen_until = time.monotonic() + _SEE_S
+        shared = {one.folder: one for one in self.tracking.tables.values() if one.is_shared}
+        for table in shared.values():
+            with table.lock:
+                self.tracking.commits.refresh(table)
 
     def _tend_idle(self) -> None:
         """Tends tables that are due though no group changes them, until one waits that some has.

@@ -364,3 +364,18 @@ def test_taken_over_behind_a_row_whose_answer_was_lost(tmp_path):
     with pytest.raises(FencedError):
         first.write("cut", position=2)
     second.write("skip", position=3)
+
+
+def test_properties_before_an_alter_that_no_cut_shows(log, target, killed):
+    """What upkeep sets bears no position: a start looks at it by the columns of its own place."""
+    assert run(log.folder, target)
+    folder = str(target / "t" / "a")
+    delta = LocalDelta()
+    delta.set_properties(delta.snapshot(folder), {"delta.appendOnly": "false"}, "")
+    log.ddl("ALTER TABLE t.a ADD w INT")
+    killed(log, target, lambda at: at == "after_put")
+    assert run(log.folder, target)
+    wide = Table("a", (*Table("a").columns, ("w", "int")))
+    log.transaction(insert(wide, (1, "x", 2)))
+    assert run(log.folder, target)
+    assert rows(target, wide) == [(1, "x", 2)]

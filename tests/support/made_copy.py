@@ -14,6 +14,7 @@ import pyarrow as pa
 from spark_repl.config import Config
 from spark_repl.config.renaming import SHARD, whole_of
 from spark_repl.control import recorded_filters
+from spark_repl.control.channels import opened
 from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, last_copy, record_copy, standing
 from spark_repl.control.layout import Layout
@@ -23,7 +24,7 @@ from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.delta.columns import write_file
 from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
-from spark_repl.write.table_commits import copies_of
+from spark_repl.write.app_ids import copies_of
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking
 
@@ -81,11 +82,18 @@ def read(
 ) -> None:  # fmt: skip
     """Copies the rows of one table that is planned; ``name``: of a shard, in the target; ``keys``:
     more of the configuration."""
-    with _owned(target) as (control, layout):
+    aim = {"path": str(target), "column_mapping": column_mapping}
+    read_into(Config.from_mapping({"target": aim, **keys}), table, rows, name)
+
+
+def read_into(config: Config, table: Table, rows: Sequence[Row], name: str = "") -> None:
+    """The same by a channel's configuration."""
+    at = opened(config)
+    control, layout = at.control, at.layout
+    control.claim()
+    try:
         copy = last_copy(control)
         assert copy is not None
-        aim = {"path": str(target), "column_mapping": column_mapping}
-        config = Config.from_mapping({"target": aim, **keys})
         tracking = Tracking(layout, control, LocalDelta(), TableOptions.of(config))
         definition = classify(table.create, table.database).definition
         assert definition is not None
@@ -106,6 +114,8 @@ def read(
         written = [write_file(made.folder, made.columns, part, values) for values, part in parts]
         stamp = Stamp(copies_of(tracking.app, made.path), 1, "{}")
         tracking.delta.commit(made.snapshot, [{"add": one} for one in written], stamp)
+    finally:
+        control.release()
 
 
 def finish(target: Path, until: str, **more: Any) -> None:

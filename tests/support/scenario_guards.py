@@ -189,7 +189,7 @@ GUARDS |= {
     27: _after_a_crash("dies at each stage of the commit order: nothing is lost or applied twice"),
     29: Guard("a client commits beside the applier: both are there, and known",
               "write/table_commits.py",
-              "refused = refused or self._foreign(table, number, actions)",
+              "refused = refused or self._foreign(table, number, actions, columns)",
               "refused = None"),
     33: _like(18, "reads each worker's stage while one waits for another"),
     34: _like(23, "account, ALTER, partition and other statements between transactions, in order"),

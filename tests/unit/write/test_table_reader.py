@@ -21,7 +21,7 @@ def test_a_table_of_others_is_refused(configuration: dict[str, str], position: i
     delta = MagicMock()
     delta.last_txn.return_value = position
     parts = MagicMock(), delta, MagicMock(), MagicMock()
-    reader = TableReader(*parts, "app", direct=True)
+    reader = TableReader(*parts, "app", MagicMock())
     snapshot = MagicMock(configuration=configuration, folder="/lake/t/a")
     with pytest.raises(TargetError, match="not made by this channel") as caught:
         reader.made("t.a", "t/a", snapshot)

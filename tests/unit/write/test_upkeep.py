@@ -45,7 +45,7 @@ def made(tmp_path: Path) -> Any:
     tracking.control.prune.return_value = False
     tracking.control.rows.return_value = tracking.control.cuts.return_value = []
     tracking.control.last_cut.return_value = None
-    tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}") for name in "ab"}
+    tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}", is_shared=False) for name in "ab"}
     for table in tracking.tables.values():
         table.snapshot = MagicMock(version=1, folder=str(tmp_path / table.path))
         table.snapshot.configuration = properties(24)
