@@ -117,8 +117,9 @@ def test_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Source(password_env="NO_SUCH"), Source(password_file="/no/such"),
         Source(password_command="false"), Source(password_command="/no/such"),
     ):  # fmt: skip
-        with pytest.raises(ConfigError):
+        with pytest.raises(ConfigError) as caught:
             password_of(wrong)
+        assert not wrong.password_env or "export NO_SUCH=..." in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("ending", ["exit 3", "exec sleep 9", "kill -9 $$", "echo '"])
