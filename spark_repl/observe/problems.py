@@ -93,6 +93,8 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
         if state == "CONNECTING":
             yield Problem(f"the receiver is not connected: {said or 'it is trying'}", hint)
         elif state == "OFF" and said:
+            if status["run"] and said in status["run"]["error"]:
+                continue  # it has ended the run, which says so
             yield Problem(f"the receiver was stopped by an error: {said}", hint)
         elif state == "OFF" and status["state"] == "running":
             yield Problem(

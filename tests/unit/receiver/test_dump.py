@@ -51,7 +51,8 @@ def test_requests() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "hint"),
     [
-        ("Cannot replicate because the source purged required binary logs.", PurgedError, "copy"),
+        ("Cannot replicate because the source purged required binary logs.", PurgedError,
+         'source.on_purged = "snapshot"'),
         ("Could not find first log file name in binary log index file", PurgedError, "gone"),
         ("Replica has more GTIDs than the source has", SourceError, "RESET"),
         ("A replica with the same server_uuid/server_id as this replica", SourceError, "identity"),
