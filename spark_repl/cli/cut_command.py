@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
-from ..control.former import former_tables
+from ..control.former import former_lines, former_tables
 from ..control.pinning import pin, unpin
 from ..control.pins import pins
 from ..control.retention import promised_until, recorded
@@ -69,8 +69,8 @@ def show_cut(options: argparse.Namespace) -> int:
     print(f"position: {position_text(cut)}")
     rows = [(name, one.path, str(one.version)) for name, one in shown_tables(cut).items()]
     print_table(("table", "path", "version"), rows)
-    for former in former_tables(at.layout, find_cut(at.control, "latest")):
-        print(former.said)
+    for line in former_lines(former_tables(at.layout, find_cut(at.control, "latest"))):
+        print(line)
     for name, why in cut.waiting.items():
         print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
     for name, mark in cut.quarantined.items():

@@ -15,11 +15,15 @@ from ..delta import storage
 from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .cut import Cut
     from .layout import Layout
 
 _NUMBERED = re.compile(r"(?P<first>.+)@(?P<number>\d+)")
 """the name of a folder whose name without a number was used before"""
+_MOST = 5
+"""so many are named, as all tables may have been copied anew"""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,13 @@ class Former:
             f"{self.name} is at {self.path}: what lies at {', '.join(self.before)} is what it was"
             " before, for earlier cuts; nothing is written there any more"
         )
+
+
+def former_lines(former: Sequence[Former]) -> list[str]:
+    """What is said of them, of no more than five tables each by itself."""
+    more = len(former) - _MOST
+    rest = [f"... and of {more} more tables: status --json, former"] if more > 0 else []
+    return [one.said for one in former[:_MOST]] + rest
 
 
 def former_tables(layout: Layout, last: Cut) -> list[Former]:

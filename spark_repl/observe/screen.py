@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..control.former import Former
+from ..control.former import Former, former_lines
 from .latency import BOUNDS_S, quantile
 from .verify_status import mended
 from .worker_status import IDLE
@@ -256,8 +256,7 @@ def _tables(status: Status) -> Iterator[str]:
     if rows:
         yield ""
         yield from columns(_TABLES, rows)
-    for former in status["former"]:
-        yield Former(**former).said
+    yield from former_lines([Former(**former) for former in status["former"]])
     for name, count in status["row_filters"].items():
         yield f"left out by row_filter of {name}: {count:,} row changes"
     for name, count in status["passed_over"].items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.former import Former, former_tables
+from spark_repl.control.former import Former, former_lines, former_tables
 from spark_repl.control.layout import Layout
 
 
@@ -41,3 +41,12 @@ def test_a_number_as_large_as_it_likes_costs_one_listing(tmp_path: Path) -> None
     (tmp_path / "t" / "a@99999").mkdir(parents=True)
     (former,) = former_tables(Layout(str(tmp_path)), cut(a="t/a@100000"))
     assert former.before == ("t/a@99999",)
+
+
+def test_five_of_many_are_named() -> None:
+    """All tables may have been copied anew."""
+    former = [Former(f"t.{n}", f"t/{n}@2", (f"t/{n}",)) for n in range(9)]
+    assert former_lines(former[:5]) == [one.said for one in former[:5]]
+    assert len(former_lines(former)) == 6 and former_lines(former)[-1].startswith(
+        "... and of 4 more tables"
+    )
