@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from ..crash_points import reach
 from ..errors import CommitOrderError, Stopped
 from ..observe.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
+from ..observe.worker_status import STAGING
 from ..schedule.due import due_in, left_out
 from ..schedule.planner import Planner
 from .pace import Pace
@@ -89,6 +90,7 @@ class Coordinator:
         """
         records = self._wanted(records)
         if not len(records):
+            self._say_what_is_left()
             return
         records, wrong = self._pipeline.begin(records)
         for part in self._apart(records):
@@ -99,7 +101,13 @@ class Coordinator:
         if wrong is not None:
             raise wrong  # everything before it has landed
         self.end_by_hand()
-        self._status.state(WAITING_FOR_WORK, "")
+        self._say_what_is_left()
+
+    def _say_what_is_left(self) -> None:
+        """Whether the log, as far as it is known, holds more than was applied."""
+        index = self._applied.index
+        more = len(index.slice(self.position, index.end, 1))
+        self._status.state(STAGING if more else WAITING_FOR_WORK, "")
 
     def _apart(self, records: Records) -> list[Records]:
         """With commit order what fills gaps is brought to one cut before anything behind it is
@@ -172,7 +180,8 @@ class Coordinator:
 
     def begin_ahead(self, index: TransactionIndex) -> None:
         """Has the first groups of what a stream will bring staged, while the stream is started.
-        Only where the records are taken as they are in the log."""
+        Only where the records are taken as they are in the log. Says whether there are any."""
+        self._say_what_is_left()
         if self._until or self._skip or self._apply.delay_s or self._gaps.are_open:
             return
         most = self._apply.group_max_transactions * _LOOKED_AT

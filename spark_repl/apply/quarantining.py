@@ -143,9 +143,11 @@ class Quarantining:
         if table is None:  # it was in no cut: the log makes it again
             log.warning("%s is not there any more: it is made again", name)
             return
+        # What to do about rows that don't fit is what to do about any quarantine.
+        hint = "" if isinstance(error, RowError) else error.hint or ""
         one = Quarantine(
             "", name, table.path, table.position, error.message, error.number, error.gtid or "",
-            error.position or "",
+            error.position or "", hint,
         )  # fmt: skip
         self._tables.add(begin(self._control, one))
         log.error("%s is in quarantine from here on: %s", name, error)

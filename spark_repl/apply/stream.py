@@ -15,7 +15,7 @@ from ..crash_points import reach
 from ..errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ..position import RelayPosition
 from ..runtime.java import jvm_end
-from ..runtime.retry import Retries, temporary
+from ..runtime.retry import Retries, disk_full, temporary
 from ..runtime.threads import channel_here, under_channel
 from .batch_function import BatchFunction
 from .checkpoint import forget_foreign
@@ -110,7 +110,7 @@ class RelayStream:
                 if self._is_stopping() or self._error is not None or self.has_met_until():
                     break
         except Exception as error:  # whatever ended the stream is said once
-            if self._error is None and temporary(error):
+            if self._error is None and (temporary(error) or disk_full(error)):
                 raise
             self._error = self._error or self._translated(error)
         finally:

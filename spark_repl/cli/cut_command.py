@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..control.cut_export import manifest
 from ..control.cut_reader import find_cut
+from ..control.former import former_lines, former_tables
 from ..control.pinning import pin, unpin
 from ..control.pins import pins
 from ..control.retention import promised_until, recorded
@@ -59,14 +60,17 @@ def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
 
 
 def show_cut(options: argparse.Namespace) -> int:
-    cut = find_cut(channel_of(options).control, options.at)
+    at = channel_of(options)
+    cut = find_cut(at.control, options.at)
     if options.json:
         print(json.dumps(cut_json(cut), default=str))
         return 0
     print(f"gtid_executed: {cut.gtid_executed}")
     print(f"position: {position_text(cut)}")
-    rows = [(name, at.path, str(at.version)) for name, at in shown_tables(cut).items()]
+    rows = [(name, one.path, str(one.version)) for name, one in shown_tables(cut).items()]
     print_table(("table", "path", "version"), rows)
+    for line in former_lines(former_tables(at.layout, find_cut(at.control, "latest"))):
+        print(line)
     for name, why in cut.waiting.items():
         print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
     for name, mark in cut.quarantined.items():

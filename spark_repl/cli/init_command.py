@@ -150,7 +150,7 @@ def text_of(values: dict[str, Any], looked: Survey | None) -> str:
         "# spark-repl config check --source --config FILE says what is wrong, now and later.",
     ]
     if looked:
-        size = f"{looked.tables} tables, about {looked.bytes / 1e9:.1f} GB"
+        size = f"{looked.tables} tables, {_size(looked.bytes)}"
         lines += ["#", f"# The source was {_plain(looked.version)}, with {size}."]
         for finding in looked.findings:
             lines.append(f"# {finding.level.upper()}: {_plain(str(finding))}")
@@ -167,6 +167,13 @@ def text_of(values: dict[str, Any], looked: Survey | None) -> str:
         value = values.get(key, _default(key))
         lines.append(f"{name} = {toml(value)}" + (f"  # {comment}" if comment else ""))
     return "\n".join(lines) + "\n"
+
+
+def _size(size: int) -> str:
+    """An estimate of so many bytes, in a unit that leaves something of it."""
+    if size < 1e6:
+        return "less than 1 MB"
+    return f"about {size / 1e6:.0f} MB" if size < 1e9 else f"about {size / 1e9:.1f} GB"
 
 
 def _default(key: str) -> Any:

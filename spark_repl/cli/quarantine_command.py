@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..control.by_hand import decide
-from ..control.quarantine import DROP, KIND, REPLAY, named, open_quarantines
+from ..control.quarantine import DROP, KIND, REPLAY, cure_of, named, open_quarantines
 from ..control.quarantine_store import QuarantineStore
 from .inspect import channel_of, emit, print_table
 
@@ -46,6 +46,8 @@ def show_list(options: argparse.Namespace) -> int:
         emit({"quarantined": lines}, True)
         return 0
     print_table(_SHOWN, [tuple(str(line[name] or "") for name in _SHOWN) for line in lines])
+    for line in lines:
+        print(f"{line['table']}: Try: {line['hint']}")
     return 0
 
 
@@ -57,7 +59,7 @@ def _line(quarantined: _Found, one: Quarantine) -> dict[str, Any]:
         "position": one.position, "number": one.number, "begun": str(one.at),
         "transactions": sum(len(each.sizes) for each in kept),
         "bytes": sum(each.bytes for each in kept),
-        "asked": one.asked, "reason": one.reason + failed,
+        "asked": one.asked, "reason": one.reason + failed, "hint": cure_of(one),
     }  # fmt: skip
 
 

@@ -29,13 +29,18 @@ CURE = (
     " or copy it again (snapshot --table)"
 )
 """the hint of errors about a table in quarantine"""
+_CURE = (
+    "mend its rows, stop the applier, spark-repl quarantine replay --table {name}, and start it; or"
+    " copy it again: spark-repl snapshot --table {name}"
+)
 
 
 @dataclass(frozen=True)
 class Quarantine:
     """``path``: the table's, relative to the target; ``held_from``: the packed position behind
     which its changes are kept, its own. ``position`` (FILE:OFFSET) and ``gtid``: the transaction
-    that can't be applied, as far as the error says it. ``asked``: what somebody decided, that is to
+    that can't be applied, as far as the error says it; ``hint``: what the error says to do about
+    it, beside the cure of any. ``asked``: what somebody decided, that is to
     be done; ``failed``: why a replay was in vain; ``ended``: how it ended, else ""."""
 
     id: str
@@ -46,6 +51,7 @@ class Quarantine:
     number: int = 0
     gtid: str = ""
     position: str = ""
+    hint: str = ""
     at: datetime | None = None
     asked: str = ""
     failed: str = ""
@@ -60,6 +66,15 @@ class Quarantine:
 _LATER = ("at", "asked", "failed", "ended")
 _FIELDS = tuple(name for name in Quarantine.__dataclass_fields__ if name not in _LATER)
 """what stands in the row that one begins with"""
+
+
+def cure_of(quarantine: Quarantine) -> str:
+    """What is to be done about it now."""
+    if quarantine.asked:
+        done = "replayed" if quarantine.asked == REPLAY else "forgotten"
+        return f"what is kept of it is {done} when the applier starts next"
+    cure = _CURE.format(name=quarantine.name)
+    return f"{quarantine.hint}; or {cure}" if quarantine.hint else cure
 
 
 def begin(control: Control, quarantine: Quarantine) -> Quarantine:

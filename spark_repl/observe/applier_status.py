@@ -23,7 +23,7 @@ from .latency import Latency, Times
 from .past import Counts, Past
 from .rates import Rates
 from .statement_status import Rewrite, StatementRow, StatementStatus
-from .worker_status import Failure, Shares, WorkerStatus, now
+from .worker_status import STAGING, Failure, Shares, WorkerStatus, now
 
 if TYPE_CHECKING:
     from ..config import Apply, Config
@@ -112,7 +112,7 @@ class ApplierStatus:
             "CHANNEL_NAME": config.channel,
             "THREAD_ID": os.getpid(),
             "SERVICE_STATE": "ON",
-            "PROCESSLIST_STATE": WAITING_FOR_WORK,
+            "PROCESSLIST_STATE": STAGING,
             **Failure().columns("LAST_ERROR"),
             "LAST_ERROR_HINT": "",
             "PROCESSING_TRANSACTION": "",

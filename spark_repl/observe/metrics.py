@@ -23,7 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from .latency import BOUNDS_S
-from .verify_status import by_others, left_out
+from .verify_status import by_others, left_out, still
 
 Sample = tuple[str, str, float]
 _COMMIT = "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP"
@@ -139,8 +139,11 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
     at = datetime.fromisoformat(verified["at"]).timestamp()
     yield "verify_timestamp_seconds", "When the last verify ended", at
     yield "verify_rows", "Rows that the last verify has compared", verified["rows"]
-    yield "verify_differing_rows", "Rows that differ from the source's", verified["differing"]
-    yield "verify_undecided_rows", "Rows that changed at every look", verified["undecided"]
+    for counted, what in (
+        ("differing", "Rows that differ from the source's, of tables that were not mended since"),
+        ("undecided", "Rows that changed at every look, of tables that were not mended since"),
+    ):
+        yield f"verify_{counted}_rows", what, sum(still(verified, counted).values())
     count = len(left_out(verified))
     yield "verify_tables_not_compared", "Tables that could not be compared", count
     others = len(by_others(verified))

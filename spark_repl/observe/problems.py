@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .verify_status import by_others, left_out, mended
+from .verify_status import by_others, left_out, still
 
 _MOST = 5
 """so many of one kind are named"""
@@ -24,7 +24,12 @@ class Problem:
 def problems(status: Mapping[str, Any]) -> list[Problem]:
     """What is wrong by a status that has no problems yet; the worst come first."""
     of_tables = list(_of_tables(status))
-    of_target = [*_of_applier(status), *_of_receiver(status), *_of_retries(status)]
+    of_target = [
+        *_of_disks(status),
+        *_of_applier(status),
+        *_of_receiver(status),
+        *_of_retries(status),
+    ]
     verified = _of_verify(status)
     of_target += [Problem(note["what"], note["hint"]) for note in status["notes"]]
     return [*of_target, *_first(of_tables), *verified, *_first(list(_of_branches(status)))]
@@ -33,6 +38,16 @@ def problems(status: Mapping[str, Any]) -> list[Problem]:
 def _first(listed: list[Problem]) -> list[Problem]:
     more = len(listed) - _MOST
     return [*listed[:_MOST], *([Problem(f"... and {more} more", "see --json")] if more > 0 else [])]
+
+
+def _of_disks(status: Mapping[str, Any]) -> Iterator[Problem]:
+    for disk in status["full_disks"]:
+        yield Problem(
+            f"the disk of {' and '.join(disk['names'])} is full: {disk['bytes']:,} bytes left at"
+            f" {disk['path']}",
+            "make room there: the applier waits for it, and goes on by itself; a receiver that has"
+            " ended over it comes with the next start of run, or receive",
+        )
 
 
 def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
@@ -78,6 +93,8 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
         if state == "CONNECTING":
             yield Problem(f"the receiver is not connected: {said or 'it is trying'}", hint)
         elif state == "OFF" and said:
+            if status["run"] and said in status["run"]["error"]:
+                continue  # it has ended the run, which says so
             yield Problem(f"the receiver was stopped by an error: {said}", hint)
         elif state == "OFF" and status["state"] == "running":
             yield Problem(
@@ -125,10 +142,8 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _rows(verified: Mapping[str, Any], counted: str, what: str, hint: str) -> Iterator[Problem]:
-    by_table, left = verified.get("by_table", {}), mended(verified)
-    wrong = [name for name, one in by_table.items() if one[counted] and name not in left]
-    if wrong:
-        count = sum(by_table[name][counted] for name in wrong)
+    if wrong := still(verified, counted):
+        count = sum(wrong.values())
         named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
         yield Problem(f"{count} {what} at {verified['at']}: {named}", hint)
 
@@ -156,10 +171,8 @@ def _of_tables(status: Mapping[str, Any]) -> Iterator[Problem]:
         yield Problem(
             f"{name} is in quarantine since {why['since']}, {why['transactions']} transactions are"
             f" kept: {why['reason']}{failed}",
-            "it is replayed when the applier starts next" if why["asked"] == "replay"
-            else "mend its rows, stop the applier, spark-repl quarantine replay --table"
-            f" {name}, and start it; or copy it again",
-        )  # fmt: skip
+            why["hint"],
+        )
     if status["state"] != "running":
         for name, position in status["ahead"].items():
             yield Problem(f"{name} is ahead of the last cut, at {position}",

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ..control.former import Former, former_lines
 from .latency import BOUNDS_S, quantile
+from .verify_status import mended
 from .worker_status import IDLE
 
 Status = Mapping[str, Any]
@@ -234,10 +236,11 @@ def _verified(status: Status) -> Iterator[str]:
         left_out = (
             f", {len(verified['not_compared'])} not compared" if verified["not_compared"] else ""
         )
+        done = ", ".join(sorted(mended(verified)))
         yield ""
         yield (f"verify: {verified['differing']} rows differ, {verified['undecided']} undecided,"
                f" of {verified['rows']} in {verified['tables']} tables{left_out},"
-               f" {verified['at']}")  # fmt: skip
+               f" {verified['at']}{done and f'; mended since: {done}'}")  # fmt: skip
 
 
 def _tables(status: Status) -> Iterator[str]:
@@ -253,6 +256,7 @@ def _tables(status: Status) -> Iterator[str]:
     if rows:
         yield ""
         yield from columns(_TABLES, rows)
+    yield from former_lines([Former(**former) for former in status["former"]])
     for name, count in status["row_filters"].items():
         yield f"left out by row_filter of {name}: {count:,} row changes"
     for name, count in status["passed_over"].items():

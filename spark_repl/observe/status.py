@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Container, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,15 @@ from ..control.channels import Channel, channel_at, channels
 from ..control.control import Control
 from ..control.copies import Copy, last_copy
 from ..control.definitions import shown_by_rows
+from ..control.former import Former, former_tables
 from ..control.layout import Layout
-from ..control.quarantine import open_quarantines
+from ..control.quarantine import cure_of, open_quarantines
+from ..errors import TargetError
 from ..position import RelayPosition
 from ..receiver.report import read_report
 from . import run_report, verify_status
 from .applier_status import read
+from .disks import full_disks
 from .filter_status import filter_rows
 from .lag import applier_lag, receiver_lag
 from .problems import problems
@@ -75,10 +79,10 @@ def status(
         "xa_recover": _xa_recover(last, live.get("xa_age_limit_s", Apply.xa_age_limit_s)),
         "notes": live.get("notes", []) if running else [],
         "ahead": live.get("ahead", {}),
-        "waiting": _waiting(control, last),
-        "quarantined": _quarantined(control, last),
+        **_set_aside(control, last),
         "verify": verify_status.at_cut(layout.verified, last),
         "tables": {},
+        **_places(layout, relay, last if each_table else None),
     }
     if last:
         stands = _positions(layout, last, channel, each_table)
@@ -172,6 +176,21 @@ def _positions(
     if each_table:
         return table_positions(layout, last, channel)
     return {name: {"version": table.version} for name, table in last.tables.items()}
+
+
+def _set_aside(control: Control, last: Cut | None) -> dict[str, Any]:
+    return {"waiting": _waiting(control, last), "quarantined": _quarantined(control, last)}
+
+
+def _places(layout: Layout, relay: str | None, last: Cut | None) -> dict[str, Any]:
+    """The disks that are full, and what lies beside the cut's tables and is none any more: nothing
+    where it can't be seen, or without a cut."""
+    former = list[Former]()
+    with suppress(OSError, TargetError):
+        former = former_tables(layout, last) if last else []
+    places = {"the target": layout.target, "the working state": layout.state}
+    full = full_disks(places | ({"the relay log": relay} if relay else {}))
+    return {"full_disks": [asdict(one) for one in full], "former": [asdict(one) for one in former]}
 
 
 def _state(
@@ -292,6 +311,7 @@ def _quarantined(control: Control, last: Cut | None) -> dict[str, dict[str, Any]
             "bytes": marks[name].bytes if name in marks else 0,
             "asked": one.asked,
             "failed": one.failed,
+            "hint": cure_of(one),
         }
         for name, one in open_quarantines(control).items()
     }

@@ -58,6 +58,17 @@ def mended(verified: Mapping[str, Any]) -> set[str]:
     return {*verified.get("repaired", ()), *verified.get("copied_since", ())}
 
 
+def still(verified: Mapping[str, Any], counted: str) -> dict[str, int]:
+    """How many rows were ``counted`` (``differing``, ``undecided``) of each table that has some,
+    but for those that were mended: undecided rows by a copy alone."""
+    left, by_table = mended(verified), verified.get("by_table", {})
+    if counted == "undecided":
+        left -= verified.get("repaired_rows", {}).keys() - verified.get("copied_since", ())
+    return {
+        name: one[counted] for name, one in by_table.items() if one[counted] and name not in left
+    }
+
+
 def by_others(verified: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody else has changed, and nobody has mended, by table."""
     left, changed = mended(verified), verified.get("by_others", {})

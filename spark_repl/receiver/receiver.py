@@ -85,6 +85,14 @@ class Receiver:
             except (SourceError, LogError) as error:
                 self.report.failed(error)
                 raise
+            except OSError as error:
+                failure = LogError(
+                    f"can't write the relay log: {error.strerror or error}",
+                    file=str(error.filename or self.folder),
+                    hint="make room, or give it the right to write, then start the receiver again",
+                )
+                self.report.failed(failure)
+                raise failure from error
             finally:
                 self.report.write("OFF", self.writer)
 
@@ -171,6 +179,9 @@ class Receiver:
                 else (writer.source_file, writer.source_position),
             )
             intake = Intake(writer, semi_sync=source.semi_sync, by_file=not source.auto_position)
+            if self.report.next_attempt:  # which was told
+                log.warning("source %s:%d: connected again", source.host, source.port)
+                self.report.next_attempt = 0.0
             self.report.write("ON", writer)
             asked = writer.received if source.auto_position else writer.source_place
             log.info("source %s: asked for what follows %s", server.host, asked)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,7 +36,7 @@ class Report:
     server: Server | None = None
     received_heartbeats: int = 0
     last_heartbeat: float = 0.0
-    next_attempt: float = 0.0  # to connect, while it waits for that
+    next_attempt: float = 0.0  # to connect; 0 once there is a connection
     error: dict[str, Any] = field(default_factory=lambda: _no_error())
     _counted: int = 0
 
@@ -52,7 +53,8 @@ class Report:
         self.error = _error_columns(error, type(error).__name__, datetime.now(UTC).timestamp())
 
     def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
-        """Writes the report. ``state``: ON, CONNECTING or OFF, as in SERVICE_STATE."""
+        """Writes the report, as far as that can be done: what must not fail is the log. ``state``:
+        ON, CONNECTING or OFF, as in SERVICE_STATE."""
         columns = {
             "CHANNEL_NAME": self.channel,
             "SOURCE_UUID": self.server.uuid if self.server else "",
@@ -72,10 +74,16 @@ class Report:
             "RELAY_LOG_POS": writer.whole,
             "RELAY_LOG_SPACE": writer.total_bytes(),
         }
-        part = self.folder / f"{NAME}.{os.getpid()}.part"
-        with open(part, "w", encoding="utf-8", opener=opener) as file:
-            file.write(formats.stamp(json.dumps(columns), _FORMAT))
-        part.replace(self.folder / NAME)
+        text = formats.stamp(json.dumps(columns), _FORMAT)
+        part, there = self.folder / f"{NAME}.{os.getpid()}.part", self.folder / NAME
+        try:
+            with open(part, "w", encoding="utf-8", opener=opener) as file:
+                file.write(text)
+            part.replace(there)
+        except OSError:  # on a full disk there is room where the one before lies
+            with suppress(OSError), open(there, "r+", encoding="utf-8") as file:
+                file.write(text)
+                file.truncate()
 
 
 def _no_error() -> dict[str, Any]:

@@ -90,6 +90,8 @@ def disk_full(error: BaseException) -> bool:
     error = _of_commit(error)
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, StreamingQueryException):
+        return _FULL_JAVA in str(error)
     return isinstance(error, Py4JJavaError) and _FULL_JAVA in str(error.java_exception)
 
 
@@ -224,7 +226,8 @@ class Retries:
                     raise jvm_ended from error
                 if disk_full(error):
                     if time.monotonic() - disk_logged_at >= _DISK_LOG_EVERY_S:
-                        log.error("disk is full (%s): waiting for someone to free space", error)
+                        text = first_line(error)
+                        log.error("disk is full (%s): waiting for someone to free space", text)
                         disk_logged_at = time.monotonic()
                     self._pause(_DISK_PAUSE_S)
                     continue

@@ -45,7 +45,11 @@ def password_of(source: Source) -> str:
     """The account's password. Raises ConfigError when the place where it should be has none."""
     if source.password_env:
         if source.password_env not in os.environ:
-            raise ConfigError(f"the environment has no {source.password_env} (source.password_env)")
+            raise ConfigError(
+                f"the environment has no {source.password_env} (source.password_env)",
+                hint=f"export {source.password_env}=... in the shell that starts it; or have"
+                " source.password_file or password_command say it (init --password-file, ...)",
+            )
         return os.environ[source.password_env]
     if source.password_file:
         try:

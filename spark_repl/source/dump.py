@@ -27,15 +27,16 @@ TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 120
                        2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
 TRIED_AGAIN = "it is tried again"
 
+LOST_LOGS = (
+    'source.on_purged = "snapshot", and start again: run copies all tables anew, beside the old'
+    " ones; or add a server that still has these logs to source.hosts; raise"
+    " binlog_expire_logs_seconds on the source"
+)
+"""what to do where the source has removed binary logs that are still needed"""
 # What the source says in an error 1236 -> what to do about it. The first that fits counts.
 _PURGED = ("purged required", "Could not find first log file")
 _ADVICE = (
-    (
-        "purged required",
-        "the source has removed binary logs that are still needed: make a new copy (spark-repl"
-        " snapshot into an empty target), or point to a replica that has them; raise"
-        " binlog_expire_logs_seconds on the source",
-    ),
+    ("purged required", LOST_LOGS),
     (
         "more GTIDs than the source",
         "the source was RESET, restored from a backup, or is another server that lacks these:"

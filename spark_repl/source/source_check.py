@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PurgedError, SourceError
 from ..gtid import GtidSet
+from .dump import LOST_LOGS
 
 if TYPE_CHECKING:
     from ..config import Source
@@ -65,8 +66,7 @@ def check_gtids(server: Server, have: GtidSet) -> None:
             "Cannot replicate because the source purged required binary logs: the GTID set"
             f" {missing} is missing here",
             number=1236,
-            hint="make a new copy (spark-repl snapshot into an empty target), or add a server that"
-            " still has them to source.hosts",
+            hint=LOST_LOGS,
         )
     own = GtidSet.parse(f"{server.uuid}:1-9223372036854775806") if server.uuid else GtidSet()
     if extra := have.intersect(own).subtract(server.executed):

@@ -57,10 +57,11 @@ class CutWait:
                 gone = epoch, now
             elif now - gone[1] > _GONE_S:
                 raise TargetError(
-                    f"no applier runs, and no cut holds all that was read: {_short(left)}",
+                    "nothing was compared, or repaired: no applier runs, and no cut holds all that"
+                    f" was read: {_short(left)}",
                     file=self._path,
-                    hint="start it (spark-repl run, or apply), and compare again; spark-repl status"
-                    " says how the last one ended",
+                    hint="start it (spark-repl run, or apply), and ask again beside it; spark-repl"
+                    " status says how the last one ended",
                 )
 
         self._wait(missing, "a cut holds", look)
@@ -70,10 +71,12 @@ class CutWait:
         said = read(self._layout.status) or {}
         applier = said.get("coordinator", {})
         if said.get("epoch") == epoch and (error := applier.get("LAST_ERROR_MESSAGE")):
+            hint = applier.get("LAST_ERROR_HINT") or "see spark-repl status"
             raise TargetError(
-                f"no cut holds all that was read, and the applier was stopped by an error: {error}",
+                "nothing was compared, or repaired: the applier was stopped by an error, and no cut"
+                f" holds all that was read: {error}",
                 file=self._path,
-                hint=applier.get("LAST_ERROR_HINT") or "see spark-repl status",
+                hint=f"{hint}; once it runs, ask again",
             )
 
     def _wait(

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..binlog.json.diff import CANNOT_APPLY
+from ..config.renaming import SHARD
 from ..decode.folding import DUPLICATE_KEY
 from ..decode.part import first_of
 from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
     from .table import Table
     from .written import Violation
 
+_PASSED_OVER = "overwrites and passes over such rows, as MySQL's does"
+
 
 def row_error(violation: Violation, table: Table) -> RowError:
     """The error for a violation in ``table``, with MySQL's message and number."""
-    hint = "exec_mode = idempotent overwrites and passes over such rows, as MySQL's does"
+    hint = f"{_copied(table)}; exec_mode = idempotent {_PASSED_OVER}"
     if violation.number == CANNOT_APPLY:
         message = f"Could not apply JSON diff in table {table.definition.table} ({violation.key})"
-        hint = "the target's document is not the source's: copy the table again"
+        hint = f"the target's document is not the source's: {_copied(table)}"
     elif violation.number == NO_PARTITION:
         message = f"Table has no partition for a value ({violation.key}): {TAKEN_FOR_NULL}"
         hint = NO_PARTITION_HINT
@@ -34,8 +37,7 @@ def row_error(violation: Violation, table: Table) -> RowError:
     else:
         message = f"Can't find record in '{table.definition.table}' ({violation.key})"
         if not table.complete:
-            reason, cure = _incomplete(table)
-            message, hint = f"{message}; the table is incomplete: {reason}", f"{cure}; {hint}"
+            message = f"{message}; {_incomplete(table)}"
     position = RelayPosition.unpack(violation.position)
     return RowError(
         message, number=violation.number, position=position, table=table.name, hint=hint
@@ -53,11 +55,18 @@ def at_first_change(parts: Iterable[Part]) -> Iterator[None]:
         raise
 
 
-def _incomplete(table: Table) -> tuple[str, str]:
-    """Why a table may lack rows of the log, or have others, and what mends it."""
+def _incomplete(table: Table) -> str:
+    """Why a table may lack rows of the log, or have others."""
     made = table.snapshot.configuration.get(COMPLETE)
-    if made not in (COPIED, "true"):
-        return "it was not created in this log", "apply the log from the table's creation on"
-    reasons = {COPIED: "it was copied", "true": "others changed rows, or somebody by hand"}
-    cure = "spark-repl verify --repair mends what differs"
-    return reasons[made], f"{cure}, spark-repl snapshot --table {table.name} copies all anew"
+    if made == COPIED:
+        return "the table was copied: was it changed by hand since, here or on the source unlogged?"
+    if made == "true":
+        return "others have changed the table, or somebody by hand"
+    return "the table is incomplete, as it was not created in this log"
+
+
+def _copied(table: Table) -> str:
+    """What brings the source's rows, also while an error has stopped the applier."""
+    if SHARD in table.name:
+        return "copy all tables into an empty target (spark-repl snapshot)"
+    return f"spark-repl snapshot --table {table.name} copies it anew, then start again"

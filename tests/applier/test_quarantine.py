@@ -348,12 +348,34 @@ def test_readers_and_looks_say_so(log: LogWriter, target: Path, capsys: Any) -> 
     assert "in quarantine: t.a since" in capsys.readouterr().out
     assert command(target, "list") == 0
     assert "t.a" in (said := capsys.readouterr().out) and log.gtid(4) in said
+    assert "t.a: Try: mend its rows, stop the applier, spark-repl quarantine replay" in said
     assert command(target, "show") == 0
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["operation"] for one in shown] == ["DELETE", "INSERT", "UPDATE", "INSERT", "DELETE"]
     assert shown[2]["after"] == {"id": 9, "v": "moved"} and shown[2]["gtid"] == log.gtid(5)
     assert command(target, "show", table="t.b") == 2
     assert "in quarantine: t.a" in capsys.readouterr().err
+
+
+def test_what_to_do_is_what_the_error_says_and_what_was_decided(
+    log: LogWriter, target: Path, capsys: Any
+) -> None:
+    """Not rows but a value is wrong: the error knows better than the cure of all."""
+    text = Table("k", (("id", "int"), ("v", "varchar(40) CHARACTER SET cp932")))
+    log.ddl(text.create)
+    log.transaction(insert(text, (1, b"\x81")), insert(B, (1, "x")))
+    assert run(log.folder, target, **KEEP)
+    still = status(str(target))
+    hint = still["quarantined"]["t.k"]["hint"]
+    assert hint.startswith("repair the value on the source") and hint.partition("; or ")[
+        2
+    ].startswith("mend its rows, stop")
+    assert hint in [one["hint"] for one in still["problems"]]
+    for decided, done in (("replay", "replayed"), ("drop", "forgotten")):
+        assert command(target, decided, table="t.k") == 0
+        assert command(target, "list") == 0
+        said = f"t.k: Try: what is kept of it is {done} when the applier starts next"
+        assert said in capsys.readouterr().out
 
 
 def test_the_bytes_are_checked(log: LogWriter, target: Path) -> None:

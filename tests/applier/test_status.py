@@ -49,6 +49,8 @@ def test_while_it_runs_and_stopped(log, target):
     log.transaction(insert(B, (1, "x")))
     with applier(log.folder, target) as found:
         assert "starting" in first(target)["running"], "and nothing of the run before"
+        found.copying((), 0, 0)  # as run does when it starts, and has it written
+        assert first(target)["doing"] == "Reading event from the relay log"
         apply_without_stream(found)
         said = first(target)
         assert said["running"].startswith(f"yes, process {os.getpid()} ")
@@ -59,6 +61,38 @@ def test_while_it_runs_and_stopped(log, target):
     assert said["wrong"] == "nothing" and said["behind"] == "applier not known"
     tables = status(str(target))["tables"]
     assert {name: table["row_changes"] for name, table in tables.items()} == {"t.a": 2, "t.b": 1}
+
+
+def test_it_waits_for_more_only_where_all_is_read(log, target):
+    """Also behind a start at which there is nothing new, when no batch comes; and between batches
+    of a backlog it has not read all."""
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, (2, "x")))
+    with applier(log.folder, target) as found:
+        index = found.index
+        first_end = int(index.records["end"][-2])
+        found.coordinator.apply(index.slice(0, first_end))
+        found.copying((), 0, 0)
+        assert first(target)["doing"] == "Reading event from the relay log"
+        apply_without_stream(found)
+    with applier(log.folder, target) as found:
+        found.coordinator.begin_ahead(found.index)
+        assert first(target)["doing"].startswith("Replica has read all relay log")
+
+
+def test_a_folder_that_is_the_table_no_more_is_said(log, target, capsys):
+    """Who reads or changes it by its path has not the table."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    assert status(str(target))["former"] == [] and "what lies at" not in screen(status(str(target)))
+    log.ddl("DROP TABLE t.a")
+    log.ddl(A.create)
+    run(log.folder, target)
+    line = "t.a is at t/a@2: what lies at t/a is what it was before"
+    assert line in screen(status(str(target)))
+    capsys.readouterr()
+    assert main(["cut", "show", "--target", str(target)]) == 0
+    assert line in capsys.readouterr().out
 
 
 def test_how_far_it_is_behind_while_it_works(log, target, monkeypatch):

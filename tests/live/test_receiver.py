@@ -89,8 +89,11 @@ def test_killed_receiver_50_times(make_server: MakeServer, tmp_path: Path) -> No
     _kills(make_server(), tmp_path, 50, 8)
 
 
-def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -> None:
-    # Scenario 61: the source's crash: what it lost is not there, the rest is, once.
+def test_source_is_killed_and_rotates(
+    make_server: MakeServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Scenario 61: the source's crash: what it lost is not there, the rest is, once. That it is
+    # connected again is the last that is said of the connection.
     server = make_server()
     config = config_for(server, tmp_path)
     with Running(config) as running, Load(server):
@@ -101,6 +104,8 @@ def test_source_is_killed_and_rotates(make_server: MakeServer, tmp_path: Path) -
             server.kill()
             server.start()
         running.wait_for(server.executed)
+    said = [one for one in caplog.messages if one.startswith("source 127.0.0.1:")]
+    assert "next attempt in" in said[0] and said[-1].endswith(": connected again")
     check_same(config, server, tmp_path)
     _check_until(config, server, tmp_path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ def test_names_of_the_source_stay_in_comments() -> None:
     assert tomllib.loads(text) == tomllib.loads(text_of({"source.host": "db1"}, None))
     for part in ("# ERROR: log_bin = OFF\n#   start it\n", "5.0 GB", "t.a\\u000achannel=1"):
         assert part in text
+
+
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [(0, "less than 1 MB"), (16_384, "less than 1 MB"), (49_500_000, "about 50 MB"),
+     (999_499_999, "about 999 MB"), (1_200_000_000, "about 1.2 GB")],
+)  # fmt: skip
+def test_a_small_source_has_a_size_too(size: int, said: str) -> None:
+    assert f", with 3 tables, {said}.\n" in text_of({}, replace(LOOKED, bytes=size))
 
 
 def test_a_file_that_is_there_stays(tmp_path: Path, capsys: Any) -> None:

@@ -13,6 +13,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.note import lost_file
 from spark_repl.observe.problems import problems
+from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from spark_repl.observe.verify_status import OF_MODE, record
 
@@ -67,6 +68,29 @@ def test_undecided_rows_are_named_with_their_table(target: str) -> None:
     (problem,) = found(target, undecided=3, by_table=by_table)["problems"]
     assert "3 rows changed at every look" in problem["what"] and "t.a" in problem["what"]
     assert "t.b" not in problem["what"] and "verify --table" in problem["hint"]
+
+
+@pytest.mark.parametrize("counted", ["differing", "undecided"])
+def test_rows_of_a_table_that_was_mended_are_counted_no_more(target: str, counted: str) -> None:
+    """By the metric, which an alert asks: others' are. The screen says which were mended."""
+    by_table = {"t.a": counts(**{counted: 3}), "t.b": counts(**{counted: 2})}
+    metric = f'spark_repl_verify_{counted}_rows{{channel="default"}}'
+    shown = found(target, by_table=by_table, **{counted: 5})
+    assert f"{metric} 5" in metrics(shown) and "mended" not in screen(shown)
+    shown = found(target, by_table=by_table, **{counted: 5}, repaired=["t.a"])
+    assert f"{metric} 2" in metrics(shown) and "; mended since: t.a\n" in screen(shown)
+    shown = found(target, by_table=by_table, **{counted: 5}, repaired=["t.b", "t.a"])
+    assert f"{metric} 0" in metrics(shown) and "; mended since: t.a, t.b\n" in screen(shown)
+
+
+def test_what_was_undecided_is_not_mended_by_a_repair_of_other_rows(target: str) -> None:
+    by_table = {"t.a": counts(differing=3, undecided=2)}
+    shown = found(target, by_table=by_table, repaired=["t.a"], repaired_rows={"t.a": 3})
+    (problem,) = shown["problems"]
+    assert "2 rows changed at every look" in problem["what"]
+    assert 'spark_repl_verify_undecided_rows{channel="default"} 2' in metrics(shown)
+    shown = found(target, by_table=by_table, repaired=["t.a"], copied={"t.a": "it has no key"})
+    assert shown["problems"] == []
 
 
 def test_five_of_many_are_named(target: str) -> None:

@@ -51,7 +51,8 @@ def test_requests() -> None:
 @pytest.mark.parametrize(
     ("text", "kind", "hint"),
     [
-        ("Cannot replicate because the source purged required binary logs.", PurgedError, "copy"),
+        ("Cannot replicate because the source purged required binary logs.", PurgedError,
+         'source.on_purged = "snapshot"'),
         ("Could not find first log file name in binary log index file", PurgedError, "gone"),
         ("Replica has more GTIDs than the source has", SourceError, "RESET"),
         ("A replica with the same server_uuid/server_id as this replica", SourceError, "identity"),
@@ -117,8 +118,9 @@ def test_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Source(password_env="NO_SUCH"), Source(password_file="/no/such"),
         Source(password_command="false"), Source(password_command="/no/such"),
     ):  # fmt: skip
-        with pytest.raises(ConfigError):
+        with pytest.raises(ConfigError) as caught:
             password_of(wrong)
+        assert not wrong.password_env or "export NO_SUCH=..." in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("ending", ["exit 3", "exec sleep 9", "kill -9 $$", "echo '"])

@@ -3,7 +3,9 @@ is noted."""
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
 import random
 import struct
 import time
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config, Source
-from spark_repl.errors import SourceError, SourceLostError
+from spark_repl.errors import LogError, SourceError, SourceLostError
 from spark_repl.observe.screen import _receiver
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
@@ -230,6 +232,27 @@ class Breaking(Receiver):
             self._log.transaction(insert(A, (self._left, "x")))
             feed(Intake(self.writer), packets(list(dump([self._log.path], self.writer.received))))
         raise SourceLostError("the connection is gone")
+
+
+class Refused(Receiver):
+    """Its log's folder takes no new file from the first connection on."""
+
+    def _session(self, source: Source) -> None:
+        self.report.write("ON", self.writer)
+        (self.folder / f"receiver.json.{os.getpid()}.part").mkdir()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder / "relay.end"))
+
+
+def test_a_report_is_written_where_there_is_no_room_for_a_new_file(tmp_path: Path) -> None:
+    """In the place of the one before: else `status` would not know what has ended the receiver."""
+    config = Config.from_mapping({"relay": {"path": str(tmp_path / "relay")}})
+    with pytest.raises(LogError, match="can't write the relay log: No space left") as caught:
+        Refused(config).run()
+    assert "make room" in str(caught.value.hint)
+    report = read_report(tmp_path / "relay")
+    assert report is not None and report["SERVICE_STATE"] == "OFF"
+    assert report["LAST_ERROR_MESSAGE"] == str(caught.value)
+    assert report["LAST_ERROR_HINT"] == caught.value.hint
 
 
 def test_attempts_are_counted_since_something_was_received(tmp_path: Path) -> None:

@@ -221,6 +221,9 @@ def test_full_disk_is_waited_for_and_not_counted(caplog):
     assert clock.pauses == [5, 5, 5]
     assert seen == []
     assert caplog.text.count("disk is full") == 1
+    caplog.clear()
+    assert retries.run(failing(1, of_java(f"{_FULL}\n\tat java.base/java.io"))) == "done"
+    assert caplog.messages == [f"disk is full ({_FULL}): waiting for someone to free space"]
 
 
 class Java:
@@ -303,5 +306,6 @@ def test_full_disk_is_known_whoever_says_it():
     for error in (OSError(errno.ENOSPC, "full"), OSError(errno.EDQUOT, "quota"), of_java(_FULL)):
         assert disk_full(error)
     assert disk_full(refused)
-    assert not disk_full(of_java(_LOST))
+    assert disk_full(StreamingQueryException(_FULL)), "the stream's checkpoint"
+    assert not disk_full(StreamingQueryException(_LOST)) and not disk_full(of_java(_LOST))
     assert not disk_full(OSError(errno.EIO, "Input/output error"))

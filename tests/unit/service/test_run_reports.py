@@ -16,6 +16,7 @@ from spark_repl.config import Config
 from spark_repl.control.channels import control_of, layout_of, opened
 from spark_repl.errors import ConfigError, FencedError, SourceError, SourceLostError
 from spark_repl.observe.page import page
+from spark_repl.observe.problems import problems
 from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
 from spark_repl.runtime.session import build_session
@@ -63,6 +64,10 @@ def test_an_error_before_there_is_an_applier(
     assert problem["what"].startswith("run has failed at 20")
     assert "can't connect to 127.0.0.1:1" in problem["what"]
     assert "source.port" in problem["hint"] and "again" not in problem["what"]
+    receiver = {"SERVICE_STATE": "OFF", "LAST_ERROR_MESSAGE": seen["run"]["error"]}
+    assert len(problems({**seen, "replication_connection_status": [receiver]})) == 1, "said once"
+    receiver["LAST_ERROR_MESSAGE"] = "another one"
+    assert len(problems({**seen, "replication_connection_status": [receiver]})) == 2
     file = tmp_path / "my.toml"
     file.write_text(
         f'relay.path = "{config.relay.path}"\ntarget.path = "{config.target.path}"\n', "utf-8"

@@ -1,0 +1,42 @@
+"""Disks that are full, as `status` sees them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.observe.disks import FullDisk, bytes_left, full_disks
+from spark_repl.observe.problems import problems
+from spark_repl.observe.status import status
+from spark_repl.runtime.object_store import canonical
+
+
+def test_what_is_on_a_full_disk_is_named_together(tmp_path: Path) -> None:
+    places = {"the target": str(tmp_path), "the relay log": str(tmp_path / "relay")}
+    (tmp_path / "relay").mkdir()
+    assert full_disks(places, lambda path: 1 << 20) == []
+    (one,) = full_disks(places, lambda path: 4096)
+    assert one == FullDisk(("the target", "the relay log"), str(tmp_path), 4096)
+    others = full_disks(places, lambda path: 0 if path.endswith("relay") else 1 << 30)
+    assert [one.names for one in others] == [("the relay log",)]
+
+
+def test_where_nobody_knows_nothing_is_said(tmp_path: Path) -> None:
+    assert bytes_left(str(tmp_path / "none")) is None
+    assert bytes_left(str(tmp_path)) is not None
+    assert full_disks({"the target": canonical("s3://bucket/x")}, lambda path: 0) == []
+    assert full_disks({"the target": str(tmp_path / "none")}) == []
+
+
+def test_a_full_disk_is_wrong(tmp_path: Path) -> None:
+    control = Control(Layout(str(tmp_path)).control)
+    control.claim()
+    control.release()
+    shown: dict[str, Any] = status(str(tmp_path))
+    assert shown["full_disks"] == []
+    shown["full_disks"] = [{"names": ("the target", "the relay log"), "path": "/x", "bytes": 12}]
+    (problem,) = problems(shown)
+    assert problem.what == "the disk of the target and the relay log is full: 12 bytes left at /x"
+    assert problem.hint.startswith("make room there: the applier waits for it")
