@@ -151,11 +151,13 @@ Action = (
 @dataclass(frozen=True, slots=True)
 class Alteration:
     """``table`` is what it is about, db.table; ``actions`` in the order of the text, without those
-    that change nothing that is kept. ``exchanged``: the other table of EXCHANGE PARTITION."""
+    that change nothing that is kept. ``exchanged``: the other table of EXCHANGE PARTITION;
+    ``engine``: in upper case, '' where it stays."""
 
     table: str
     actions: tuple[Action, ...] = ()
     exchanged: str = ""
+    engine: str = ""
 
     @property
     def renamed(self) -> str:

@@ -59,15 +59,24 @@ def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
     understood, with the words where that begins."""
     database = session.database
     actions: list[Action] = []
-    exchanged = ""
+    exchanged = engine = ""
     while not (cursor.done() or cursor.at_mark(";")):
         if cursor.phrase("EXCHANGE PARTITION"):
             partition, exchanged = _exchange(cursor, database)
             actions.append(ChangePartitions("EXCHANGE", (partition,)))
         else:
+            engine = _engine(cursor.again()) or engine
             actions.extend(_actions(cursor, table, session))
         cursor.mark(",")
-    return Alteration(table, tuple(actions), exchanged)
+    return Alteration(table, tuple(actions), exchanged, engine)
+
+
+def _engine(cursor: Cursor) -> str:
+    """The engine that the next action names; '' where it names none."""
+    if not cursor.at("ENGINE", "TYPE"):
+        return ""
+    _, value = option(cursor) or ("", "")
+    return value.upper()
 
 
 def _exchange(cursor: Cursor, database: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from .new_columns import is_nullable, with_timestamps
 from .origins import origins
 from .renamed import rename
 from .string_literals import in_column
+from .table_options import ROWLESS
 
 if TYPE_CHECKING:
     from .effect import Statement
@@ -71,6 +72,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         charset=charset,
         indexes=keyed.indexes,
         partitioning=parted.partitioning,
+        rowless=alteration.engine in ROWLESS if alteration.engine else definition.rowless,
     )
     gone = [action for action in alteration.actions if isinstance(action, RowsGo)]
     reasons, come = [action.reason for action in gone], any(action.come for action in gone)
