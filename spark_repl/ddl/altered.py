@@ -21,6 +21,7 @@ from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
 from .charsets import ASSUMED
 from .columns import finished, in_charset
+from .copied_rows import copies_rows
 from .create_table import is_text
 from .new_columns import is_nullable, with_timestamps
 from .origins import origins
@@ -89,7 +90,8 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         after = rename(after, alteration.renamed)
     if not is_text(after):
         raise StatementError("the statement is not text in its client's character set")
-    origin = origins(entries, keyed.columns, session, converts=converts)
+    copies = copies_rows(alteration, entries, keyed.columns, session)
+    origin = origins(entries, keyed.columns, session, converts=converts, copies=copies)
     return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
 
 

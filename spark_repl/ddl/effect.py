@@ -224,7 +224,7 @@ def _altering(verb: str, alteration: Alteration) -> Statement:
         reason = f"{verb} renames a table"
         return Statement(verb, Effect.RENAME_TABLE, tables, renames=renames, reason=reason)
     if alteration.is_plain:
-        kept = alteration if actions else None
+        kept = alteration if actions or alteration.copies else None
         engine = alteration.engine
         return Statement(verb, Effect.NO_EFFECT, tables, alteration=kept, engine=engine)
     gone = [a.reason for a in actions if isinstance(a, RowsGo | ChangePartitions)]

@@ -144,6 +144,7 @@ class Rewrites:
                 tuple(self._action(action, alteration.table) for action in alteration.actions),
                 self.table(alteration.exchanged),
                 alteration.engine,
+                alteration.copies,
             ),
         )
 
