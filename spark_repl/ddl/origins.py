@@ -14,6 +14,7 @@ from .default_clause import NOT_KNOWN, Default, constant
 from .expressions.collations import compared, compares_nothing
 from .expressions.reader import read
 from .expressions.resolution import resolved
+from .moment_default import is_moment
 from .sql_modes import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
 from .sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from .stored_literal import as_stored
@@ -96,6 +97,8 @@ class _Origins:
             said = f"the default of column {column.name} is an expression"
             if self._is_escaped_twice(default.expression, i):
                 return Unknown(f"{said}: {_TWICE}")
+            if is_moment(default.expression, column):
+                return Now()
             if default.constant is None:
                 return self._computed(i, default.expression, said)
         return _of_default(entry, column, self._session)
