@@ -88,6 +88,15 @@ class Alterations:
             way = Way.NAMES if way in (Way.NOTHING, Way.DEFINITION) else way
         return way
 
+    def take_engine(self, logged: Logged) -> Way:
+        """ENGINE alone: rows of a table whose engine kept none are its own from here on."""
+        statement = logged.statement
+        table = self._tracking.live(statement.tables[0]) if statement.engine else None
+        if table is None or not table.at_place.rowless:
+            return Way.NOTHING
+        self._tracking.define(table, replace(table.at_place, rowless=False), logged.cut)
+        return Way.DEFINITION
+
     @staticmethod
     def made(logged: Logged, before: TableDefinition) -> Altered:
         """What the statement's actions make of a table. Raises StatementError."""

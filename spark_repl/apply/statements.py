@@ -30,6 +30,7 @@ from ..relay.record import Kind
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
+from .hidden_tables import check_hidden
 from .logged import Done, Logged, before, shown
 from .made_again import check_made_again
 from .quarantining import check_quarantine
@@ -124,6 +125,7 @@ class Statements:
     def _way(self, logged: Logged) -> Way:
         if _is_systems(logged):
             return Way.LEFT_OUT
+        check_hidden(logged, self._tracking)
         try:
             check_quarantine(logged, self._tracking)
             way, left = self._tools.take(logged)
@@ -155,7 +157,7 @@ class Statements:
     def _carry_out(self, logged: Logged) -> Way:
         match logged.statement.effect:
             case Effect.NO_EFFECT if not logged.statement.alteration:
-                return Way.NOTHING
+                return self._alterations.take_engine(logged)
             case Effect.CREATE_TABLE | Effect.CREATE_SELECT:
                 return self._create(logged)
             case Effect.CREATE_LIKE:

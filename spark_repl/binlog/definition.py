@@ -235,6 +235,8 @@ class TableDefinition:
     """the source's key, where the target's rows are not told apart by it"""
     gone: tuple[str, ...] = field(default=(), compare=False)
     """columns of which a rule says something still, and which the source has dropped"""
+    rowless: bool = field(default=False, compare=False)
+    """whether the source's engine keeps no rows, whatever it logs of them (BLACKHOLE)"""
 
     @property
     def name(self) -> str:
@@ -280,7 +282,7 @@ class TableDefinition:
         return self.logged_key if self.mode == "history" else self.primary_key
 
     def to_json(self) -> str:
-        fields = {n: v for n, v in asdict(self).items() if n != "gone" or v}
+        fields = {n: v for n, v in asdict(self).items() if n not in ("gone", "rowless") or v}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -298,6 +300,7 @@ class TableDefinition:
             tuple((number, _column_of(column)) for number, column in fields.get("withheld", ())),
             fields.get("row_filter", ""), fields.get("mode", ""),
             tuple(fields.get("logged_key", ())), tuple(fields.get("gone", ())),
+            fields.get("rowless", False),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:

@@ -151,11 +151,15 @@ Action = (
 @dataclass(frozen=True, slots=True)
 class Alteration:
     """``table`` is what it is about, db.table; ``actions`` in the order of the text, without those
-    that change nothing that is kept. ``exchanged``: the other table of EXCHANGE PARTITION."""
+    that change nothing that is kept. ``exchanged``: the other table of EXCHANGE PARTITION;
+    ``engine``: in upper case, '' where it stays; ``copies``: whether by its words the server writes
+    all rows anew (ALGORITHM=COPY, ORDER BY, an engine other than InnoDB)."""
 
     table: str
     actions: tuple[Action, ...] = ()
     exchanged: str = ""
+    engine: str = ""
+    copies: bool = False
 
     @property
     def renamed(self) -> str:

@@ -59,15 +59,24 @@ def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
     understood, with the words where that begins."""
     database = session.database
     actions: list[Action] = []
-    exchanged = ""
+    exchanged, engine, copies = "", "", False
     while not (cursor.done() or cursor.at_mark(";")):
         if cursor.phrase("EXCHANGE PARTITION"):
             partition, exchanged = _exchange(cursor, database)
             actions.append(ChangePartitions("EXCHANGE", (partition,)))
         else:
+            engine = _value(cursor, "ENGINE", "TYPE") or engine
+            copies |= cursor.at_phrase("ORDER BY") or _value(cursor, "ALGORITHM") == "COPY"
             actions.extend(_actions(cursor, table, session))
         cursor.mark(",")
-    return Alteration(table, tuple(actions), exchanged)
+    copies |= engine not in ("", "INNODB", *WITHOUT_ROWS)
+    return Alteration(table, tuple(actions), exchanged, engine, copies)
+
+
+def _value(cursor: Cursor, *names: str) -> str:
+    """The value of the option that comes next, in upper case; '' for any other, or no option."""
+    _, value = option(cursor.again()) or ("", "") if cursor.at(*names) else ("", "")
+    return value.upper()
 
 
 def _exchange(cursor: Cursor, database: str) -> tuple[str, str]:

@@ -21,11 +21,13 @@ from .altered_partitions import altered_partitions
 from .arrangement import Entry, arranged
 from .charsets import ASSUMED
 from .columns import finished, in_charset
+from .copied_rows import copies_rows
 from .create_table import is_text
 from .new_columns import is_nullable, with_timestamps
 from .origins import origins
 from .renamed import rename
 from .string_literals import in_column
+from .table_options import ROWLESS
 
 if TYPE_CHECKING:
     from .effect import Statement
@@ -71,6 +73,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         charset=charset,
         indexes=keyed.indexes,
         partitioning=parted.partitioning,
+        rowless=alteration.engine in ROWLESS if alteration.engine else definition.rowless,
     )
     gone = [action for action in alteration.actions if isinstance(action, RowsGo)]
     reasons, come = [action.reason for action in gone], any(action.come for action in gone)
@@ -87,7 +90,8 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         after = rename(after, alteration.renamed)
     if not is_text(after):
         raise StatementError("the statement is not text in its client's character set")
-    origin = origins(entries, keyed.columns, session, converts=converts)
+    copies = copies_rows(alteration, entries, keyed.columns, session)
+    origin = origins(entries, keyed.columns, session, converts=converts, copies=copies)
     return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
 
 

@@ -147,6 +147,13 @@ def same_type(before: Column, after: Column) -> bool:
     return len(text) == 1 and all(getattr(before, p) == getattr(after, p) for p in parts)
 
 
+def is_longer(before: Column, after: Column) -> bool:
+    """Whether VARCHAR, or VARBINARY, holds the same values and longer ones."""
+    varying = before.type == after.type == _T.VARCHAR
+    one_set = charset_of(before.collation) == charset_of(after.collation) if varying else False
+    return one_set and before.meta <= after.meta
+
+
 def same_collation(before: Column, after: Column, *, written: bool) -> bool:
     """Whether it is known that texts of both are compared alike. ``written``: whether the statement
     says the column's type, or converts it."""

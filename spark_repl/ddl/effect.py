@@ -11,7 +11,7 @@ from .key_clause import index
 from .named_table import named_table
 from .session import Session
 from .sql_tokens import Cursor, Token, tokens
-from .statement import ROW_CHANGES, Effect, Statement
+from .statement import ROW_CHANGES, TEMPORARY, Effect, Statement
 from .string_literals import as_read
 from .table_options import merged, option
 
@@ -132,6 +132,11 @@ def _create(cursor: Cursor, session: Session) -> Statement:
     database = session.database
     replaces = cursor.phrase("OR REPLACE")
     _skip_definer(cursor)
+    if cursor.phrase("TEMPORARY TABLE"):
+        cursor.phrase("IF NOT EXISTS")
+        table = cursor.table(database)
+        _to_end(cursor)
+        return Statement(TEMPORARY, Effect.NO_EFFECT, (table,))
     if without_rows := _no_rows(cursor, "CREATE"):
         return without_rows
     if cursor.word("DATABASE", "SCHEMA"):
@@ -219,8 +224,9 @@ def _altering(verb: str, alteration: Alteration) -> Statement:
         reason = f"{verb} renames a table"
         return Statement(verb, Effect.RENAME_TABLE, tables, renames=renames, reason=reason)
     if alteration.is_plain:
-        kept = alteration if actions else None
-        return Statement(verb, Effect.NO_EFFECT, tables, alteration=kept)
+        kept = alteration if actions or alteration.copies else None
+        engine = alteration.engine
+        return Statement(verb, Effect.NO_EFFECT, tables, alteration=kept, engine=engine)
     gone = [a.reason for a in actions if isinstance(a, RowsGo | ChangePartitions)]
     reason = "; ".join(filter(None, gone)) or f"{verb} changes the table's columns or keys"
     return Statement(

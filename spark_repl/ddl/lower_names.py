@@ -42,4 +42,7 @@ def _folded_alteration(alteration: Alteration) -> Alteration:
         RenameTable(fold(action.new)) if isinstance(action, RenameTable) else action
         for action in alteration.actions
     )
-    return Alteration(fold(alteration.table), actions, fold(alteration.exchanged))
+    return replace(
+        alteration, table=fold(alteration.table), actions=actions,
+        exchanged=fold(alteration.exchanged),
+    )  # fmt: skip

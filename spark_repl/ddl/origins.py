@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..binlog.definition import ColumnType
 from ..errors import NotComputed, Unconvertible
 from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
-from .columns import prints_alike, same_collation, same_type, zero_of
+from .columns import is_longer, prints_alike, same_collation, same_type, zero_of
 from .default_clause import NOT_KNOWN, Default, constant
 from .expressions.collations import compared, compares_nothing
 from .expressions.reader import read
 from .expressions.resolution import resolved
-from .sql_modes import STRICT, TIME_TRUNCATE_FRACTIONAL
+from .moment_default import is_moment
+from .sql_modes import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
 from .sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from .stored_literal import as_stored
 from .string_literals import in_own_charset
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from .arrangement import Entry
     from .session import Session
 
+# Functions of the session's time zone, or of its lc_time_names.
+_OF_SESSION = frozenset((
+    "from_unixtime", "unix_timestamp", "dayname", "monthname", "date_format", "time_format",
+    "str_to_date",
+))  # fmt: skip
 _TWICE = "what a backslash in it becomes under NO_BACKSLASH_ESCAPES depends on the server"
 
 _IN_PLACE = (
@@ -32,11 +39,17 @@ _IN_PLACE = (
 
 
 def origins(
-    entries: Sequence[Entry], columns: Sequence[Column], session: Session, *, converts: bool
+    entries: Sequence[Entry],
+    columns: Sequence[Column],
+    session: Session,
+    *,
+    converts: bool,
+    copies: bool,
 ) -> tuple[Origin, ...]:
     """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``converts``:
-    whether all are converted to a character set."""
-    return _Origins(entries, columns, session, converts).all()
+    whether all are converted to a character set; ``copies``: whether the server computes STORED
+    columns again."""
+    return _Origins(entries, columns, session, converts, copies).all()
 
 
 class _Origins:
@@ -46,9 +59,10 @@ class _Origins:
         columns: Sequence[Column],
         session: Session,
         converts: bool,
+        copies: bool,
     ) -> None:
         self._entries, self._columns, self._session = entries, columns, session
-        self._converts = converts
+        self._converts, self._copies = converts, copies
         self._printed = set[int]()  # virtual columns whose inputs are printed otherwise
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
         self._known: dict[int, Origin] = {}
@@ -83,6 +97,8 @@ class _Origins:
             said = f"the default of column {column.name} is an expression"
             if self._is_escaped_twice(default.expression, i):
                 return Unknown(f"{said}: {_TWICE}")
+            if is_moment(default.expression, column):
+                return Now()
             if default.constant is None:
                 return self._computed(i, default.expression, said)
         return _of_default(entry, column, self._session)
@@ -105,7 +121,7 @@ class _Origins:
                 if not column.generated.endswith("VIRTUAL"):
                     return Unknown(f"{said}: {_IN_PLACE.format(printed)}")
                 self._printed.add(i)
-            elif stable and not self._compared_otherwise(i, names):
+            elif stable and not (self._compared_otherwise(i, names) or self._is_read_again(i)):
                 return KeptColumn(entry.number, entry.clause is not None)
         cursor = _expression(column.generated, self._mode(i))
         expression, _, _ = column.generated.rpartition(" ")
@@ -176,6 +192,25 @@ class _Origins:
                 return after.name
         return ""
 
+    def _is_read_again(self, i: int) -> bool:
+        """Whether the server computes the STORED column ``i`` anew, and reads the session as it
+        does: the one that has written the rows may have been another."""
+        stored = self._columns[i].generated.endswith("STORED")
+        return self._copies and stored and self._reads_session(i)
+
+    def _reads_session(self, i: int) -> bool:
+        names = {word for kind, word in _inner(self._columns[i].generated, self._mode(i))}
+        inputs = [self._at[name] for name in sorted(names) if name in self._at]
+        return not names.isdisjoint(_OF_SESSION) or any(self._is_of_session(n) for n in inputs)
+
+    def _is_of_session(self, number: int) -> bool:
+        """Whether an expression that names the column has other values in another session."""
+        column = self._columns[number]
+        if column.generated.endswith("VIRTUAL") and self._reads_session(number):
+            return True
+        pads = bool(self._session.sql_mode & PAD_CHAR_TO_FULL_LENGTH)
+        return column.type == ColumnType.TIMESTAMP or (pads and column.type == ColumnType.STRING)
+
     def _compared_otherwise(self, i: int, names: set[str]) -> bool:
         """Whether the values of column ``i``, whose inputs are what they were, may be others
         because texts are compared by another collation. Where they are computed then, no collation
@@ -216,7 +251,8 @@ class _Origins:
             return False
         origin = self._of(i)
         kept = isinstance(origin, KeptColumn) and origin.number == self._entries[i].number
-        return kept and same_type(before, after) and after.nullable >= before.nullable
+        alike = same_type(before, after) or is_longer(before, after)
+        return kept and alike and after.nullable >= before.nullable
 
 
 def _filled(said: str, column: Column, session: Session) -> Filled | Unknown:

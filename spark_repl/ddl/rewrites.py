@@ -143,6 +143,8 @@ class Rewrites:
                 self.table(alteration.table),
                 tuple(self._action(action, alteration.table) for action in alteration.actions),
                 self.table(alteration.exchanged),
+                alteration.engine,
+                alteration.copies,
             ),
         )
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SELECT = "CREATE TABLE ... SELECT makes rows from a query"
 """the reason why there is no definition"""
+TEMPORARY = "CREATE TEMPORARY TABLE"
+"""the verb of what a session in statement format logs: its table hides another of the name"""
 UNKNOWN_TABLE = 1051
 """the error of DROP TABLE that did not find all of its tables"""
 ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")

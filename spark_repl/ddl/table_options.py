@@ -21,7 +21,9 @@ _OPTIONS = (
 )  # fmt: skip
 OF_OTHERS = ("FEDERATED", "MERGE", "MRG_MYISAM")
 """engines whose tables show the rows of others"""
-WITHOUT_ROWS = ("BLACKHOLE", "EXAMPLE", *OF_OTHERS)
+ROWLESS = ("BLACKHOLE", "EXAMPLE")
+"""engines whose tables have no rows, whatever the log has of them"""
+WITHOUT_ROWS = (*ROWLESS, *OF_OTHERS)
 SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
 
 

@@ -197,7 +197,8 @@ class Tracking:
 
     def left_out(self) -> dict[str, TableDefinition]:
         """Tables whose rows are not applied, as staging is told of them."""
-        return dict.fromkeys([*self.left.tables, *self.waiting], LEFT_OUT)
+        rowless = [t.name for t in list(self.tables.values()) if t.at_place.rowless]
+        return dict.fromkeys([*self.left.tables, *self.waiting, *rowless], LEFT_OUT)
 
     def wait(self, name: str, why: Waiting) -> None:
         """Takes a table out of what the next cut shows until it is copied. Raises TargetError for a

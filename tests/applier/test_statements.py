@@ -210,6 +210,41 @@ def test_a_table_that_shows_rows_of_others_stops(tmp_path, engine):
         assert "shows rows of others" in error.message and error.gtid == log.gtid(0)
 
 
+def test_rows_of_an_engine_that_keeps_none_are_none(tmp_path):
+    """The server logs what BLACKHOLE is given, and has no row of it; another engine keeps them."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    kept = Table("a", (("id", "int"), ("v", "varchar(20)"), ("n", "int")), (0,))
+    copied = Table("b", kept.columns, (0,))
+    log.ddl(f"{A.create} ENGINE=blackhole")
+    log.transaction(insert(A, (1, "x")))
+    log.ddl("ALTER TABLE t.a ADD n INT")
+    log.ddl("CREATE TABLE t.b LIKE t.a")
+    log.transaction(insert(kept, (2, "x", 3)), insert(copied, (2, "x", 3)))
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": [], "t.b": []}
+    log.ddl("ALTER TABLE t.a ENGINE=InnoDB")
+    log.ddl("ALTER TABLE t.b DROP n, ENGINE=InnoDB")
+    log.transaction(insert(kept, (1, "x", 3)), insert(Table("b"), (1, "x")))
+    log.ddl("TRUNCATE TABLE t.b")
+    log.ddl("ALTER TABLE t.b ENGINE=BLACKHOLE")
+    log.transaction(insert(Table("b"), (5, "y")))
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": [(1, "x", 3)], "t.b": []}
+
+
+def test_a_temporary_table_of_a_tables_name_stops(tmp_path):
+    """Logged in statement format: what its session says of the name from here on is about the
+    temporary table, and no event tells that apart."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.ddl("CREATE TEMPORARY TABLE t.b (x INT)")
+    log.ddl("CREATE TEMPORARY TABLE IF NOT EXISTS t.a AS SELECT 1")
+    log.ddl("TRUNCATE TABLE t.a")
+    for copies in (False, True):
+        error = stopped(log.folder, target, copies=copies)
+        assert "temporary table" in error.message and error.gtid == log.gtid(2)
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -134,7 +134,7 @@ def _definition(
             type=int(kind),
             meta=meta,
             nullable=bool(nullable[i >> 3] >> (i & 7) & 1),
-            unsigned=unsigned[i],
+            unsigned=unsigned[i] or kind == ColumnType.YEAR,  # 8.0.15 does not say it
             collation=collations[i] if kind in CHARACTER_TYPES else 0,
             literals=literals[i],
             visible=declared.columns[i].visible if declared else visible[i],

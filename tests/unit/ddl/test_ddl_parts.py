@@ -142,7 +142,7 @@ SAID: list[tuple[str, dict[str, Any]]] = [
     ("ALTER TABLE t CHARSET = (1)", {"effect": Effect.UNSUPPORTED}),
     ("ALTER TABLE t AUTO_INCREMENT = -7", {"effect": Effect.NO_EFFECT}),
     ("ALTER TABLE t TYPE=example", {"alteration": Alteration(
-        "d.t", (RowsGo("TYPE = example leaves the table without its rows"),))}),
+        "d.t", (RowsGo("TYPE = example leaves the table without its rows"),), engine="EXAMPLE")}),
     ("ALTER TABLE t COMMENT = 'BLACKHOLE'", {"effect": Effect.NO_EFFECT}),
     ("ALTER TABLE t ORDER BY a, b DESC", {"effect": Effect.NO_EFFECT}),
 ]  # fmt: skip

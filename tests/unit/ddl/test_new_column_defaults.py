@@ -11,14 +11,15 @@ import pytest
 
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.ddl.alteration import Altered
+from spark_repl.ddl.alteration import Altered, Unknown
 from spark_repl.ddl.altered import alter
 from spark_repl.ddl.defaults import literal
 from spark_repl.ddl.effect import classify_in
 from spark_repl.ddl.session import Session
 from spark_repl.write.altered_rows import AlteredRows
 
-SESSION = Session("g", sql_mode=1 << 22)
+_AT = 1_700_000_000_123_456  # 2023-11-14 22:13:20.123456 UTC
+SESSION = Session("g", sql_mode=1 << 22, at=_AT, time_zone="+05:00")
 
 
 def altered(clause: str, forms: Forms) -> tuple[TableDefinition, Altered]:
@@ -71,3 +72,35 @@ def test_an_insert_that_leaves_it_out(clause: str, value: str) -> None:
 def test_documents_as_variants(clause: str) -> None:
     got = values(clause, Forms(json_as="variant"))
     assert set(got) == {"value", "metadata"} and got["value"]
+
+
+@pytest.mark.parametrize(
+    ("clause", "value"),
+    [
+        ("DATE DEFAULT (CURRENT_DATE)", "2023-11-15"),
+        ("DATE DEFAULT ((current_date()))", "2023-11-15"),
+        ("DATE NOT NULL DEFAULT (CURDATE())", "2023-11-15"),
+        ("DATETIME DEFAULT (NOW())", "2023-11-15 03:13:20"),
+        ("DATETIME(3) DEFAULT (LOCALTIMESTAMP(3))", "2023-11-15 03:13:20.123000"),
+        ("DATETIME(6) DEFAULT (CURRENT_TIMESTAMP(6))", "2023-11-15 03:13:20.123456"),
+        ("TIMESTAMP NULL DEFAULT (now(0))", "2023-11-14 22:13:20+00:00"),
+    ],
+)
+@pytest.mark.parametrize("zero_dates", ["error", "string"])
+def test_the_moment_of_the_statement(clause: str, value: str, zero_dates: str) -> None:
+    got = str(values(clause, Forms(zero_dates=zero_dates)))
+    same = got == value if zero_dates == "error" else got[:16] == value[:16]
+    assert same, got
+
+
+@pytest.mark.parametrize(
+    "clause",
+    [
+        "DATETIME DEFAULT (CURRENT_DATE)", "DATE DEFAULT (NOW())", "DATETIME DEFAULT (NOW(3))",
+        "DATETIME(3) DEFAULT (NOW())", "VARCHAR(30) DEFAULT (CURDATE())",
+        "DATETIME DEFAULT (UTC_TIMESTAMP())", "DATE DEFAULT (CURRENT_DATE + INTERVAL 1 DAY)",
+    ],
+)  # fmt: skip
+def test_moments_that_are_not_computed(clause: str) -> None:
+    _, made = altered(clause, Forms())
+    assert isinstance(made.origins[-1], Unknown)
