@@ -15,6 +15,7 @@ import numpy as np
 from ..binlog.definition import UNREAD
 from ..control.owner import succeed
 from ..ddl.folded_name import fold
+from ..decode.packed_tables import Packing
 from ..decode.seen_cascades import Cascades, unknown_refusal
 from ..decode.staged import StageTask
 from ..decode.unapplied import AllBut, Alone, KnownTables, Unapplied
@@ -73,7 +74,7 @@ class Stager:
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
-        self._numbers = itertools.count(1)
+        self._numbers, self._packing = itertools.count(1), Packing()
         control, layout, self._filters = tracking.control, tracking.layout, tracking.filters
         self._folder = layout.staging(control.epoch)
         self.clean()
@@ -137,7 +138,7 @@ class Stager:
             cascades=group.cascades,
             forms=self.tracking.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
-            known=KnownTables(known, unapplied, group.cascades.keys),
+            known=KnownTables(known, unapplied, group.cascades.keys, self._packing),
             wider=self._wider(),
             leftover=self._leftover(),
             left_out=unapplied,

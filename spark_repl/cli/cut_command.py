@@ -48,7 +48,7 @@ def list_cuts(options: argparse.Namespace) -> int:
 
 def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
     """Each cut with what is promised of it: a time in UTC, or the names that keep it."""
-    cuts, names = control.cuts(), dict[tuple[int, datetime], list[str]]()
+    cuts, names = control.held().all_cuts(), dict[tuple[int, datetime], list[str]]()
     for name, one in sorted(pins(control).items()):
         names.setdefault(one.cut, []).append(name)
     until = promised_until(control)

@@ -11,34 +11,35 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
 from .. import formats
 from ..delta import storage
-from ..delta.checkpoint import is_newest, past_lost
 from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
-from .cut import Cut
+from .control_rows import KNOWN_FORMAT, ControlRows
 from .fence import Fence, beaten, check_free, other_channel, taken_over
 from .held_back import HeldBack
 from .held_rows import HeldRows, Row
-from .layout import Layout
 from .owner import Owner, held_if_done, let_go, who
 from .retention import needed
+from .retold_cuts import retold
 from .row_schema import SCHEMA, rows_table, said
 from .row_times import RowTimes
 from .superseded import current
 from .tidying import checkpoint_if_due, tidy
+from .told_cuts import FORMAT as TOLD_FORMAT
+from .told_cuts import Told, mark_of, tell
 
 if TYPE_CHECKING:
-    from .held_rows import Place
+    from .cut import Cut
     from .retention import Retention
     from .settle import Settle
 
@@ -46,11 +47,10 @@ _FORMAT, CHANNELS_FORMAT, SHARED_FORMAT = 1, 2, 3
 """the number of the format of the rows' ``detail``; that of those that say there are channels, and
 that channels share a table"""
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
-_READ, _WRITE = "read the control table", "write the control table"
-_HINT = "give the folder that apply or run was given as its target"
+_WRITE = "write the control table"
 
 
-class Control:
+class Control(ControlRows):
     """Reads the control table; writes it after ``claim``. Safe to call from several threads.
 
     ``channel``: the one that the target has to belong to; "": any. ``append``: delta-rs' own."""
@@ -58,91 +58,19 @@ class Control:
     def __init__(
         self, path: str, channel: str = "", *, append: Callable[..., None] = write_deltalake
     ) -> None:
-        self.path, self.channel, self._write_rows = path, channel, append
-        self._options = storage.options(path)
+        super().__init__(path)
+        self.channel, self._write_rows = channel, append
         self.took_over = False  # from an owner that may be alive
         self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
-        self._read, self._held_back = HeldRows(), HeldBack()
+        self._held_back = HeldBack()
+        self._told: Told | None = None  # the cut that the next one's row may be told since
         self._pruned, self._lock = 0, threading.Lock()  # at a version
 
     @property
     def epoch(self) -> int:
         """The epoch of the owner that this process is; 0: it has claimed nothing."""
         return self._fence.epoch
-
-    @classmethod
-    def existing(cls, target: str) -> Control:
-        """The control table of a target that an applier has worked on. Raises TargetError for any
-        other folder."""
-        control = cls(Layout(target).control)
-        if not control.exists():
-            raise TargetError(
-                "nothing has been applied to this target yet", file=target, hint=_HINT
-            )
-        return control
-
-    def exists(self) -> bool:
-        with delta_rs(_READ, self.path):
-            return DeltaTable.is_deltatable(self.path, storage_options=self._options)
-
-    def _open(self) -> DeltaTable:
-        with delta_rs(_READ, self.path):
-            return past_lost(
-                self.path, lambda: DeltaTable(self.path, storage_options=self._options)
-            )
-
-    def rows(self, kind: str) -> list[Row]:
-        """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
-        OSError, which may pass, TargetError, and FormatError when any row was written by a version
-        whose rows this one doesn't know."""
-        return self._held().rows(kind)
-
-    def _held(self) -> HeldRows:
-        """All rows of the newest version; a start asks for every kind, and each row is a file."""
-        held = self._read
-        with delta_rs(_READ, self.path):
-            if is_newest(self.path, held.version):
-                return held
-        try:
-            table = self._open()
-        except TableNotFoundError:
-            return HeldRows()
-        held = HeldRows.of(table.version(), self._rows_of(table), SHARED_FORMAT, self.path)
-        if held.version > self._read.version:  # else another thread knows more by now
-            self._read = held
-        return held
-
-    def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """The table's rows, through Arrow's own file system: delta-rs' is a Python object, and a
-        thread of Arrow's that lets it go when the interpreter has ended aborts the process."""
-        with delta_rs(_READ, self.path):
-            return table.to_pyarrow_table(filesystem=storage.below(self.path))
-
-    def owner(self) -> tuple[int, Owner] | None:
-        rows = self.rows("owner")
-        newest = max(rows, key=lambda row: (row["epoch"], row["at"]), default=None)
-        return (newest["epoch"], Owner(**json.loads(newest["detail"]))) if newest else None
-
-    def cuts(self) -> list[Cut]:
-        """All cuts, in the order of ``cut_rows``."""
-        return [Cut.of(row) for row in self.cut_rows()]
-
-    def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
-        """``HeldRows.cut_rows``: of two at one position an XA branch was ended by hand. To parse
-        one takes longer than to read it."""
-        return self._held().cut_rows(newest_first=newest_first)
-
-    def cut_places(self) -> set[Place]:
-        """``HeldRows.cut_places``."""
-        return self._held().cut_places()
-
-    def last_cut(self) -> Cut | None:
-        """The newest cut; None: there is none."""
-        return Cut.of(row) if (row := self._held().last_cut()) else None
-
-    def cut_count(self) -> int:
-        return self._held().cut_count
 
     def claim(self, *, take_over: bool = False) -> int:
         """Makes this process the owner; returns the new epoch.
@@ -174,7 +102,8 @@ class Control:
         self.channel = self.channel or recorded
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.behind(owner[0] if owner else 0)
-        self._times.follow(self._held())
+        self._times.follow(self.held())
+        self._told = None
         try:
             with held_if_done(claim := self._fence.claim):
                 self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
@@ -199,6 +128,7 @@ class Control:
             return
         released = replace(Owner.me(self.channel), released=True)
         self._held_back.clear()
+        self._told = None
         # Also where storage fails; and taken over meanwhile there is nothing to release.
         with let_go(self._fence.claim), contextlib.suppress(FencedError):
             self.write("owner", detail=json.dumps(asdict(released)))
@@ -238,18 +168,22 @@ class Control:
             self._held_back.check()
             read = self._read
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                self._commit(table, content, "append")
+                as_they_are = self._commit(table, content, "append")
                 break
         self._held_back.clear()
-        if self._handle is not None and self._handle.version() == read.version + 1:
-            self._read = read.behind(*({**row, "detail": detail} for row, detail in rows))
         assert self._handle is not None
+        if as_they_are and self._handle.version() == read.version + 1:
+            self._read = read.behind(*({**row, "detail": detail} for row, detail in rows))
         checkpoint_if_due(self._handle)
 
-    def _row(self, kind: str, position: int, gtid_executed: str, detail: str) -> Row:
-        at = self._times.of(kind, position, self._held)
+    def _row(
+        self, kind: str, position: int, gtid_executed: str, detail: str, number: int = 0
+    ) -> Row:
+        """``number``: its format, 0: others'."""
+        at = self._times.of(kind, position, self.held)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
-        return {**row, "gtid_executed": gtid_executed, "detail": formats.stamp(detail, _FORMAT)}
+        stamped = formats.stamp(detail, number or _FORMAT)
+        return {**row, "gtid_executed": gtid_executed, "detail": stamped}
 
     def prune(
         self, retention: Retention, settle: Settle,
@@ -266,11 +200,12 @@ class Control:
             if self._handle is None or not (due or self._is_prune_due()):
                 return False
             rows, version = self._rows_of(self._handle), self._handle.version() + 1
-            kept = current(needed(rows, self.epoch, retention, datetime.now(UTC)), paths, _FORMAT)
+            kept = needed(rows, self.epoch, retention, datetime.now(UTC), self._stood_on())
+            kept = current(retold(rows, kept, _FORMAT, self.path), paths, _FORMAT)
             self._commit(kept, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
             if self._pruned == version:
-                self._read = HeldRows.of(version, kept, SHARED_FORMAT, self.path)
+                self._read = HeldRows.of(version, kept, KNOWN_FORMAT, self.path)
             tidy(self._handle, self.path, settle)
             return True
 
@@ -278,7 +213,8 @@ class Control:
         handle = self._handle
         return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
 
-    def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> None:
+    def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> bool:
+        """Returns False where rows have landed before that say the same, at another time."""
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
         mark = self._fence.mark(content)
@@ -289,6 +225,8 @@ class Control:
             )  # fmt: skip
         except (DeltaError, OSError) as error:
             self._look(mark, error)
+            return False
+        return True
 
     def _look(self, mark: str, error: Exception) -> None:
         """Looks whether a commit that failed has landed all the same; raises ``error``'s meaning
@@ -343,7 +281,20 @@ class Control:
             self._held_back.add(self._row(kind, **row), row["detail"], check)
 
     def publish(self, cut: Cut, *, later: bool = False) -> None:
-        """Publishes a cut, after the last table of its group has landed; ``later``: held back."""
-        put = self.hold_back if later else self.write
-        at, executed, detail = cut.position, cut.gtid_executed, cut.to_detail()
-        put("cut", position=at, gtid_executed=executed, detail=detail)
+        """Publishes a cut, after the last table of its group has landed; ``later``: held back.
+        Raises as ``write``."""
+        with self._lock:
+            detail, told = tell(cut, self._told)
+            number = TOLD_FORMAT if mark_of(detail)[1] else 0
+            row = self._row("cut", cut.position, cut.gtid_executed, detail, number)
+            if later:
+                self._held_back.add(row, detail)
+            else:
+                self._append([*self._held_back.rows, (row, detail)])
+            self._told = told
+
+    def _stood_on(self) -> set[str]:
+        """The ids of the rows that the next cut may be told since, and that those which are held
+        back are: they stay, whatever is promised. The lock is held."""
+        held_back = {mark_of(detail)[1] for _, detail in self._held_back.rows}
+        return held_back | ({self._told.id} if self._told else set())

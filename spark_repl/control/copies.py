@@ -25,6 +25,7 @@ from .cut import Cut, TableVersion
 if TYPE_CHECKING:
     from ..relay.log import RelayLog
     from .control import Control
+    from .held_rows import HeldRows, Row
     from .history import History
 
 KIND = "copy"
@@ -166,7 +167,7 @@ class Standing:
 
 def standing(control: Control) -> Standing:
     last, copy = control.last_cut(), last_copy(control)
-    if copy is None or copy.error or copy.shown or _is_shown(copy, control.cuts()):
+    if copy is None or copy.error or copy.shown or _is_shown(copy, control.held()):
         return Standing(last, None)
     return Standing(last if copy.behind else None, copy)
 
@@ -175,30 +176,32 @@ def note_shown(control: Control) -> None:
     """Records that a cut has shown the last copy, which need not be found again. The caller owns
     the target."""
     copy = last_copy(control)
-    if copy and not copy.shown and not copy.error and _is_shown(copy, control.cuts()):
+    if copy and not copy.shown and not copy.error and _is_shown(copy, control.held()):
         record_copy(control, replace(copy, shown=True))
 
 
-def _is_shown(copy: Copy, cuts: list[Cut]) -> bool:
-    return copy.shown or (copy.is_done and any(_shows(cut, copy) for cut in reversed(cuts)))
+def _is_shown(copy: Copy, held: HeldRows) -> bool:
+    if copy.shown or not copy.is_done:
+        return copy.shown
+    return any(_shows(row, copy) for row in held.cut_rows(newest_first=True))
 
 
-def _shows(cut: Cut, copy: Copy) -> bool:
-    """Whether the cut shows the copied tables: cuts of the old ones may have been published behind
-    the copy's end."""
+def _shows(row: Row, copy: Copy) -> bool:
+    """Whether a cut's row tells of the copied tables, which those do that show them, or others that
+    are kept: cuts of the old ones may have been published behind the copy's end."""
     if not copy.paths:
-        assert cut.at is not None and copy.at is not None
-        return cut.at > copy.at
-    shown = {version.path for version in cut.tables.values()}
-    return not shown.isdisjoint(copy.paths.values())  # whatever the clock said: no path comes twice
+        assert copy.at is not None
+        return bool(row["at"] > copy.at)
+    told = {version["path"] for version in json.loads(row["detail"])["tables"].values()}
+    return not told.isdisjoint(copy.paths.values())  # whatever the clock said: no path comes twice
 
 
 def consistent_paths(control: Control) -> frozenset[str]:
     """Paths of copied tables past their high-water mark: each of their rows is known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
-    cuts = control.cuts() if any(not copy.shown for copy in copies) else []
-    shown = [copy for copy in copies if _is_shown(copy, cuts)]
+    held = control.held()
+    shown = [copy for copy in copies if _is_shown(copy, held)]
     return frozenset(path for copy in shown for path in copy.paths.values())
 
 

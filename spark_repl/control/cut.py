@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from functools import cached_property
@@ -68,21 +68,40 @@ class Cut:
     """``source`` where that group begins, for a table that is made before it"""
 
     def to_detail(self) -> str:
-        before = json.dumps({"log_id": self.log_id, "source": dict(self.source)})
-        tables = ", ".join(f"{_quoted(name)}: {one.text}" for name, one in self.tables.items())
-        behind: dict[str, Any] = {}
+        """What a row says of it, all tables told."""
+        return self.detail({}, self.tables)
+
+    def detail(
+        self,
+        head: Mapping[str, Any],
+        tables: Mapping[str, TableVersion],
+        gone: Sequence[str] = (),
+    ) -> str:
+        """The same with those ``tables`` told, behind a ``head``, and ``gone`` (``told_cuts``)."""
+        before = json.dumps({**head, "log_id": self.log_id, "source": dict(self.source)})
+        behind: dict[str, Any] = {"gone": list(gone)} if gone else {}
         if self.waiting:
             behind["waiting"] = {name: asdict(why) for name, why in self.waiting.items()}
         if self.quarantined:
             marks = {name: asdict(why) for name, why in self.quarantined.items()}
             behind["quarantined"] = marks
         behind |= {"counts": dict(self.counts or {}), "prepared": list(self.prepared)}
-        return f'{before[:-1]}, "tables": {{{tables}}}, {json.dumps(behind)[1:]}'
+        told = tables_text(tables)
+        return f'{before[:-1]}, "tables": {{{told}}}, {json.dumps(behind)[1:]}'
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cut:
+        """A cut of a row that tells all tables."""
         detail = json.loads(row["detail"])
+        assert "since" not in detail
         tables = {name: TableVersion(**fields) for name, fields in detail["tables"].items()}
+        return cls.told(row, detail, tables)
+
+    @classmethod
+    def told(
+        cls, row: Mapping[str, Any], detail: Mapping[str, Any], tables: Mapping[str, TableVersion]
+    ) -> Cut:
+        """A cut that shows ``tables``, whatever of them its row tells; ``detail``: the row's."""
         return cls(
             row["position"],
             row["gtid_executed"],
@@ -97,3 +116,8 @@ class Cut:
                 name: InQuarantine(**why) for name, why in detail.get("quarantined", {}).items()
             },
         )
+
+
+def tables_text(tables: Mapping[str, TableVersion]) -> str:
+    """The tables in a row's JSON, without its braces."""
+    return ", ".join(f"{_quoted(name)}: {one.text}" for name, one in tables.items())

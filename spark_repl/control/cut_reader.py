@@ -16,7 +16,6 @@ from ..gtid import GtidSet
 from ..runtime.object_store import canonical, is_remote
 from .channels import channel_at
 from .control import Control
-from .cut import Cut
 from .cut_export import manifest
 from .layout import Layout
 from .pins import is_name, pinned
@@ -26,6 +25,9 @@ from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from .cut import Cut
+    from .held_rows import Row
 
 
 # No server's UUID, and no pinned name, begins like a date.
@@ -177,7 +179,8 @@ def find_cut(control: Control, at: str) -> Cut:
 
     Raises TargetError when there is none, ConfigError for what is none of these.
     """
-    newest = control.last_cut()
+    held = control.held()
+    newest = held.last_cut()
     if newest is None:
         raise TargetError(
             "no cut has been published yet",
@@ -185,13 +188,14 @@ def find_cut(control: Control, at: str) -> Cut:
             hint="give the folder that apply or run was given as its target",
         )
     if at == "latest":
-        return newest
-    rows = list(control.cut_rows())
+        return held.cut_of(newest)
+    rows = list(held.cut_rows())
     if is_name(at):
         pin = pinned(control, at)
-        return next(Cut.of(row) for row in rows if (row["position"], row["at"]) == pin.cut)
+        one = next(row for row in rows if (row["position"], row["at"]) == pin.cut)
+        return held.cut_of(one)
     if _TIME.match(at):
-        return _published_by(rows, at, control)
+        return held.cut_of(_published_by(rows, at, control))
     if _HOUR.fullmatch(at):
         raise ConfigError(
             f"{at!r} has no date",
@@ -204,16 +208,16 @@ def find_cut(control: Control, at: str) -> Cut:
 
     first = bisect_left(rows, True, key=holds)
     if first < len(rows):
-        return Cut.of(rows[first])
+        return held.cut_of(rows[first])
     raise TargetError(
         f"no cut holds all of {at}",
         file=control.path,
-        hint=f"the newest cut is at {newest.gtid_executed}",
+        hint=f"the newest cut is at {newest['gtid_executed']}",
     )
 
 
-def _published_by(rows: Sequence[Mapping[str, Any]], at: str, control: Control) -> Cut:
-    """The state that readers saw as the newest one at a time: by the applier's clock."""
+def _published_by(rows: Sequence[Row], at: str, control: Control) -> Row:
+    """The row of what readers saw as the newest state at a time: by the applier's clock."""
     try:
         time = datetime.fromisoformat(at)
     except ValueError:
@@ -221,7 +225,7 @@ def _published_by(rows: Sequence[Mapping[str, Any]], at: str, control: Control) 
     time = time if time.tzinfo else time.replace(tzinfo=UTC)
     until = [row for row in rows if row["at"] <= time]
     if until:
-        return Cut.of(max(until, key=lambda row: (row["at"], row["position"])))
+        return max(until, key=lambda row: (row["at"], row["position"]))
     oldest = min(row["at"] for row in rows)
     raise TargetError(
         f"no cut that was published by {time.isoformat()} is kept", file=control.path,

@@ -7,17 +7,20 @@ make Python's objects of them all takes ten times as long as to read them.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import formats
+from .told_cuts import CutsById, ToldCuts, mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
+
+    from .cut import Cut
 
 Row = dict[str, Any]
 Place = tuple[int, "datetime"]
@@ -37,6 +40,8 @@ class HeldRows:
     cuts: pa.Table = field(default_factory=lambda: pa.table({}))
     newer: tuple[Row, ...] = ()
     known: int = 0
+    file: str = ""
+    _by_id: CutsById = field(default_factory=lambda: CutsById(pa.table({})), repr=False)
 
     @classmethod
     def of(cls, version: int, rows: pa.Table, known: int, file: str) -> HeldRows:
@@ -47,7 +52,15 @@ class HeldRows:
         others = rows.filter(pc.invert(is_cut)).sort_by(_ORDER).to_pylist()
         # In one piece: what is taken out of several makes one of them first, each time.
         cuts = rows.filter(is_cut).cast(_large(rows.schema)).combine_chunks()
-        return cls(version, tuple(_plain(row, known) for row in others), cuts, (), known)
+        plain = tuple(_plain(row, known) for row in others)
+        return cls(version, plain, cuts, (), known, file, CutsById(cuts))
+
+    def with_newer(self, version: int, rows: pa.Table) -> HeldRows:
+        """The same at a later ``version``, up to which ``rows`` were appended, as they lie. Raises
+        FormatError as ``of``."""
+        formats.check_all(rows.column("detail"), self.known, "this target", self.file)
+        plain = [_plain(row, self.known) for row in rows.sort_by(_ORDER).to_pylist()]
+        return replace(self.behind(*plain), version=version)
 
     def behind(self, *rows: Row) -> HeldRows:
         """The same at the next version, which appends ``rows``."""
@@ -56,7 +69,7 @@ class HeldRows:
         others = (*self.others, *more)
         if more and self.others and _by_time(more[0]) < _by_time(self.others[-1]):
             others = tuple(sorted(others, key=_by_time))
-        return HeldRows(self.version + 1, others, self.cuts, newer, self.known)
+        return replace(self, version=self.version + 1, others=others, newer=newer)
 
     def rows(self, kind: str) -> list[Row]:
         """Those of one kind, oldest first."""
@@ -65,9 +78,23 @@ class HeldRows:
         rows = [_plain(row, self.known) for row in self.cuts.to_pylist()]
         return sorted([*rows, *self.newer], key=_by_time)
 
+    def all_cuts(self) -> Iterator[Cut]:
+        """The cuts in the order of ``cut_rows``. Raises TargetError as ``cut_of``."""
+        return map(self._told().cut, self.cut_rows())
+
+    def cut_of(self, row: Row) -> Cut:
+        """The cut of one of the rows. Raises TargetError where one is missing that it is told
+        since."""
+        return self._told().cut(row)
+
+    def _told(self) -> ToldCuts:
+        newer = {mark_of(row["detail"])[0]: row["detail"] for row in self.newer}
+        return ToldCuts(lambda wanted: newer.get(wanted) or self._by_id.detail(wanted), self.file)
+
     def cut_rows(self, *, newest_first: bool = False) -> Iterator[Row]:
         """The cuts by their positions, of two at one the later one last; or from the last one back.
-        Few of them are made at a time, as with a thousand tables all of them are gigabytes."""
+        Each as it is told: with all tables, or those that were others in another cut. Few of them
+        are made at a time, as with a thousand tables all of them may be gigabytes."""
         newer = sorted(self.newer, key=_by_place, reverse=newest_first)
         read = self._read_cuts("descending" if newest_first else "ascending")
         return heapq.merge(read, newer, key=_by_place, reverse=newest_first)

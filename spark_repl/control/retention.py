@@ -7,7 +7,7 @@ pinned one until it is unpinned, and the newest one always.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ..config import Target
 from .pins import KIND as PIN
 from .pins import pins_of
+from .told_cuts import marks_of
 
 if TYPE_CHECKING:
     from .control import Control
@@ -80,7 +81,7 @@ def recorded(control: Control, otherwise: Retention | None = None) -> Retention:
 def promised_until(control: Control) -> dict[tuple[int, datetime], datetime]:
     """Until when each cut is promised by its age, by its position and when it was published; behind
     that it is there until it is pruned, and its files until VACUUM comes."""
-    places = sorted(control.cut_places(), key=lambda place: (place[1], place[0]))
+    places = sorted(control.held().cut_places(), key=lambda place: (place[1], place[0]))
     ends = recorded(control).until([at for _, at in places], datetime.now(UTC))
     return dict(zip(places, ends, strict=True))
 
@@ -90,9 +91,12 @@ def _written(control: Control) -> Retention | None:
     return Retention(**json.loads(rows[-1]["detail"])) if rows else None
 
 
-def needed(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> pa.Table:
+def needed(
+    rows: pa.Table, epoch: int, retention: Retention, now: datetime, stood_on: Container[str] = ()
+) -> pa.Table:
     """The control table's rows, as they lie, without cuts that are promised no more, owners of
-    epochs before the last, and pins that were taken off."""
+    epochs before the last, and pins that were taken off. ``stood_on``: ids of cuts that stay all
+    the same."""
     places = rows.select(["kind", "epoch", "at", "position"])
     order = pc.sort_indices(places, [("at", "ascending"), ("position", "ascending")])
     kinds, epochs, ats, positions = (column.to_pylist() for column in places.take(order))
@@ -108,9 +112,11 @@ def needed(rows: pa.Table, epoch: int, retention: Retention, now: datetime) -> p
     cuts = [number for number, kind in enumerate(kinds) if kind == "cut"]
     ends = retention.until([ats[number] for number in cuts], now)
     newest = max(((positions[number], ats[number]) for number in cuts), default=None)
+    ids = [one for one, _ in marks_of(rows.column("detail"))]
     for number, end in zip(cuts, ends, strict=True):
         place = positions[number], ats[number]
-        keep[number] = end > now or place == newest or place in pinned
+        stays = place == newest or place in pinned or ids[order[number].as_py()] in stood_on
+        keep[number] = end > now or stays
     kept = np.empty(len(keep), bool)
     kept[order.to_numpy()] = keep
     return rows.filter(pa.array(kept))  # what is taken of rows copies their gigabytes first

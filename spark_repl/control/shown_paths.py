@@ -24,10 +24,12 @@ class ShownPaths:
 
     def among(self, paths: Collection[str]) -> set[str]:
         """Those of the paths of Delta tables, relative to the target, that cuts show. Reads the
-        newest cuts first, and no more of them than it takes. Raises as ``Control.rows``."""
-        kept = self._control.cut_places()
+        newest cuts first, and no more of them than it takes: what a cut shows its own row tells, or
+        that of another one, which is kept as well. Raises as ``Control.rows``."""
+        held = self._control.held()
+        kept = held.cut_places()
         left = {path for path in paths if self._shown_at.get(path) not in kept}
-        for row in self._control.cut_rows(newest_first=True) if left else ():
+        for row in held.cut_rows(newest_first=True) if left else ():
             for version in json.loads(row["detail"])["tables"].values():
                 if (path := whole_of(version["path"])) in left:
                     self._shown_at[path] = row["position"], row["at"]

@@ -20,7 +20,6 @@ from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from .copies import KIND as COPY
 from .copies import Copy
-from .cut import Cut
 from .database_charsets import KIND as DATABASE_CHARSET
 from .name_case import KIND as NAME_CASE
 from .repairs import ANSWERS
@@ -30,10 +29,24 @@ from .system_time_zone import KIND as TIME_ZONE
 _FILES, _LOGS = 1000, 10
 """of the files that the tables have passed, and of the logs that no cut is of, so many are still
 known"""
-_BEGINNING_BYTES, _LOG_ID = 256, r'^\{"log_id": "(?P<log>[^"\\]*)"'
+_BEGINNING_BYTES = 256
+_LOG_ID = r'^\{(?:"id": "\w*", (?:"since": "\w*", )?)?"log_id": "(?P<log>[^"\\]*)"'
 _LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
 
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _CutPlace:
+    """Where a cut stands."""
+
+    position: int
+    gtid_executed: str
+    log_id: str
+
+    @classmethod
+    def of(cls, row: Row) -> _CutPlace:
+        return cls(row["position"], row["gtid_executed"], json.loads(row["detail"])["log_id"])
 
 
 @dataclass(frozen=True)
@@ -41,8 +54,8 @@ class _Kept:
     """``begin``: the places that a start may go back to: the oldest cut, and that of a copy.
     ``newest``: the last cut; ``logs``: of all cuts; ``gone``: paths of tables that are no more."""
 
-    begin: tuple[Cut, ...]
-    newest: Cut
+    begin: tuple[_CutPlace, ...]
+    newest: _CutPlace
     logs: frozenset[str]
     gone: Collection[str]
     format: int
@@ -82,10 +95,12 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
 def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str], number: int) -> _Kept:
     places = cuts.select(["position", "at"])
     order = pc.sort_indices(places, [("position", "ascending"), ("at", "ascending")])
-    oldest, newest = (Cut.of(cuts.slice(order[at].as_py(), 1).to_pylist()[0]) for at in (0, -1))
+    oldest, newest = (
+        _CutPlace.of(cuts.slice(order[at].as_py(), 1).to_pylist()[0]) for at in (0, -1)
+    )
     begin = [oldest]
     if copies and (behind := Copy.of(copies[-1]).behind):
-        begin.append(behind)
+        begin.append(_CutPlace(behind.position, behind.gtid_executed, behind.log_id))
     logs = _logs_of(cuts.column("detail"))
     return _Kept(tuple(begin), newest, logs, gone, number)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..binlog.definition import UNREAD
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
+from .packed_tables import Packing
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -50,15 +51,17 @@ class Unapplied(Container[str]):
 class KnownTables(Mapping[str, "TableDefinition"]):
     """Definitions by the names in the log; UNREAD of what filters leave out, but for ``parents``,
     by names in lower case: which of their changes a foreign key carries on into what is kept has
-    to be seen."""
+    to be seen. ``packing``: what has packed them for other groups' workers."""
 
     def __init__(
         self,
         known: Mapping[str, TableDefinition],
         unapplied: Unapplied,
         parents: Container[str] = (),
+        packing: Packing | None = None,
     ) -> None:
         self._known, self._unapplied, self._parents = known, unapplied, parents
+        self._packing = packing or Packing()
 
     def __getitem__(self, name: str) -> TableDefinition:
         name = self._unapplied.filters.rewrites.table(name)
@@ -71,6 +74,10 @@ class KnownTables(Mapping[str, "TableDefinition"]):
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def __reduce__(self) -> tuple[type[KnownTables], tuple[object, ...]]:
+        packed = self._packing.packed(self._known)
+        return KnownTables, (packed, self._unapplied, self._parents)
 
 
 @dataclass(frozen=True)

@@ -101,40 +101,54 @@ def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[s
     return list(filter(None, (_choose(partition, enough) for partition in sizes)))
 
 
+class _Tier:
+    """Files to be folded into one, and what they come to."""
+
+    def __init__(self, *files: _Size) -> None:
+        self.files = list(files)
+        self.live, self.bytes = sum(f.live for f in files), sum(f.bytes for f in files)
+
+    def takes(self, size: _Size) -> bool:
+        """Whether one with this file, too, would not be too much."""
+        return self.live + size.live <= _FULL_ROWS and self.bytes + size.bytes <= _FULL_BYTES
+
+    def add(self, size: _Size) -> None:
+        self.files.append(size)
+        self.live, self.bytes = self.live + size.live, self.bytes + size.bytes
+
+    @property
+    def is_half_full(self) -> bool:
+        return 2 * self.live >= _FULL_ROWS or 2 * self.bytes >= _FULL_BYTES
+
+    @property
+    def paths(self) -> list[str]:
+        return [size.path for size in self.files]
+
+
 def _choose(files: Sequence[_Size], enough: int) -> list[str]:
     sizes = sorted(files, key=lambda size: (size.live, size.path))
-    tier: list[_Size] = []
+    tier = _Tier()
     for size in sizes:
-        if size.live > sum(s.live for s in tier):
-            if len(tier) >= enough:
+        if size.live > tier.live:
+            if len(tier.files) >= enough:
                 break
-            tier = []
-        if not _too_much([*tier, size]):
-            tier.append(size)
-        elif len(tier) > 1 and _is_half_full(tier):
-            return [size.path for size in tier]
-        elif len(tier) == 1:  # one of the two at least is half full
-            tier = [min(tier[0], size, key=lambda size: size.bytes)]
-    if len(tier) >= enough:
-        return [size.path for size in tier]
+            tier = _Tier()
+        if tier.takes(size):
+            tier.add(size)
+        elif len(tier.files) > 1 and tier.is_half_full:
+            return tier.paths
+        elif len(tier.files) == 1:  # one of the two at least is half full
+            tier = _Tier(min(tier.files[0], size, key=lambda size: size.bytes))
+    if len(tier.files) >= enough:
+        return tier.paths
     if sum(size.dead for size in sizes) <= sum(size.live for size in sizes):
         return []
-    worst: list[_Size] = []
+    worst = _Tier()
     for size in sorted(sizes, key=lambda size: size.live - size.dead):
-        if size.dead < size.live or (worst and _too_much([*worst, size])):
+        if size.dead < size.live or (worst.files and not worst.takes(size)):
             break
-        worst.append(size)
-    return [size.path for size in worst]
-
-
-def _too_much(tier: list[_Size]) -> bool:
-    return sum(s.live for s in tier) > _FULL_ROWS or sum(s.bytes for s in tier) > _FULL_BYTES
-
-
-def _is_half_full(tier: list[_Size]) -> bool:
-    return 2 * sum(s.live for s in tier) >= _FULL_ROWS or (
-        2 * sum(s.bytes for s in tier) >= _FULL_BYTES
-    )
+        worst.add(size)
+    return worst.paths
 
 
 def _size(folder: str, add: Action) -> _Size:

@@ -3,12 +3,12 @@ that is kept can be read."""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
 from ..config.renaming import is_shared, whole_of
 from ..control.copies import standing
-from ..control.cut import Cut
 from ..control.pins import pins
 from ..control.table_paths import made_behind
 from ..delta.deletion_vector import path_of
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..control.control import Control
+    from ..control.cut import Cut
 
 
 Versions = dict[str, set[int]]
@@ -43,10 +44,13 @@ class Promised:
 
     def _read(self, control: Control) -> None:
         held = {pin.cut for pin in pins(control).values()}
-        for cut in map(Cut.of, control.cut_rows()):
-            _add(self.kept, cut)
-            if (cut.position, cut.at) in held:
-                _add(self.pinned, cut)
+        rows = control.held()
+        for row in rows.cut_rows():
+            # What a cut shows its own row tells, or that of another one, which is kept as well.
+            for told in json.loads(row["detail"])["tables"].values():
+                self.kept.setdefault(whole_of(told["path"]), set()).add(told["version"])
+            if (row["position"], row["at"]) in held:
+                _add(self.pinned, rows.cut_of(row))
         stands = standing(control)
         for needed in (stands.begin, stands.needed, stands.cut):
             if needed is not None:

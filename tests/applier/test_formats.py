@@ -15,7 +15,7 @@ import pytest
 from spark_repl import formats
 from spark_repl.apply.spark_source import MySQLRelayReader
 from spark_repl.binlog.events.transaction import Kind
-from spark_repl.control import control
+from spark_repl.control import control, control_rows, told_cuts
 from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.copies import last_copy
 from spark_repl.control.xa_store import XaStore
@@ -39,7 +39,7 @@ from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, at_cut, cuts, rows, run
 
 LATER = "written by spark_repl 9.8.7 in format 2; this version, .*, knows format 1"
-MANY = HERE / "v0.1.0-many"
+MANY, TOLD = HERE / "v0.1.0-many", HERE / "v0.1.0-told"
 ENDS = sorted([(1, "y"), (100, "prepared"), *((k, "x") for k in range(20) if k != 1)])
 
 
@@ -113,6 +113,18 @@ def test_two_channels_of_before_go_on(many):
     assert at_cut(lake, cuts(lake, "us")[-1]) == {"u.a": [(1, "x"), (2, "x")]}
 
 
+def test_cuts_that_are_told_since_others_go_on(tmp_path):
+    lake = shutil.copytree(TOLD, tmp_path / "told", copy_function=shutil.copy) / "many"
+    details = [row["detail"] for row in channel_at(str(lake), "default").control.rows("cut")]
+    assert 1 < sum(map(bool, (told_cuts.mark_of(one)[1] for one in details))) < len(details)
+    before = [at_cut(lake, cut) for cut in cuts(lake, "default")]
+    assert run(lake.parent / "east", lake, keys={"compact_files": 0}, **RULES)
+    found = cuts(lake, "default")
+    assert [at_cut(lake, cut) for cut in found[: len(before)]] == before
+    assert before[-1]["t.a"] == [(0, "y"), (1, "x"), (2, "x"), (3, "x")]
+    assert at_cut(lake, found[-1])["t.a"] == [(0, "y"), (1, "y"), (2, "x"), (3, "x")]
+
+
 def test_a_repair_and_a_verify_of_before_go_on(many):
     layout = channel_at(str(many / "many"), "default").layout
     (request,) = left_repairs(Path(layout.requests))
@@ -126,7 +138,8 @@ def test_a_repair_and_a_verify_of_before_go_on(many):
 
 
 def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, monkeypatch):
-    undo = by_a_later_version(control, "SHARED_FORMAT", 4)
+    undo = by_a_later_version(control_rows, "KNOWN_FORMAT", 4)
+    monkeypatch.setattr(control, "KNOWN_FORMAT", 4)
     monkeypatch.setattr(control, "_FORMAT", 4)
     run(log.folder, target)
     run(log.folder, target)

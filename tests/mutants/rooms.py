@@ -90,8 +90,11 @@ ROOMS: dict[str, Room] = {
     ),
     "cuts": Room(
         ("control/cut_reader.py", "control/control.py", "control/copies.py", "control/replaced.py",
-         "control/held_rows.py"),
-        ("unit/control/test_cuts.py", "unit/control/test_owner.py", "unit/control/test_copies.py",
+         "control/held_rows.py", "control/told_cuts.py", "control/retold_cuts.py",
+         "control/newer_rows.py"),
+        ("unit/control/test_told_cuts.py", "unit/control/test_newer_rows.py",
+         "property/test_told_cuts.py", "unit/control/test_retention.py",
+         "unit/control/test_cuts.py", "unit/control/test_owner.py", "unit/control/test_copies.py",
          "unit/control/test_held_rows.py", "unit/control/test_control.py",
          "applier/test_restarts.py", "applier/test_channel.py", "applier/test_sleeper.py",
          "unit/control/test_cut_times.py", "applier/test_statements_in_a_row.py",

@@ -1,0 +1,44 @@
+"""Newer rows: what was appended to the control table since a version that somebody knows.
+
+All of them take seconds to read with thousands of cuts; what came since is a small file a commit.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..delta.checkpoint import is_newest
+from ..delta.log_replay import read_commit
+from ..delta.storage import data_file, parquet_source
+from .row_schema import SCHEMA
+
+_APPENDS = {"add", "commitInfo", "txn"}
+_MOST = 200
+"""commits; to read more takes as long as all rows do, which are one file mostly"""
+
+
+def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
+    """The newest version, and the rows that came since ``version``; None where that is not all that
+    was done since, or can't be told from the commits. Raises OSError."""
+    if version < 0:
+        return None
+    files, newest = list[str](), version
+    try:
+        while (actions := read_commit(folder, newest + 1)) is not None:
+            appends = all(_APPENDS.issuperset(action) for action in actions)
+            if not (actions and appends) or newest - version == _MOST:
+                return None
+            files += [action["add"]["path"] for action in actions if "add" in action]
+            newest += 1
+        # Else commits were removed, behind a checkpoint that is newer.
+        if newest == version or not is_newest(folder, newest):
+            return None
+        return newest, pa.concat_tables([SCHEMA.empty_table(), *(_read(folder, f) for f in files)])
+    except (FileNotFoundError, ValueError, pa.ArrowInvalid):
+        return None
+
+
+def _read(folder: str, path: str) -> pa.Table:
+    rows = pq.read_table(parquet_source(data_file(folder, path)), columns=SCHEMA.names)
+    return rows.cast(SCHEMA)

@@ -1,0 +1,67 @@
+"""Definitions travel to workers with every group: each is pickled once, and unpickled where a log
+names the table."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from spark_repl.binlog.definition import LEFT_OUT, UNREAD, TableDefinition
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.filters import ReplicationFilters
+from spark_repl.decode.packed_tables import Packing
+from spark_repl.decode.unapplied import KnownTables, Unapplied
+
+MOVES = list[str]()
+
+
+class Noted:
+    """Says when it is pickled, and when it is made of that again."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getstate__(self) -> dict[str, Any]:
+        MOVES.append(f"packed {self.name}")
+        return self.__dict__
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        MOVES.append(f"made {self.name}")
+
+
+def there(tables: KnownTables) -> KnownTables:
+    """As a worker is given them."""
+    moved: KnownTables = pickle.loads(pickle.dumps(tables))
+    return moved
+
+
+def definition(name: str) -> TableDefinition:
+    found = classify(f"CREATE TABLE t.{name} (id INT PRIMARY KEY)", "t").definition
+    assert found is not None
+    return found
+
+
+def test_each_is_packed_once_and_made_where_it_is_asked_for() -> None:
+    MOVES.clear()
+    packing, tables = Packing(), {name: Noted(name) for name in "abc"}
+    for _ in range(3):
+        moved = there(KnownTables(tables, Unapplied(), (), packing))  # type: ignore[arg-type]
+    assert MOVES == ["packed a", "packed b", "packed c"]
+    assert moved["b"] is moved["b"] and there(moved).keys() == tables.keys()
+    assert MOVES[3:] == ["made b"]
+    MOVES.clear()
+    tables = {**tables, "b": Noted("b2")}
+    del tables["c"]
+    moved = there(KnownTables(tables, Unapplied(), (), packing))  # type: ignore[arg-type]
+    assert MOVES == ["packed b2"] and moved["b"].name == "b2" and "c" not in moved  # type: ignore[comparison-overlap]
+
+
+def test_a_worker_knows_what_is_known_here() -> None:
+    """What filters leave out is not read there either, but for what a foreign key leads from."""
+    filters = ReplicationFilters(do_table=("t.a", "t.w", "t.q"))
+    tables = {"t.a": definition("a"), "t.b": definition("b"), "t.w": LEFT_OUT, "t.q": UNREAD,
+              "t.c": definition("c")}  # fmt: skip
+    known = KnownTables(tables, Unapplied(frozenset({"t.w"}), filters), {"t.b"})
+    assert dict(there(known)) == dict(known) == {**tables, "t.c": UNREAD}
+    assert len(there(there(known))) == 5 and there(known)["t.z"] == UNREAD
