@@ -1,10 +1,12 @@
 """How fast ``verify`` compares, and what it takes of the server's processor and of ours.
 
     python -m tests.bench.verify_rows --mysql FOLDER [--rows 1000000] [--passes 3] [--changed]
+        [--rate 100]
 
 One server, one table (a key, two numbers, a DOUBLE, a text of some 20 letters), which a target has.
 ``--changed``: rows are changed in the target's file by hand first, one byte of one row; each pass
-then has to name it, and nothing else. Prints a line of JSON: rows a second of each pass, and
+then has to name it, and nothing else. ``--rate``: so many transactions a second update other rows
+meanwhile, and are followed. Prints a line of JSON: rows a second of each pass, and
 seconds of a core that the server and this process took for a million rows.
 """
 
@@ -13,6 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import random
+import threading
+import time
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -42,6 +47,7 @@ def main() -> None:
     parser.add_argument("--passes", type=int, default=3)
     parser.add_argument("--connections", type=int, default=2)
     parser.add_argument("--changed", action="store_true")
+    parser.add_argument("--rate", type=int, default=0)
     options = parser.parse_args()
     with one_server(options.mysql) as (server, folder):
         print(json.dumps(measured(server, folder, options)))
@@ -56,8 +62,44 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
     )
     with Following(server, folder, compact_files=0) as following:
         following.catch_up()
-    if options.changed:
-        change(following, options.rows // 2)
+        if options.changed:
+            change(following, options.rows // 2)
+        if options.rate:
+            with Updates(server, options.rows, options.rate) as updates:
+                return passes(server, following, options) | {"transactions": updates.done}
+    return passes(server, following, options)
+
+
+class Updates(threading.Thread):
+    """So many a second, of rows other than the one in the middle."""
+
+    def __init__(self, server: Server, rows: int, rate: int) -> None:
+        super().__init__()
+        self._server, self._rows, self._rate = server, rows, rate
+        self._stop_it, self.done = threading.Event(), 0
+
+    def __enter__(self) -> Updates:
+        self.start()
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self._stop_it.set()
+        self.join()
+
+    def run(self) -> None:
+        began, numbers, middle = time.monotonic(), random.Random(1), self._rows // 2
+        connection = self._server.connect()
+        connection.autocommit(True)
+        with connection.cursor() as cursor:
+            while not self._stop_it.is_set():
+                if (number := numbers.randrange(self._rows) + 1) != middle:
+                    cursor.execute(f"UPDATE t.a SET n = n + 1 WHERE id = {number}")
+                    self.done += 1
+                self._stop_it.wait(max(0.0, began + self.done / self._rate - time.monotonic()))
+        connection.close()
+
+
+def passes(server: Server, following: Following, options: argparse.Namespace) -> dict[str, object]:
     speeds, ours, theirs, looks = list[int](), 0.0, 0.0, list[object]()
     for _ in range(options.passes):
         before, server_before = os.times(), processor_s(int((server.data / "pid").read_text()))
