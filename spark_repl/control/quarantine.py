@@ -31,7 +31,7 @@ CURE = (
 """the hint of errors about a table in quarantine"""
 _CURE = (
     "mend its rows, stop the applier, spark-repl quarantine replay --table {name}, and start it; or"
-    " copy it again: spark-repl snapshot --table {name}"
+    " copy it again: spark-repl snapshot --config F --table {name}"
 )
 
 

@@ -64,6 +64,6 @@ def way_out(folder: str, name: str, base: int | None, *, shared: bool = False) -
         return f"on_foreign_change = stop: {undo}to have the source's rows again: {copied}"
     return (
         f"on_foreign_change = stop: {undo}to have the source's rows again:"
-        f" spark-repl snapshot --table {name}; to keep their rows: on_foreign_change = accept"
-        " (a RESTORE to other rows, and a changed definition, are never accepted)"
+        f" spark-repl snapshot --config F --table {name}; to keep their rows: on_foreign_change ="
+        " accept (a RESTORE to other rows, and a changed definition, are never accepted)"
     )

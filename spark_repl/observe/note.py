@@ -19,6 +19,6 @@ def lost_file(table: str, why: str) -> Note | None:
         return None
     return Note(
         f"a file of {table} is gone: {why}",
-        "bring it back from a backup, or copy the table again: spark-repl snapshot --table"
-        f" {table}",
+        "bring it back from a backup, or copy the table again: spark-repl snapshot --config F"
+        f" --table {table}",
     )

@@ -118,7 +118,7 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
         Problem(
             f"{name} was not compared at {verified['at']}: {why}",
             f"see it in spark-repl verify --table {name}; to have the source's rows again:"
-            f" spark-repl snapshot --table {name}",
+            f" spark-repl snapshot --config F --table {name}",
         )
         for name, why in left_out(verified).items()
         if name not in known

@@ -99,7 +99,7 @@ def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
     if config.target.on_foreign_change == "accept":
         hint = (
             "on_foreign_change = accept: the next change of the table takes it over as it is; to"
-            f" have the source's rows again: spark-repl snapshot --table {name}"
+            f" have the source's rows again: spark-repl snapshot --config F --table {name}"
         )
     else:
         hint = foreign.way_out(files.folder, name, changed - 1, shared=SHARD in name)

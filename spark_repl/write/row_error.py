@@ -69,4 +69,4 @@ def _copied(table: Table) -> str:
     """What brings the source's rows, also while an error has stopped the applier."""
     if SHARD in table.name:
         return "copy all tables into an empty target (spark-repl snapshot)"
-    return f"spark-repl snapshot --table {table.name} copies it anew, then start again"
+    return f"spark-repl snapshot --config F --table {table.name} copies it anew, then start again"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_SNAPSHOT = "spark-repl snapshot --config F --table"
 _SHARING_MAX = 100
 """attempts of a commit, each of them behind those of other channels that came first"""
 
@@ -44,10 +45,7 @@ def gone_table(name: str, folder: str) -> TargetError:
 
 
 def _put_back(name: str) -> str:
-    return (
-        f"copy it anew: spark-repl snapshot --table {name}; or put its folder back, as it was when"
-        " the applier stopped"
-    )
+    return f"copy it anew: {_SNAPSHOT} {name}; or put its folder back as it was at the stop"
 
 
 class Outcome(Enum):
@@ -92,7 +90,7 @@ class TableCommits:
                 " an older state of its folder was put back",
                 table=table.name,
                 file=table.folder,
-                hint=f"put a later one back, or copy it: spark-repl snapshot --table {table.name}",
+                hint=f"put a later one back, or copy it: {_SNAPSHOT} {table.name}",
             )
         seen = SeenCommits.at(table, version)
         position = self._walk(table, version, seen, snapshot)
@@ -217,7 +215,7 @@ class TableCommits:
                 table=table.name,
                 file=table.folder,
                 hint="bring that file back from a backup, or copy the table again:"
-                f" spark-repl snapshot --table {table.name}",
+                f" {_SNAPSHOT} {table.name}",
             ) from error
 
     def action(self, table: Table, path: str) -> Action:

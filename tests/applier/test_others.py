@@ -81,7 +81,7 @@ def test_delete_right_behind_our_commit(log, target, monkeypatch, lost, last):
     error = stopped(log.folder, target, group_max_transactions=1)
     assert isinstance(error, TargetError)
     assert (error.table, done[0] + 1) == ("t.a", int(error.message.split("version ")[1].split()[0]))
-    assert "snapshot --table t.a" in (error.hint or "")
+    assert "snapshot --config F --table t.a" in (error.hint or "")
     assert f"TO VERSION AS OF {done[0]}" in (error.hint or "")
     assert rows_at_cuts(target, A)[-1] == want
 
@@ -173,7 +173,7 @@ def test_live_file_that_is_gone_is_named(tmp_path, target, monkeypatch):
     assert isinstance(error, TargetError)
     assert error.table == "t.a"
     assert "is gone" in error.message
-    assert "snapshot --table t.a" in (error.hint or "")
+    assert "snapshot --config F --table t.a" in (error.hint or "")
 
 
 @pytest.mark.parametrize("stats", [None, '{"minValues":{}}'])

@@ -204,7 +204,7 @@ def test_table_that_was_dropped(log, target, tmp_path, again):
     assert isinstance(error, TargetError)
     assert error.table == "t.a"
     assert ("replaced by another one" if again else "the table is gone") in error.message
-    assert "spark-repl snapshot --table t.a" in str(error.hint)
+    assert "spark-repl snapshot --config F --table t.a" in str(error.hint)
 
 
 @pytest.mark.parametrize("kind", ["rows", "statement", "prepare", "end"])

@@ -140,7 +140,7 @@ def test_a_copy_mends_what_others_did(
     server.query("INSERT INTO t.b (v) VALUES ('1')")
     with pytest.raises(TargetError, match="is a DELETE") as error:
         _catch_up(spark, config, server.executed)
-    assert "spark-repl snapshot --table t.b;" in (error.value.hint or "")
+    assert "spark-repl snapshot --config F --table t.b;" in (error.value.hint or "")
     assert snapshot(config, ("t.b",)).tables == 1
     server.query("INSERT INTO t.b (v) VALUES ('2')")
     _catch_up(spark, config, server.executed)

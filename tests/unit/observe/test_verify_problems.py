@@ -51,7 +51,7 @@ def test_a_lost_file_is_wrong(target: str) -> None:
     (problem,) = shown["problems"]
     assert "t.a was not compared at 2026" in problem["what"]
     assert "a data file is gone: x.parquet" in problem["what"]
-    assert "snapshot --table t.a" in problem["hint"]
+    assert "snapshot --config F --table t.a" in problem["hint"]
     assert 'spark_repl_verify_tables_not_compared{channel="default"} 1' in metrics(shown)
     assert 'spark_repl_problems{channel="default"} 1' in metrics(shown)
 
@@ -144,5 +144,5 @@ def test_a_table_that_was_copied_anew_since_is_not_wrong(
 def test_a_lost_file_s_note() -> None:
     note = lost_file("t.a", "x.parquet: no such file")
     assert note is not None and "t.a" in note.what and "x.parquet" in note.what
-    assert "snapshot --table t.a" in note.hint
+    assert "snapshot --config F --table t.a" in note.hint
     assert lost_file("t.a", "") is None

@@ -31,14 +31,16 @@ def test_a_row_that_is_missing_may_have_been_missing_before(
     assert error.number == 1032
     assert error.message.startswith(f"Can't find record in 'a' (id=1){reason}")
     hint = str(error.hint)
-    assert hint.startswith("spark-repl snapshot --table t.a copies it anew, then start again;")
+    assert hint.startswith(
+        "spark-repl snapshot --config F --table t.a copies it anew, then start again;"
+    )
     assert "exec_mode = idempotent" in hint and "verify" not in hint
 
 
 @pytest.mark.parametrize("number", [1062, 3648])
 def test_other_rows_that_do_not_fit_are_copied_too(number: int) -> None:
     error = row_error(Violation(number, 7, "t.a", "id=1"), of_table("t.a", COPIED))
-    assert "spark-repl snapshot --table t.a copies it anew" in str(error.hint)
+    assert "spark-repl snapshot --config F --table t.a copies it anew" in str(error.hint)
     assert "was it changed by hand" not in error.message
 
 
