@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import SettingError, TargetError
-from tests.support.binlog_writer import LogWriter, delete, insert, update
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import (
     CRASHES,
@@ -21,6 +21,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.read_rows import Read, repaired
 from tests.support.shared import (
     BOTH,
     CHANNELS,
@@ -31,6 +32,7 @@ from tests.support.shared import (
     commits,
     fields,
     one,
+    seen,
     wanted,
     writers,
 )
@@ -140,6 +142,28 @@ def test_both_come_to_one_version_again_and_again(
                 assert apply_without_stream(found).counters.retries == 0
     assert key > 103
     check(target, logs, tmp_path / "apart")
+
+
+def test_rows_are_repaired_behind_what_the_other_commits(
+    logs: dict[str, LogWriter], target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for channel in CHANNELS:
+        assert apply(logs, target, channel)
+
+    def told(name: str) -> None:
+        if name == "before_put":
+            monkeypatch.setattr(CRASHES, "told", bool)
+            logs["us"].transaction(insert(one("us"), (50, "first")))
+            assert apply(logs, target, "us")
+
+    rows = Read([(1, "right", "eu1")], [(2, None, None)], Table("orders//eu1", database="lake"))
+    made = repaired(
+        logs["eu"], target, rows, meanwhile=lambda: monkeypatch.setattr(CRASHES, "told", told),
+        channel="eu", **BOTH,
+    )  # fmt: skip
+    assert made is not None and made.outcome.result() == commits(target)[-1][0]
+    assert [*seen(target, "eu").values()][-1] == {"eu1": [(("id", 1), ("v", "right"))]}
+    assert (("id", 50), ("v", "first")) in [*seen(target, "us").values()][-1]["us1"]
 
 
 @pytest.mark.parametrize("seed", range(10))
