@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.errors import SettingError, TargetError
+from spark_repl.errors import ConcurrentChangeError, SettingError, TargetError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import (
@@ -142,6 +142,31 @@ def test_both_come_to_one_version_again_and_again(
                 assert apply_without_stream(found).counters.retries == 0
     assert key > 103
     check(target, logs, tmp_path / "apart")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("lost"), ConcurrentChangeError("as a store's second try")]
+)
+def test_an_answer_is_lost_and_the_other_commits_on_top(
+    changed: dict[str, LogWriter], tmp_path: Path, error: Exception
+) -> None:
+    want = wanted(changed, tmp_path / "apart")
+    for number in range(1, 10, 3):
+        target, left = tmp_path / f"lake{number}", [number]
+
+        def told(name: str, left: list[int] = left, target: Path = target) -> None:
+            left[0] -= name == "after_put"
+            if not left[0]:
+                CRASHES.told = bool
+                left[0] = -1
+                assert apply(changed, target, "us")
+                raise error
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(CRASHES, "told", told)
+            assert apply(changed, target, "eu", group_max_transactions=1)
+        assert left == [-1]
+        check_seen(target, want)
 
 
 def test_rows_are_repaired_behind_what_the_other_commits(
