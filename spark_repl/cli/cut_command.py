@@ -17,6 +17,7 @@ from ..control.former import former_lines, former_tables
 from ..control.pinning import pin, unpin
 from ..control.pins import pins
 from ..control.retention import promised_until, recorded
+from ..control.shared_tables import shared_shards
 from ..control.shown_tables import shown_tables
 from ..errors import ConfigError
 from ..observe.status import position_text
@@ -71,6 +72,8 @@ def show_cut(options: argparse.Namespace) -> int:
     print_table(("table", "path", "version"), rows)
     for line in former_lines(former_tables(at.layout, find_cut(at.control, "latest"))):
         print(line)
+    for name, shards in shared_shards(cut).items():
+        print(f"other channels feed it, too: {name}: of the cut are the shards {', '.join(shards)}")
     for name, why in cut.waiting.items():
         print(f"not shown until it is copied: {name} since {why.since}: {why.reason}")
     for name, mark in cut.quarantined.items():
@@ -127,13 +130,15 @@ def unpin_cut(options: argparse.Namespace) -> int:
 
 
 def cut_json(cut: Cut) -> dict[str, Any]:
+    """``shards``, of a table that other channels feed, too: those whose rows are the cut's."""
+    own = {name: {"shards": shards} for name, shards in shared_shards(cut).items()}
     return {
         "gtid_executed": cut.gtid_executed,
         "position": position_text(cut),
         "source": dict(cut.source),
         "at": cut.at,
         "tables": {
-            name: {"path": table.path, "version": table.version}
+            name: {"path": table.path, "version": table.version, **own.get(name, {})}
             for name, table in shown_tables(cut).items()
         },
         "waiting": {name: asdict(why) for name, why in cut.waiting.items()},

@@ -65,7 +65,7 @@ class RowRepair:
         own = tracking.stamp(cut)
         stamp = replace(own, app=repairs_of(own.app))
         try:
-            version = tracking.delta.commit(table.snapshot, actions, stamp)
+            version = self._commits.commit(table, actions, stamp)
         except Exception:
             self._discard(table, written, table.snapshot.version)
             raise

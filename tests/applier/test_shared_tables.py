@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.errors import SettingError, TargetError
-from tests.support.binlog_writer import LogWriter, delete, insert, update
+from spark_repl.errors import ConcurrentChangeError, SettingError, TargetError
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import (
     CRASHES,
@@ -21,6 +21,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.read_rows import Read, repaired
 from tests.support.shared import (
     BOTH,
     CHANNELS,
@@ -31,6 +32,7 @@ from tests.support.shared import (
     commits,
     fields,
     one,
+    seen,
     wanted,
     writers,
 )
@@ -140,6 +142,53 @@ def test_both_come_to_one_version_again_and_again(
                 assert apply_without_stream(found).counters.retries == 0
     assert key > 103
     check(target, logs, tmp_path / "apart")
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("lost"), ConcurrentChangeError("as a store's second try")]
+)
+def test_an_answer_is_lost_and_the_other_commits_on_top(
+    changed: dict[str, LogWriter], tmp_path: Path, error: Exception
+) -> None:
+    want = wanted(changed, tmp_path / "apart")
+    for number in range(1, 10, 3):
+        target, left = tmp_path / f"lake{number}", [number]
+
+        def told(name: str, left: list[int] = left, target: Path = target) -> None:
+            left[0] -= name == "after_put"
+            if not left[0]:
+                CRASHES.told = bool
+                left[0] = -1
+                assert apply(changed, target, "us")
+                raise error
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(CRASHES, "told", told)
+            assert apply(changed, target, "eu", group_max_transactions=1)
+        assert left == [-1]
+        check_seen(target, want)
+
+
+def test_rows_are_repaired_behind_what_the_other_commits(
+    logs: dict[str, LogWriter], target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for channel in CHANNELS:
+        assert apply(logs, target, channel)
+
+    def told(name: str) -> None:
+        if name == "before_put":
+            monkeypatch.setattr(CRASHES, "told", bool)
+            logs["us"].transaction(insert(one("us"), (50, "first")))
+            assert apply(logs, target, "us")
+
+    rows = Read([(1, "right", "eu1")], [(2, None, None)], Table("orders//eu1", database="lake"))
+    made = repaired(
+        logs["eu"], target, rows, meanwhile=lambda: monkeypatch.setattr(CRASHES, "told", told),
+        channel="eu", **BOTH,
+    )  # fmt: skip
+    assert made is not None and made.outcome.result() == commits(target)[-1][0]
+    assert [*seen(target, "eu").values()][-1] == {"eu1": [(("id", 1), ("v", "right"))]}
+    assert (("id", 50), ("v", "first")) in [*seen(target, "us").values()][-1]["us1"]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.control.channels import channel_at
 from spark_repl.control.cut_export import manifest
 from spark_repl.control.pinning import pin
+from spark_repl.delta.checkpoint import EVERY
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, apply_without_stream, cuts, run
@@ -114,6 +116,21 @@ def test_one_that_stands_behind_keeps_the_log(
     check(target, logs, tmp_path / "apart")
 
 
+def test_one_whose_shards_are_dropped_keeps_its_cuts_alone(
+    logs: dict[str, LogWriter], target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log goes on without it."""
+    logs["us"].ddl("DROP TABLE shop_us1.orders")
+    by_turns(logs, target)
+    hurry(monkeypatch)
+    for _ in range(3):
+        logs["eu"].transaction(insert(one("eu"), (next(KEY), "more")))
+        age(target)
+        tended(logs, target, "eu")
+    shown = {at.version for cut in cuts(target, "us") for at in cut.tables.values()}
+    assert {version for version, _ in commits(target) if version < EVERY} <= shown
+
+
 def test_files_stay_as_long_as_the_longest_promise(
     logs: dict[str, LogWriter], target: Path
 ) -> None:
@@ -137,6 +154,21 @@ def test_a_manifest_has_a_channels_own_files(logs: dict[str, LogWriter], target:
         values = {v for file in made["files"] for v in file["partition_values"].values()}
         assert values == {f"{channel}1"} and made["path"] == str(target / FOLDER)
         json.dumps(made)
+
+
+def test_a_cut_says_whose_rows_it_has(
+    logs: dict[str, LogWriter], target: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the version that it names has the others' rows, too."""
+    for channel in CHANNELS:
+        assert run(logs[channel].folder, target, channel=channel, **BOTH)
+    show = ["cut", "show", "--at", "latest", "--target", str(target), "--channel", "us"]
+    assert main(show) == 0
+    said = "other channels feed it, too: lake.orders: of the cut are the shards us1"
+    assert said in capsys.readouterr().out
+    assert main([*show, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)["tables"]["lake.orders"]
+    assert shown["path"] == FOLDER and shown["shards"] == ["us1"]
 
 
 def test_a_dropped_shard_leaves_the_folder(
