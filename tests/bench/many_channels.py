@@ -26,6 +26,7 @@ from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
 
 from .one_server import one_server
+from .processes import processes
 
 _MOST_S = 900
 
@@ -113,26 +114,12 @@ def wait_for(configs: list[Config], executed: str) -> None:
 
 def memory(parent: int) -> Counter[str]:
     """MB of a process and all below it, by kind."""
-    children: dict[int, list[int]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    found = Counter[str]()
+    for pid, kind in processes(parent):
         try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
-    found, left = Counter[str](), [parent]
-    while left:
-        pid = left.pop()
-        left += children.get(pid, [])
-        try:
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         except OSError:
             continue
-        kind = (
-            "run" if pid == parent else "receiver" if " receive " in command
-            else "jvm" if "java" in command.split(" ")[0] else "python workers"
-        )  # fmt: skip
         (pss,) = [line.split()[1] for line in rollup.splitlines() if line.startswith("Pss:")]
         found[kind] += int(pss) // 1024
     return found
