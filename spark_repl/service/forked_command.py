@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerProcess
 
-from ..runtime.threads import OF_CHANNEL, channel_here
+from ..runtime.threads import OF_CHANNEL, channel_here, thread
 
 _FORKING = multiprocessing.get_context("forkserver")
 _PRELOADED = [f"{__package__}.receiver_parent"]
@@ -68,7 +68,7 @@ class ForkedCommand:
 def _run(command: list[str], channel: str) -> None:
     """The command, in the process that was forked for it: with the streams, the process group and
     the environment that ``command_process.start`` gives."""
-    threading.Thread(target=_end_with_parent, name="end with parent", daemon=True).start()
+    thread(_end_with_parent, "end with parent", daemon=True).start()
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)

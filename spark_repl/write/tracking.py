@@ -76,8 +76,7 @@ class Tracking:
         self._begun: dict[tuple[str, str], Table] = {}
         """tables that statements behind the cut have made: by name and statement"""
         self._beyond = TablesAhead()
-        sharing = shared_rules(options.columns.rules.rules)
-        self.taken = Names(control, layout.target, sharing)
+        self.taken = Names(control, layout.target, shared_rules(options.columns.rules.rules))
         self._new = NewTables(
             layout, control, delta, options, self.names, self.taken, self.commits, self.definitions
         )
