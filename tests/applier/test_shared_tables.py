@@ -191,7 +191,9 @@ def test_rows_are_repaired_behind_what_the_other_commits(
     assert (("id", 50), ("v", "first")) in [*seen(target, "us").values()][-1]["us1"]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 10))]
+)
 def test_random_histories_by_turns(target: Path, tmp_path: Path, seed: int) -> None:
     """In groups of random bounds, each channel cut off at random."""
     rand = random.Random(f"shared {seed}")
