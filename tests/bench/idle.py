@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 import urllib.request
 from collections import Counter
@@ -24,7 +22,7 @@ from tests.support.live.server import Server, free_port
 
 from .many_channels import wait_for
 from .one_server import one_server
-from .processes import processes
+from .processes import processes, running
 from .verify_rows import processor_s
 
 _SETTLE_S = 90.0
@@ -48,24 +46,18 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
         server.query(f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT)")
     listen = f"127.0.0.1:{free_port()}"
     config = config_for(server, folder, observe__listen=listen)
-    (folder / "run.toml").write_text(toml(config))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "spark_repl", "run", "--config", str(folder / "run.toml")],
-        stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
+    file = folder / "run.toml"
+    file.write_text(toml(config))
+    with running([file]) as run:
         wait_for([config], server.executed)
         for name in names:
             server.query(f"INSERT INTO {name} VALUES (1, 1)")
         wait_for([config], server.executed)
         time.sleep(_SETTLE_S)
         before = files(config)
-        alone = share(process.pid, options.seconds)
+        alone = share(run, options.seconds)
         came = files(config) - before
-        looked = share(process.pid, options.seconds, f"http://{listen}/")
-    finally:
-        process.terminate()
-        process.wait()
+        looked = share(run, options.seconds, f"http://{listen}/")
     return {"alone": alone, "with_the_page": looked, "files_that_came": came}
 
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -26,7 +24,7 @@ from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
 
 from .one_server import one_server
-from .processes import processes
+from .processes import processes, running
 
 _MOST_S = 900
 
@@ -55,12 +53,7 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
         config_of(server, folder, name, number, options.workers)
         for number, name in enumerate(names)
     ]
-    files = [word for name in names for word in ("--config", str(folder / f"{name}.toml"))]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "spark_repl", "run", *files],
-        stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
+    with running([folder / f"{name}.toml" for name in names]) as run:
         began = time.monotonic()
         wait_for(configs, server.executed)
         first_s = time.monotonic() - began
@@ -78,11 +71,8 @@ def measured(server: Server, folder: Path, options: argparse.Namespace) -> dict[
             committed = time.monotonic()
             wait_for(configs, server.executed)
             rounds.append(time.monotonic() - committed)
-            latest = memory(process.pid)
+            latest = memory(run)
             most = latest if latest.total() > most.total() else most
-    finally:
-        process.terminate()
-        process.wait()
     return {
         "channels": len(names), "tables": options.tables, "rounds": row,
         "first_s": round(first_s, 1), "round_s": round(statistics.median(rounds), 2),

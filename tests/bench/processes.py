@@ -1,9 +1,27 @@
-"""A process and all that it has started, by kind."""
+"""``run`` in a process of its own, and all that a process has started, by kind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+
+@contextmanager
+def running(files: Sequence[Path]) -> Iterator[int]:
+    """``spark-repl run`` with these configurations, and its number; it has ended behind it."""
+    given = [word for file in files for word in ("--config", str(file))]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "spark_repl", "run", *given],
+        stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield process.pid
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def processes(parent: int) -> Iterator[tuple[int, str]]:
