@@ -99,6 +99,10 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._watch = EndWatch(here if here.is_dir() else here.parent)
         self._known: TransactionIndex | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process it looks for itself."""
+        return self.__dict__ | {"_known": None}
+
     def _index(self, *places: Place) -> TransactionIndex:
         return self._look(*places)[1]
 

@@ -181,8 +181,15 @@ class RelayStream:
             return self._applied.index.damage or LogError(
                 said.group(2).strip(), hint="see the message of the stream above"
             )
-        message = f"the stream stopped: {text.splitlines()[0]}"
+        message = f"the stream stopped: {said_by_python(text) or text.splitlines()[0]}"
         return SparkReplError(message, file=self._applied.path)
+
+
+def said_by_python(text: str) -> str:
+    """The error with which a Python process of Spark's ended, "" where none is told: the line
+    behind the frames of its traceback."""
+    _, _, frames = text.partition("Traceback (most recent call last):\n")
+    return next((line for line in frames.splitlines() if line[:1].strip()), "")
 
 
 def extent(batch: DataFrame) -> tuple[int, int, int]:

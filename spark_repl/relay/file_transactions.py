@@ -1,12 +1,8 @@
-"""FileIndex: the transactions of one log file as fixed-size records, and their file on disk."""
+"""The transactions of one log file as fixed-size records: how their index is begun, and goes on."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import struct
-from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,57 +37,18 @@ from ..binlog.events.transaction import (
 )
 from ..errors import LogError
 from ..position import OFFSET_BITS, RelayPosition
-from ..runtime.part_files import remove_dead_parts
+from .file_index import FileIndex
+from .growing_records import GrowingRecords
 from .pieces import open_pieces, size_of
-from .record import RECORD, appended
+from .record import RECORD
 from .split import Open, follow
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
     from .log import RelayLog
-    from .repeated import Received
-
-# 2: of a relay log's file only its own ROTATE, not the source's, says that it is closed.
-# 3: the first transaction may have begun in files before.
-VERSION = 3
-SUFFIX = ".idx"
-_MAGIC = b"SRIX"
-# Magic, version, record size, count, scanned, fingerprint, checksum, closed, what was open before.
-_HEAD = struct.Struct("<4sHHqq32s??6x32s")
-
 
 # What is mapped at a time: pages of the log that were looked at count as our memory.
 _WINDOW_BYTES = 128 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class FileIndex:
-    """The index of one file. ``records`` have the file's own number, without the history's base."""
-
-    number: int
-    fingerprint: str
-    records: np.ndarray
-    scanned: int
-    """offset behind everything complete: the scan goes on here"""
-    checksum: bool
-    """whether the events at ``scanned`` carry a CRC32"""
-    closed: bool
-    """whether the last event scanned is ROTATE or STOP"""
-    size: int = 0
-    """bytes of the file at the last scan"""
-    stop: Stop = Stop.END
-    bad: int = 0
-    """offset of the event that stopped the scan"""
-    damage: LogError | None = None
-    """what more bytes can't mend; the records before it are good"""
-    before: Open | None = None
-    """the transaction that the files before leave open"""
-    open: Open | None = None
-    """the transaction that is open at the file's end, where a later file may go on with it"""
-    lost_to: int = 0
-    """behind the last event of a transaction whose beginning is in no file that is there"""
-    earlier: Received | None = None
-    """what files before hold and this one may repeat; None: that was not looked at"""
 
 
 def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileIndex:
@@ -105,9 +62,10 @@ def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileInd
     )  # fmt: skip
 
 
-def extend(index: FileIndex, log: RelayLog) -> FileIndex:
+def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileIndex:
     """Scans what lies behind ``index.scanned``, up to ``damage`` if there is such.
 
+    ``folder``: where records lie that are appended; default in memory.
     Raises LogError for a file that has become shorter.
     """
     file = log.file(index.number)
@@ -129,14 +87,16 @@ def extend(index: FileIndex, log: RelayLog) -> FileIndex:
     window = _WINDOW_BYTES
     while True:
         end = min(size, index.scanned + window)
-        before, index = index.scanned, _extend_to(index, log, file, end)
+        before, index = index.scanned, _extend_to(index, log, file, end, folder)
         if end == size or index.damage:
             return index
         if index.scanned == before:  # one transaction is larger
             window *= 2
 
 
-def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> FileIndex:
+def _extend_to(
+    index: FileIndex, log: RelayLog, file: RelayFile, end: int, folder: Path | None
+) -> FileIndex:
     """Scans up to ``end``, where an event may be cut."""
     from ..binlog.events.scan import scan  # numba: half a second that reading an index does without
 
@@ -148,10 +108,12 @@ def _extend_to(index: FileIndex, log: RelayLog, file: RelayFile, end: int) -> Fi
     if len(records) < len(result.numbers):
         bad = result.numbers[len(records)]
         resume, closed, checksum = int(bad[START]), False, bool(bad[FLAGS] & Flag.CHECKSUM)
+    growing = index.growing
     if len(index.records):
-        records = appended(index.records, records)
+        growing = growing or GrowingRecords(folder)
+        records = growing.append(index.records, records)
     return replace(
-        index, records=records, scanned=resume, checksum=checksum, closed=closed,
+        index, records=records, growing=growing, scanned=resume, checksum=checksum, closed=closed,
         size=buf.size, stop=result.stop, bad=result.bad,
         damage=damage or _damage(file, buf, result),
     )  # fmt: skip
@@ -202,62 +164,6 @@ def _joined(file: RelayFile, now: Open, scan: Scan) -> tuple[np.ndarray, LogErro
     records["position"] = now.pieces[0].begin
     records["length"] = size_of(now.pieces)
     return records[:1], damage
-
-
-def load(
-    path: Path, number: int, fingerprint: str, size: int, before: Open | None = None
-) -> FileIndex | None:
-    """The stored index, records mapped; None when there is none that fits the log file, and what
-    the files before leave open."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(_HEAD.size)
-        *known, count, scanned, digest, checksum, closed, begun = _HEAD.unpack(head)
-        fits = (*known, begun) == (_MAGIC, VERSION, RECORD.itemsize, _digest(before))
-        whole = path.stat().st_size == _HEAD.size + count * RECORD.itemsize
-    except (OSError, struct.error):
-        return None
-    lost = before is not None and before.lost
-    if lost or not fits or not whole or digest.hex() != fingerprint or scanned > size:
-        return None
-    records: np.ndarray = np.zeros(0, RECORD)
-    if count:
-        records = np.memmap(path, RECORD, "r", _HEAD.size)
-    return FileIndex(
-        number, fingerprint, records, scanned, checksum, closed,
-        before=before, open=None if count else before,
-    )  # fmt: skip
-
-
-def forget_others(folder: Path, names: Container[str]) -> None:
-    """Removes stored indexes of other files than ``names``, which were purged or are of a log
-    before, and what a writer that was killed has left. One that somebody still needs is made
-    anew."""
-    remove_dead_parts(folder)
-    for path in folder.glob(f"*{SUFFIX}"):
-        if path.name.removesuffix(SUFFIX) not in names:
-            path.unlink(missing_ok=True)
-
-
-def store(path: Path, index: FileIndex) -> None:
-    """Replaces the stored index in one step; a reader sees the old or the new one."""
-    head = _HEAD.pack(
-        _MAGIC, VERSION, RECORD.itemsize, len(index.records), index.scanned,
-        bytes.fromhex(index.fingerprint), index.checksum, index.closed, _digest(index.before),
-    )  # fmt: skip
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as stream:
-        stream.write(head)
-        stream.write(np.ascontiguousarray(index.records).view(np.uint8).data)
-    part.replace(path)
-
-
-def _digest(before: Open | None) -> bytes:
-    """32 bytes that say which pieces of a transaction were open; zeros for none."""
-    if before is None:
-        return bytes(32)
-    pieces = [(Path(piece.path).name, piece.begin, piece.end) for piece in before.pieces]
-    return hashlib.sha256(repr((pieces, before.lost, before.outline)).encode()).digest()
 
 
 def _records(file: RelayFile, buf: np.ndarray, scan: Scan) -> tuple[np.ndarray, LogError | None]:

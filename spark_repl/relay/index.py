@@ -17,23 +17,17 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, RelayPosition
 from ..runtime.private_files import make_folder
-from .file_transactions import (
-    SUFFIX,
-    FileIndex,
-    begin,
-    extend,
-    forget_others,
-    load,
-    number_of,
-    store,
-)
+from .file_transactions import begin, extend, number_of
+from .growing_records import forget_pages
 from .pieces import size_of
 from .record import RECORD
 from .repeated import unrepeated
 from .split import Open, left_open, lost_part
+from .stored_index import SUFFIX, forget_others, load, store
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
+    from .file_index import FileIndex
     from .log import RelayLog
 
 _TAIL_REASONS = {
@@ -96,8 +90,9 @@ class TransactionIndex:
         for index in self.files:
             lowest = index.number << OFFSET_BITS
             if left and last > lowest and first < lowest + (1 << OFFSET_BITS):
-                a = np.searchsorted(index.records["position"], first)
-                b = np.searchsorted(index.records["end"], last, "right")
+                # Not NumPy's search, which copies the column.
+                a = bisect_left(index.records["position"], first)
+                b = bisect_right(index.records["end"], last)
                 parts.append(index.records[a:b][:left])
                 left -= len(parts[-1])
         return self._numbered(parts)
@@ -110,7 +105,6 @@ class TransactionIndex:
         """The last transaction that ends up to ``end``: RECORD[1], or RECORD[0] without one."""
         last = end - (self.base << OFFSET_BITS)
         for index in reversed(self.files):
-            # Not NumPy's search, which copies the column.
             if count := bisect_right(index.records["end"], last):
                 return self._numbered([index.records[count - 1 : count]])
         return np.zeros(0, RECORD)
@@ -185,6 +179,8 @@ def build_index(
         if not up_to_damage:
             raise
         damage = error
+    for index in files:
+        forget_pages(index.records)
     return _assemble(log, base, tuple(files), damage)
 
 
@@ -258,7 +254,7 @@ def _file_index(
     if index is None or not fits or index.scanned > size:
         index = load(path, file.number, fingerprint, size, left)
     stored = index.scanned if index else 0
-    index = extend(index or begin(log, file, left), log)
+    index = extend(index or begin(log, file, left), log, folder)
     grown = index.scanned - stored
     marked = bool(index.earlier)  # only for as long as the files before are there
     if (
@@ -266,7 +262,9 @@ def _file_index(
         and grown
         and (complete or grown > _STORE_GROWTH_BYTES or before.get(file.number) is None)
     ):
-        store(path, index)
+        records = store(path, index)
+        if complete or index.growing is None:
+            index = replace(index, records=records, growing=None)
     return index
 
 

@@ -12,7 +12,6 @@ from ..position import RelayPosition
 
 __all__ = ["RECORD", "Flag", "Kind", "gtid_name", "gtid_text", "holding"]
 
-_ROOM = 1024
 RECORD = np.dtype(
     [
         ("position", "<i8"),  # packed RelayPosition of the first event
@@ -32,21 +31,6 @@ RECORD = np.dtype(
         ("spare", "V2"),
     ]
 )
-
-
-def appended(records: Any, more: Any) -> Any:
-    """The records with ``more`` behind them; ``more`` itself, where there are none. Room is made
-    for as many again, so that a log that grows by a few transactions at a time is not copied each
-    time; those who have the shorter array keep it as it is."""
-    count, base = len(records), records.base
-    if not count:
-        return more
-    room = isinstance(base, np.ndarray) and base.dtype == RECORD and base.flags.writeable
-    if not room or len(base) < count + len(more) or base.ctypes.data != records.ctypes.data:
-        base = np.empty(max(2 * (count + len(more)), _ROOM), RECORD)
-        base[:count] = records
-    base[count : count + len(more)] = more
-    return base[: count + len(more)]
 
 
 def gtid_text(records: Any) -> list[str]:

@@ -25,7 +25,7 @@ from .record import Flag, Kind
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
-    from .file_transactions import FileIndex
+    from .file_index import FileIndex
     from .log import RelayLog
 
 

@@ -23,7 +23,7 @@ from ..binlog.events.event import MAGIC_LENGTH, Header, parse_header, parse_rota
 from ..errors import HistoryError
 from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..source.dump import has_checksum
-from .file_transactions import FileIndex, extend
+from .file_transactions import extend
 from .index import index_of_file
 from .log import RelayLog, split_name
 from .source_place import SourcePlace, unwrapped
@@ -31,6 +31,7 @@ from .split import is_split
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
+    from .file_index import FileIndex
     from .index import TransactionIndex
 
 Longs = npt.NDArray[np.int64]

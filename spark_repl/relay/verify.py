@@ -23,7 +23,7 @@ from ..binlog.events.transaction import Stop
 from ..binlog.kernels.crc import event_crc, verify_events
 from ..errors import LogError
 from ..gtid import GtidSet
-from .file_transactions import FileIndex, begin, extend
+from .file_transactions import begin, extend
 from .index import with_open
 from .lease import Lease
 from .record import gtid_text
@@ -31,6 +31,7 @@ from .split import Open, lost_part
 
 if TYPE_CHECKING:
     from .file_head import RelayFile
+    from .file_index import FileIndex
     from .index import TransactionIndex
     from .log import RelayLog
 

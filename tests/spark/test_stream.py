@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, MySQLRelaySource
 from spark_repl.apply.replica import Replica
+from spark_repl.apply.stream import said_by_python
 from spark_repl.errors import RowError
 from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition
@@ -197,6 +198,14 @@ def test_damage_stops_the_stream_behind_what_is_good(spark, relay, tmp_path):
         relay(log.folder)
     taken = spark.read.text(str(tmp_path / "c" / "offsets" / "0")).collect()[-1][0]
     assert json.loads(taken)["position"] & (1 << 40) - 1 == at
+
+
+def test_an_error_of_the_source_is_told_in_its_own_words(relay, bank, tmp_path):
+    (tmp_path / "index").write_text("no folder")
+    with pytest.raises(StreamingQueryException) as stopped:
+        relay(bank)
+    assert said_by_python(str(stopped.value)).startswith("FileExistsError: ")
+    assert said_by_python("[STREAM_FAILED] something of Java's") == ""
 
 
 def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):

@@ -17,7 +17,7 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.gtid_column import gtid_column
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import RelayLog, open_log
-from spark_repl.relay.record import RECORD, appended, gtid_text
+from spark_repl.relay.record import RECORD, gtid_text
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
 
@@ -312,26 +312,6 @@ def test_a_compressed_transaction_that_is_damaged_ends_the_index(tmp_path: Path)
     index = build_index(open_log(str(folder)), str(tmp_path / "i"), up_to_damage=True)
     assert (index.records == whole[:which]).all() and index.end == whole["position"][which]
     assert index.damage and index.damage.position is not None
-
-
-def test_records_that_grow_are_not_copied_each_time(tmp_path: Path) -> None:
-    """Whoever has the shorter array keeps it as it is, however it came to be."""
-    records = index_of(copy("kinds", tmp_path), tmp_path / "i").records
-    stored = tmp_path / "stored"
-    records.tofile(stored)
-    mapped = np.memmap(stored, RECORD, "r")
-    for first in (records, mapped, records[1:]):
-        before = first.copy()
-        grown, bases = first, set()
-        for _ in range(300):
-            grown = appended(grown, records[:1])
-            bases.add(grown.base.ctypes.data)
-        assert len(bases) <= 2 and len(grown) == len(first) + 300
-        assert (grown[: len(before)] == before).all() and (first == before).all()
-        assert (grown[len(before) :] == records[0]).all()
-        branch, other = appended(grown[:5], records[1:2]), appended(grown[:5], records[1:2])
-        assert (branch == other).all() and len(branch) == 6
-    assert (np.memmap(stored, RECORD, "r") == records).all()
 
 
 def test_a_stored_index_that_does_not_fit_is_ignored(tmp_path: Path) -> None:

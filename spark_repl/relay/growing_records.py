@@ -1,0 +1,68 @@
+"""GrowingRecords: the index records of a file that is still written to, on disk and mapped.
+
+A relay file of 1 GiB may hold millions of transactions, 128 bytes each, and all processes that
+follow it know them all. So they lie in a file without a name beside the stored indexes, and are
+memory only for as long as somebody has just looked at them. They are written, not stored through
+the mapping: so a full disk is an error, not the end of the process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from .record import RECORD
+
+_ROOM = 1024
+
+
+class GrowingRecords:
+    """``folder``: where the file lies; None: in memory. Not for two threads at a time."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._file: IO[bytes] = (
+            open(os.memfd_create("records"), "r+b", buffering=0)  # noqa: SIM115
+            if folder is None
+            else tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115
+        )
+        self._mapped: np.ndarray = np.zeros(0, RECORD)
+
+    def append(self, records: np.ndarray, more: np.ndarray) -> np.ndarray:
+        """``records`` with ``more`` behind them, both RECORD[n]. Those of an earlier call are not
+        written again; whoever has the shorter array keeps it as it is. Raises OSError."""
+        count = len(records) + len(more)
+        if _mapping(records) is None or _mapping(records) is not _mapping(self._mapped):
+            self._write(records, 0)
+        self._write(more, len(records))
+        if count > len(self._mapped):
+            room = max(2 * count, _ROOM)
+            os.ftruncate(self._file.fileno(), room * RECORD.itemsize)
+            self._mapped = np.memmap(self._file, RECORD, "r", shape=(room,))
+        return self._mapped[:count]
+
+    def _write(self, records: np.ndarray, at: int) -> None:
+        data = np.ascontiguousarray(records).view(np.uint8).data
+        offset = at * RECORD.itemsize
+        while len(data):
+            done = os.pwrite(self._file.fileno(), data, offset)
+            data, offset = data[done:], offset + done
+
+
+def forget_pages(records: np.ndarray) -> None:
+    """What was read of mapped records counts as this process's memory no longer; it is read again
+    when it is asked for. Nothing, where they are not mapped."""
+    mapping = _mapping(records)
+    if mapping is not None:
+        mapping.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapping(records: np.ndarray) -> mmap.mmap | None:
+    base: object = records
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base if isinstance(base, mmap.mmap) else None
