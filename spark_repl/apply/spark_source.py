@@ -8,7 +8,8 @@ the transaction index; default the user's cache), ``start`` (packed position to 
 default the log's beginning), ``base`` (added to file numbers, see control/history),
 ``maxBytesPerTrigger``, ``lease`` (default true: a purge of the relay log spares the file where the
 stream is, for as long as it runs), ``waitMs`` (how long an offset is waited for at the log's end,
-default 100: so an idle stream asks ten times a second, and sees at once what is published).
+default 100: so an idle stream asks ten times a second, and sees at once what is published; a
+stream's end waits as long), ``stopFile`` (while it is there no offset is waited for).
 
 Offsets are asked for in a process of their own and partitions are read in others: what they share
 is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
@@ -96,7 +97,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.final: int | None = None
         self._lease = Lease()
         here = Path(self.path)
-        self._watch = EndWatch(here if here.is_dir() else here.parent)
+        self._watch = EndWatch(here if here.is_dir() else here.parent, given.get("stopfile"))
         self._known: TransactionIndex | None = None
 
     def __getstate__(self) -> dict[str, Any]:

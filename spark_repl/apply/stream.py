@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JNetworkError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
+# A source that rests is asked so seldom: it says by itself when something comes.
+_WAIT_MS = 10_000
+_STOP_FILE = "stopping"
 _MAKING = threading.Lock()
 """a source is made in a Python process of Spark's, which then makes the next one, too"""
 
@@ -75,7 +79,8 @@ class RelayStream:
         with self._batching:
             return self._coordinator.has_met_until()
 
-    def _once(self, follow: bool) -> None:
+    def _load(self, stop_file: Path) -> DataFrame:
+        """The log's transactions, from where the tables are."""
         base, low = self._applied.base, self._applied.start
         high = max(self._applied.index.end, low)
         forget_foreign(self._checkpoint, self._applied.relay, base, high)
@@ -87,9 +92,16 @@ class RelayStream:
             .option("start", str(min(max(self._coordinator.position, low), high)))
             .option("maxBytesPerTrigger", str(self._most))
             .option("lease", "false")  # the applier itself holds the file where the tables are
+            .option("waitMs", str(_WAIT_MS))
+            .option("stopFile", str(stop_file))
         )
         with _MAKING:
-            source = reader.load()
+            return reader.load()
+
+    def _once(self, follow: bool) -> None:
+        stop_file = Path(self._applied.folder) / _STOP_FILE
+        stop_file.unlink(missing_ok=True)
+        source = self._load(stop_file)
         batches = BatchFunction(self._batch)
         writer = source.writeStream.foreachBatch(batches)
         writer = writer.option("checkpointLocation", self._checkpoint)
@@ -117,11 +129,14 @@ class RelayStream:
             stopped.set()
             with self._batching:  # stopping the query interrupts what a batch asks of the JVM
                 pass
+            with suppress(OSError):  # on a full disk it takes as long as an offset is waited for
+                stop_file.touch()
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
                 query.stop()
                 if self._listener is not None:
                     self._spark.streams.removeListener(self._listener)
             batches.release()
+            stop_file.unlink(missing_ok=True)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         """foreachBatch: the rows say which transactions; what they hold is read by the workers.

@@ -17,30 +17,33 @@ from typing import Any
 
 from .published import NAME
 
-_MODIFY, _ATTRIB = 0x2, 0x4
+_MODIFY, _ATTRIB, _CREATE = 0x2, 0x4, 0x100
 _NONBLOCK, _CLOEXEC = os.O_NONBLOCK, os.O_CLOEXEC
 _EVENTS_BYTES = 4096
 # No two wake-ups within: what is published meanwhile is seen together.
 _REST_S = 0.002
-# Between two looks at the record itself: where the kernel knows, and where it may not.
-_LOOK_S, _BLIND_LOOK_S = 0.1, 0.004
+# Between two looks at the record itself: where the kernel knows (of one file; it may be another
+# one since), and where it may not.
+_LOOK_S, _BLIND_LOOK_S = 1.0, 0.004
 # f_type of ext, xfs, btrfs, tmpfs, overlay, zfs, f2fs: written to by this machine alone.
 _LOCAL = (0xEF53, 0x58465342, 0x9123683E, 0x01021994, 0x794C7630, 0x2FC12FC1, 0xF2F52010)
 _STATFS_BYTES = 256
 
 
 class EndWatch:
-    """``wait`` returns when the end in ``folder`` was published since the last call."""
+    """``wait`` returns when the end in ``folder`` was published since the last call. While the file
+    ``stopped_by`` is there nobody waits."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, stopped_by: str | Path | None = None) -> None:
         self._path = Path(folder) / NAME
+        self._stopped_by = Path(stopped_by) if stopped_by else None
         self._libc: ctypes.CDLL | None = None
         self._fd, self._is_watched = -1, False
         self._seen, self._last = b"", 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """In another process it begins anew."""
-        return EndWatch, (self._path.parent,)
+        return EndWatch, (self._path.parent, self._stopped_by)
 
     def __enter__(self) -> EndWatch:
         return self
@@ -54,7 +57,7 @@ class EndWatch:
         self._fd = -1
 
     def wait(self, seconds: float) -> bool:
-        """False when nothing was published for so long."""
+        """False when nothing was published for so long, or up to when it is to stop."""
         until = time.monotonic() + seconds
         time.sleep(max(0.0, self._last + _REST_S - time.monotonic()))
         while True:
@@ -63,7 +66,7 @@ class EndWatch:
                 self._last = time.monotonic()
                 return True
             left = until - time.monotonic()
-            if left <= 0:
+            if left <= 0 or (self._stopped_by is not None and self._stopped_by.exists()):
                 return False
             self._sleep(left)
 
@@ -76,6 +79,9 @@ class EndWatch:
         if self._fd >= 0:
             path = os.fsencode(self._path)
             self._is_watched = self._libc.inotify_add_watch(self._fd, path, _MODIFY | _ATTRIB) >= 0
+            if self._stopped_by is not None:
+                beside = os.fsencode(self._stopped_by.parent)
+                self._libc.inotify_add_watch(self._fd, beside, _CREATE)
 
     def _moved(self) -> bool:
         try:

@@ -99,7 +99,7 @@ def test_a_new_log_is_seen_where_the_record_was_removed(
 def test_an_idle_reader_does_not_look_more_often_than_it_has_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool, most: int
 ) -> None:
-    """Every 100 ms; where another machine may write every 4 ms, so a median of 2 ms."""
+    """Each second; where another machine may write every 4 ms, so a median of 2 ms."""
     if not local:
         monkeypatch.setattr(waiting, "_LOCAL", ())
     publish(tmp_path, 1)
@@ -109,6 +109,29 @@ def test_an_idle_reader_does_not_look_more_often_than_it_has_to(
         assert not watch.wait(0.2)
     assert 2 <= len(watch.looks) <= most
     assert waiting._BLIND_LOOK_S <= 0.005 and waiting._REST_S <= 0.005
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_who_waits_is_stopped_by_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool
+) -> None:
+    """Nor does one wait that begins while it is there; what is published is seen nevertheless."""
+    monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+    if not local:
+        monkeypatch.setattr(waiting, "_LOCAL", ())
+    stop = tmp_path / "state" / "stopping"
+    stop.parent.mkdir()
+    publish(tmp_path, 1)
+    with EndWatch(tmp_path, stop) as watch:
+        assert watch.wait(0)
+        timer, began = later(stop.touch), time.monotonic()
+        assert not watch.wait(_LONG_S) and not watch.wait(_LONG_S)
+        assert time.monotonic() - began < _LONG_S / 2
+        timer.join()
+        publish(tmp_path, 2)
+        assert watch.wait(_LONG_S)
+        copy = pickle.loads(pickle.dumps(watch))
+        assert copy.wait(0) and not copy.wait(_LONG_S)
 
 
 def test_many_publications_are_seen_together(tmp_path: Path) -> None:
