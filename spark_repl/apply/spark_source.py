@@ -9,7 +9,9 @@ default the log's beginning), ``base`` (added to file numbers, see control/histo
 ``maxBytesPerTrigger``, ``lease`` (default true: a purge of the relay log spares the file where the
 stream is, for as long as it runs), ``waitMs`` (how long an offset is waited for at the log's end,
 default 100: so an idle stream asks ten times a second, and sees at once what is published; a
-stream's end waits as long), ``stopFile`` (while it is there no offset is waited for).
+stream's end waits as long), ``stopFile`` (while it is there no offset is waited for), ``end``
+("published": a receiver's log is taken up to its published end without a look at what is before it,
+which takes compiled code, 45 MB, in this process; so damage is for somebody else to tell).
 
 Offsets are asked for in a process of their own and partitions are read in others: what they share
 is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
@@ -35,9 +37,10 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ..errors import ConfigError, LogError
-from ..position import OFFSET_BITS, START
+from ..position import OFFSET_BITS, START, RelayPosition
 from ..relay.gtid_column import gtid_column
 from ..relay.lease import Lease
+from ..relay.log import open_log
 from ..relay.look import look
 from ..relay.place import Place
 from ..relay.record import Kind
@@ -92,6 +95,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.start = int(given.get("start", START.packed))
         self.base = int(given.get("base", "0"))
         self.max_bytes = int(given.get("maxbytespertrigger", "0"))
+        self.takes_published = given.get("end", "") == "published"
         self.leases = given.get("lease", "true").lower() != "false"
         self.wait_s = int(given.get("waitms", _WAIT_MS)) / 1000
         self.final: int | None = None
@@ -168,6 +172,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         that reaches it (so one that is larger goes through alone). Raises LogError for damage in
         the log when everything before it has been read."""
         begin = Place.of(start)
+        if self.takes_published and (found := self._published(begin, limit)) is not None:
+            return found.to_offset()
         log, index = self._look(begin)
         end = self._end(index) if self.final is None else self.final
         if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
@@ -185,6 +191,26 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 end = int(records["end"][last])
         return Place.at(end, log, self.base).to_offset()
 
+    def _published(self, begin: Place, limit: ReadLimit) -> Place | None:
+        """The published end, which is that of a whole transaction; None where no receiver writes,
+        where the log is read to an end that was set before, or where the limit is nearer."""
+        log = open_log(self.path)
+        begin.check(log, self.base)
+        if log.end is None or self.final is not None or begin.position == START.packed:
+            return None
+        if _end_of(log, self.base) <= begin.position and self._watch.wait(self.wait_s):
+            log = open_log(self.path)
+            begin.check(log, self.base)
+        end = _end_of(log, self.base)
+        if end <= begin.position:
+            return begin
+        if (
+            isinstance(limit, ReadMaxBytes)
+            and _bytes_behind(log, begin, self.base) > limit.max_bytes
+        ):
+            return None
+        return Place.at(end, log, self.base)
+
     def _waits(self, log: RelayLog) -> bool:
         """Whether something may come at any moment. The end that was looked at last is read before
         the log is: what was published since is seen at once."""
@@ -200,6 +226,19 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         records = index.slice(partition.start.position, partition.end.position)
         for at in range(0, len(records), _BATCH_ROWS):
             yield to_batch(records[at : at + _BATCH_ROWS])
+
+
+def _end_of(log: RelayLog, base: int) -> int:
+    """The published end, packed."""
+    assert log.end is not None
+    return RelayPosition(base + log.end.file_no, log.end.offset).packed
+
+
+def _bytes_behind(log: RelayLog, begin: Place, base: int) -> int:
+    """How many bytes of the log lie between a place and its published end."""
+    at = RelayPosition.unpack(begin.position)
+    sizes = [log.size(file.number) for file in log.files if file.number >= at.file_no - base]
+    return sum(sizes) - at.offset
 
 
 def to_batch(records: Any) -> pa.RecordBatch:

@@ -94,6 +94,7 @@ class RelayStream:
             .option("lease", "false")  # the applier itself holds the file where the tables are
             .option("waitMs", str(_WAIT_MS))
             .option("stopFile", str(stop_file))
+            .option("end", "published")
         )
         with _MAKING:
             return reader.load()
@@ -161,8 +162,17 @@ class RelayStream:
 
     def _apply(self, frame: DataFrame) -> None:
         first, last, count = self._retries.run(lambda: extent(frame))
-        if not count:
-            return
+        if count:
+            self._apply_between(first, last, count)
+        else:
+            self._retries.run(self._applied.refresh)
+        index = self._applied.index
+        if index.damage and not index.count_behind(self._coordinator.position)[0]:
+            raise index.damage  # the stream goes by the published end, and does not see it
+        reach("before_checkpoint")
+
+    def _apply_between(self, first: int, last: int, count: int) -> None:
+        """The transactions from one packed position to the other."""
         records = self._retries.run(self._applied.refresh).slice(first, last)
         if len(records) != count:
             raise LogError(
@@ -179,7 +189,6 @@ class RelayStream:
         if stopped or coordinator.reached_until:
             # Not to be recorded as done by the checkpoint; at the next start it comes again.
             raise StoppedBetweenGroups
-        reach("before_checkpoint")
 
     def _translated(self, error: Exception) -> BaseException | None:
         """What stopped the stream outside of foreachBatch, None where it was asked to: errors of

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _MANY = 6
 """so many workers take less memory and time if compiled kernels are loaded once for all of them"""
+_IDLE = 2
+"""so many Python workers may wait for more to do; others end, and are forked again in 20 ms"""
 _DAEMON = "spark_repl.service.many_workers_daemon"
 
 
@@ -31,6 +33,7 @@ class SharedJvm:
         self._settings = {"spark.scheduler.mode": "FAIR"}
         if workers >= _MANY and self._master.startswith("local"):
             self._settings["spark.python.daemon.module"] = _DAEMON
+            self._settings["spark.python.factory.idleWorkerMaxPoolSize"] = str(_IDLE)
         targets = [config.target.path for config in configs]
         self._target = next((one for one in targets if _is_remote(one)), targets[0])
         self._making = threading.Lock()

@@ -22,11 +22,13 @@ from pyspark.sql import DataFrame, SparkSession
 from spark_repl import Config, MySQLRelaySource
 from spark_repl.apply.replica import Replica
 from spark_repl.apply.stream import said_by_python
-from spark_repl.errors import RowError
+from spark_repl.errors import LogError, RowError
 from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
+from spark_repl.relay.index import build_index
+from spark_repl.relay.log import open_log
 from tests.spark.lab import assert_applied_once, assert_rows, run
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import transactions
@@ -198,6 +200,30 @@ def test_damage_stops_the_stream_behind_what_is_good(spark, relay, tmp_path):
         relay(log.folder)
     taken = spark.read.text(str(tmp_path / "c" / "offsets" / "0")).collect()[-1][0]
     assert json.loads(taken)["position"] & (1 << 40) - 1 == at
+
+
+def test_damage_stops_the_applier_behind_what_is_good(spark, tmp_path):
+    """In what a receiver has published: the applier's stream goes up to that without a look."""
+    log = LogWriter(tmp_path / "source")
+    for statement in ("CREATE DATABASE t", A.create):
+        log.ddl(statement)
+    folder, target = receive_into(tmp_path / "relay", more(log)), tmp_path / "lake"
+    index = build_index(open_log(str(folder)), str(tmp_path / "own"))
+    at = RelayPosition.unpack(int(index.records["position"][-2]))
+    file = open_log(str(folder)).file(at.file_no).path
+    data = bytearray(Path(file).read_bytes())
+    data[at.offset + 4] = 99
+    Path(file).write_bytes(data)
+    config = Config().override({"relay.path": str(folder), "target.path": str(target)})
+    for _ in range(2):  # again where nothing comes that is good
+        with (
+            pytest.raises(LogError, match="event type 99 is unknown") as stopped,
+            Replica(spark, config) as replica,
+        ):
+            replica.apply(follow=True)
+        assert stopped.value.position == str(at.offset)
+        assert_rows(spark, target, A, [(key, "x" * 30) for key in range(28)])
+    assert_applied_once(target)
 
 
 def test_an_error_of_the_source_is_told_in_its_own_words(relay, bank, tmp_path):

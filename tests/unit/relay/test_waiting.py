@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import clear
@@ -19,7 +20,7 @@ from spark_repl.relay.published import NAME, End, EndWriter
 from spark_repl.relay.waiting import EndWatch
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import receive
-from tests.support.relay_reader import T, ask, reader_of
+from tests.support.relay_reader import T, ask, read, reader_of
 
 _LONG_S = 30.0
 
@@ -177,6 +178,27 @@ def test_a_stream_waits_for_what_comes(relay: Path, source: LogWriter, tmp_path:
     assert ask(recorded, last) == last
     assert time.monotonic() - began < _LONG_S
     clear(relay)
+
+
+def test_a_stream_takes_the_published_end(relay: Path, source: LogWriter, tmp_path: Path) -> None:
+    """Without a look at what is before it, unless its limit is nearer; and waits for the next."""
+    looks, reader = reader_of(relay, tmp_path), reader_of(relay, tmp_path, end="published")
+    first = reader.initialOffset()
+    end = ask(reader, first)
+    assert reader._known is None and end == ask(looks, first)
+    assert read(reader, first, end) == read(looks, first, end) and ask(reader, end) == end
+    with RelayWriter(relay, 4711) as writer:
+        source.transaction(insert(T, (100, "new")))
+        receive(writer, sorted(source.folder.iterdir()))
+    came = read(reader, end, later := ask(reader, end))
+    assert len(came) == 1 and came == read(looks, end, ask(looks, end))
+    assert reader.latestOffset(first, ReadMaxBytes(10**6))["position"] == later["position"]
+    assert reader.latestOffset(first, ReadMaxBytes(1)) == looks.latestOffset(first, ReadMaxBytes(1))
+    reader.prepareForTriggerAvailableNow()
+    assert ask(reader, first)["position"] <= later["position"]
+    recorded = reader_of(source.folder, tmp_path / "own", end="published")
+    begin = recorded.initialOffset()
+    assert read(recorded, begin, ask(recorded, begin))[-1:] == came
 
 
 def test_it_goes_to_another_process(relay: Path, tmp_path: Path) -> None:

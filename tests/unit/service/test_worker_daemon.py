@@ -56,4 +56,5 @@ def test_many_workers_have_kernels_in_common(
 ) -> None:
     config = Config().override({"target.path": "lake", "apply.workers": 2})
     shared = SharedJvm([config] * channels, master)
-    assert ("spark.python.daemon.module" in shared._settings) == loads
+    for name in ("daemon.module", "factory.idleWorkerMaxPoolSize"):
+        assert (f"spark.python.{name}" in shared._settings) == loads
