@@ -138,7 +138,8 @@ class KeyIndex:
         key_types: Sequence[pa.DataType] = (),
         live_column: str = "",
     ) -> None:
-        """``key_types``: of columns that a file may lack, as it is older than they are;
+        """``key_types``: of columns that a file may lack, as it is older than they are, or have in
+        a wider type;
         ``live_column``: rows in which it is not true are never looked for, and in no index."""
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
         self._types, self.live_column = key_types, live_column
@@ -222,9 +223,11 @@ class KeyIndex:
         return [self._typed(number, column) for number, column in enumerate(stored)]
 
     def _typed(self, number: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        if not pa.types.is_null(column.type):
-            return column
-        return pa.chunked_array([pa.nulls(len(column), self._types[number])])
+        if pa.types.is_null(column.type):
+            return pa.chunked_array([pa.nulls(len(column), self._types[number])])
+        if self._types and _is_plain(column.type) and column.type != self._types[number]:
+            return column.cast(self._types[number])
+        return column
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
         """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
@@ -280,6 +283,10 @@ class IndexTask:
 
 def build(task: IndexTask) -> None:
     task.index.build(task.data_file)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
 
 
 def _name(data_file: str) -> str:
