@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import whole_of
 from ..ddl.alteration import Altered, KeptColumn
+from ..ddl.widening import widens
 from ..delta import partitions
 from ..delta.columns import Columns
 from ..delta.schema_change import altered as altered_metadata
@@ -14,6 +15,7 @@ from ..delta.schema_change import has_mapping
 from ..delta.stamp import Stamp
 from ..errors import SettingError
 from .app_ids import columns_of_all
+from .key_index import hashes_alike
 from .shard_columns import columns_of, stays_in_files, union
 from .shards import others_of
 from .wider_table import widen
@@ -62,6 +64,26 @@ def finds_columns(table: Table, altered: Altered, new: NewTable | None) -> bool:
     schema = new.schema_string if new else table.snapshot.schema_string
     kept = [one.number if isinstance(one, KeptColumn) else None for one in altered.origins]
     return stays_in_files(table.columns, after, kept, Columns.of(schema))
+
+
+def held_wide(table: Table, altered: Altered) -> frozenset[int]:
+    """Numbers of the columns behind the statement whose values a shard's data files have as they
+    become, as the Delta table's type is wider than the shard's was. A key has to have the hashes
+    that are in its index."""
+    wider, before = dict(table.columns.wider), table.definition.columns
+    key = altered.definition.sought_key
+    return frozenset(
+        number
+        for number, (origin, column) in enumerate(
+            zip(altered.origins, altered.definition.columns, strict=True)
+        )
+        if isinstance(origin, KeptColumn)
+        and origin.number in wider
+        and widens(old := before[origin.number], column)
+        and old.nullable <= column.nullable
+        and old.auto_increment == column.auto_increment
+        and (number not in key or hashes_alike(old.arrow_type, column.arrow_type))
+    )
 
 
 def columns_behind(table: Table, definition: TableDefinition, new: NewTable | None) -> Columns:

@@ -24,6 +24,7 @@ from .altered_columns import (
     bring_columns,
     columns_behind,
     finds_columns,
+    held_wide,
     metadata,
     own_metadata,
 )
@@ -153,7 +154,8 @@ class TableChanges:
                 way, own = Way.REWRITE, own_metadata(table, altered)
                 return _Change(with_new_rows(table.snapshot, own, table.name), rows=rows)
             new = metadata(self._tracking, table, altered)
-            if keeps_rows(before, altered, session) and finds_columns(table, altered, new):
+            held = held_wide(table, altered)
+            if keeps_rows(before, altered, session, held) and finds_columns(table, altered, new):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
                 others = outlives_source(before) or before.truncated
                 nulls = forbids_null(before, altered)

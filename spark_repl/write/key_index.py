@@ -56,6 +56,12 @@ def is_exact(types: list[pa.DataType]) -> bool:
     return len(types) == 1 and pa.types.is_integer(types[0])
 
 
+def hashes_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of both types that are equal have equal hashes."""
+    kinds = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
+    return any(kind(one) and kind(other) for kind in kinds)
+
+
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):

@@ -12,7 +12,7 @@ import pytest
 from spark_repl.errors import SettingError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import last_shown, run, stopped
+from tests.support.local_delta import LocalDelta, last_shown, run, stopped
 from tests.support.shards import APART, BOTH, ONE, TWO, V, alike, begun, fields, filled, of_each
 
 
@@ -31,6 +31,14 @@ TYPES = {"smallint": "short", "int": "integer"}
 
 def lake(target: Path) -> dict[str, Any]:
     return fields(target / "lake")
+
+
+def files(target: Path) -> set[str]:
+    """Paths of the live data files."""
+    delta, folder = LocalDelta(), str(target / "lake" / "orders")
+    there = delta.snapshot(folder)
+    assert there is not None
+    return {*delta.files(there)}
 
 
 def with_w(number: int, kind: str) -> Table:
@@ -52,7 +60,10 @@ def test_a_type_gets_wider_shard_by_shard(log: LogWriter, tmp_path: Path) -> Non
     log.transaction(delete(narrow[1], (5, "x", 9)), insert(narrow[1], (7, "g", -1)))
     alike(log, tmp_path)
     assert lake(tmp_path)["w"] == "long"
+    before = files(tmp_path / "lake")
     log.ddl("ALTER TABLE orders MODIFY w BIGINT", "shop_2")
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    assert files(tmp_path / "lake") == before  # which are as wide as that
     log.transaction(update(wide[1], ((7, "g", -1), (7, "g", -(2**40)))))
     alike(log, tmp_path)
 
@@ -244,3 +255,18 @@ def test_cut_off_anywhere(tmp_path: Path) -> None:
     assert step > 30
     assert run(source.logs[0].folder, tmp_path / "apart", group_max_transactions=1, **APART)
     assert want == of_each(tmp_path / "apart")
+
+
+def test_rows_of_a_partition_by_a_wider_column(tmp_path: Path) -> None:
+    """No bound is told by what statistics say of it in the wider type: 2^53 + 1 is no double."""
+    log, first = LogWriter(tmp_path / "log"), 2**53 + 1
+    log.ddl(
+        "CREATE TABLE orders (id BIGINT PRIMARY KEY) PARTITION BY RANGE (id)"
+        f" (PARTITION a VALUES LESS THAN ({first}), PARTITION b VALUES LESS THAN MAXVALUE)",
+        "shop_1",
+    )
+    log.ddl("CREATE TABLE orders (id DECIMAL(9, 4) PRIMARY KEY)", "shop_2")
+    log.transaction(insert(of(1, ("id", "bigint")), (first,)))
+    log.ddl("ALTER TABLE orders DROP PARTITION a", "shop_1")
+    alike(log, tmp_path)
+    assert last_shown(tmp_path / "lake") == {"lake.orders": [(first, "1")]}

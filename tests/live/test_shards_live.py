@@ -4,6 +4,7 @@ verify of each shard, statements that come shard by shard."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,8 +64,11 @@ def test_rows_statements_and_verify(shared_server: Server, tmp_path: Path) -> No
         assert found.tables == {"lake.orders//2": {**clean, "rows": 1}}
         shown = last_shown(Path(following.config.target.path))
         assert shown == {"lake.orders": [(2, "b", "1", None), (7, "e", "2", 1)]}
+        for number in (1, 2):
+            server.query(f"ALTER TABLE shop_{number}.orders ADD d DATE DEFAULT '2020-02-29'")
         for number in (2, 1):
             server.query(
+                f"ALTER TABLE shop_{number}.orders MODIFY d DATETIME(3)",
                 f"ALTER TABLE shop_{number}.orders MODIFY w DECIMAL(9, 2), CHANGE id no BIGINT,"
                 " RENAME COLUMN v TO u",
                 f"UPDATE shop_{number}.orders SET w = 1.25, u = '{number}'",
@@ -75,7 +79,8 @@ def test_rows_statements_and_verify(shared_server: Server, tmp_path: Path) -> No
             assert found.tables == {"lake.orders//1": one, "lake.orders//2": one}
         shown = last_shown(Path(following.config.target.path))
         last = [
-            (str(number), Decimal("1.25"), key, str(number)) for number, key in ((1, 2), (2, 7))
+            (str(number), Decimal("1.25"), datetime(2020, 2, 29), key, str(number))
+            for number, key in ((1, 2), (2, 7))
         ]
         assert shown == {"lake.orders": last}
         server.query("DROP DATABASE shop_1")
