@@ -237,7 +237,7 @@ class TableChanges:
                     widen(commits, shards[0], shaped, shards, stamp, rewrite)
 
     def _made_room(self, shards: Sequence[Table], new: NewTable) -> Sequence[Action]:
-        tasks = rewritten(self._tracking, shards, new)
+        tasks = rewritten(self._tracking, shards[0], shards, new)
         return self._rewrite(shards[0], tasks, new).actions if tasks else ()
 
     def _moved(self, table: Table, new: NewTable | None) -> list[AlterTask]:
@@ -245,7 +245,7 @@ class TableChanges:
         if new is None or not table.is_shard or not moves_columns(table, new):
             return []
         others = others_of(table, self._tracking.all_tables())
-        return rewritten(self._tracking, others, new, table.name) if others else []
+        return rewritten(self._tracking, table, others, new)
 
     def _tasks(
         self, table: Table, after: Table, rows: MadeRows, files: Sequence[LiveFile]

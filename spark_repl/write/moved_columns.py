@@ -46,14 +46,13 @@ def needs_room(shards: Sequence[Table], shaped: TableDefinition) -> bool:
 
 
 def rewritten(
-    tracking: Tracking, shards: Sequence[Table], new: NewTable, altered: str = ""
+    tracking: Tracking, table: Table, shards: Sequence[Table], new: NewTable
 ) -> list[AlterTask]:
-    """What writes the files anew of those ``shards`` of one Delta table, one or more, of which
-    columns are others behind the ``new`` metadata; ``altered``: the one besides, by name, whose own
-    files are written otherwise. The table's lock is held. Raises TargetError for files of any other
-    shard: nobody knows what its columns are."""
+    """What writes the files anew of those ``shards`` in the Delta table of ``table`` of which
+    columns are others behind the ``new`` metadata. The table's lock is held. Raises TargetError for
+    files that are of none of them, nor of ``table``: nobody knows what their columns are."""
     by_name = {one.name: one for one in reversed(shards)}
-    _check_known(tracking, shards[0], {*map(shard_of, by_name), shard_of(altered)})
+    _check_known(tracking, table, {shard_of(table.name), *map(shard_of, by_name)})
     whole, tasks = Columns.of(new.schema_string, new.partition_columns), list[AlterTask]()
     for one in by_name.values():
         there = replace(one, columns=columns_of(whole, one.definition))

@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from spark_repl.errors import SettingError, StatementError
+from spark_repl.errors import SettingError, StatementError, TargetError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import LocalDelta, last_shown, run, stopped
+from tests.support.local_delta import (
+    LocalDelta,
+    applier,
+    apply_without_stream,
+    last_shown,
+    run,
+    stopped,
+)
 from tests.support.shards import APART, BOTH, ONE, TWO, V, alike, begun, fields, filled, of_each
 
 
@@ -158,6 +165,18 @@ def test_a_type_that_none_holds(log: LogWriter, tmp_path: Path) -> None:
     assert "copy all tables into an empty target" in str(error.hint)
 
 
+def test_rows_that_are_of_no_known_shard(log: LogWriter, tmp_path: Path) -> None:
+    """What their columns are nobody knows: they would be NULL in a column of another type."""
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    log.ddl("ALTER TABLE orders MODIFY id BIGINT", "shop_1")
+    with applier(log.folder, tmp_path / "lake", **BOTH) as found:
+        del found.tracking.tables["lake.orders//2"]
+        with pytest.raises(TargetError, match="the table has rows of shards that are not known: 2"):
+            apply_without_stream(found)
+    assert lake(tmp_path)["id"] == "integer"
+    alike(log, tmp_path)
+
+
 def test_a_name_changes_shard_by_shard(log: LogWriter, tmp_path: Path) -> None:
     renamed = [of(number, ("id", "int"), ("u", V)) for number in (1, 2)]
     log.ddl("ALTER TABLE orders RENAME COLUMN v TO u", "shop_1")
@@ -238,7 +257,8 @@ def test_with_a_change_data_feed(log: LogWriter, tmp_path: Path, alter: str) -> 
     assert isinstance(error, StatementError) and "with a change data feed" in str(error)
 
 
-def test_cut_off_anywhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [False, True])
+def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
     source = Twice(tmp_path)
     source.ddl(ONE.create, TWO.create)
     source.transaction(insert(ONE, (1, "a"), (2, "b")), insert(TWO, (1, "c"), (3, "d")))
@@ -251,8 +271,8 @@ def test_cut_off_anywhere(tmp_path: Path) -> None:
     source.transaction(insert(three, (Decimal("2.5"),)), delete(two, (3, "d")))
     source.ddl("ALTER TABLE shop_2.orders CHANGE v u VARCHAR(40)")
     source.transaction(delete(one, (1, "x")), insert(of(2, ("id", "bigint"), ("u", V)), (7, "z")))
-    want, step = cut_off_anywhere(source, tmp_path, lost=False, see=of_each, **BOTH)
-    assert step > 30
+    want, step = cut_off_anywhere(source, tmp_path, lost=lost, see=of_each, **BOTH)
+    assert step > 30 or lost
     assert run(source.logs[0].folder, tmp_path / "apart", group_max_transactions=1, **APART)
     assert want == of_each(tmp_path / "apart")
 
