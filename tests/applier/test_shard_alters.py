@@ -122,13 +122,18 @@ def test_types_of_numbers(
     assert lake(tmp_path)["w"] == (there if name == "w" else TYPES.get(before, before))
 
 
-@pytest.mark.parametrize("after", ["bigint", "decimal(9,4)"])
-def test_a_key_gets_wider(log: LogWriter, tmp_path: Path, after: str) -> None:
+@pytest.mark.parametrize(
+    ("before", "after"), [("int", "bigint"), ("smallint", "decimal(9,4)"), ("smallint", "double")]
+)
+def test_a_key_gets_wider(log: LogWriter, tmp_path: Path, before: str, after: str) -> None:
     """Rows of either shard are found by a key of its own type, also those of before."""
+    narrow = of(2, ("id", before), ("v", V))
     wide = [of(number, ("id", after), ("v", V)) for number in (1, 2)]
+    for number in (1, 2):
+        log.ddl(f"ALTER TABLE orders MODIFY id {before}", f"shop_{number}")
     log.ddl(f"ALTER TABLE orders MODIFY id {after}", "shop_1")
-    log.transaction(update(wide[0], ((1, "a"), (1, "x"))), update(TWO, ((1, "c"), (1, "y"))))
-    log.transaction(delete(wide[0], (2, "b")), insert(TWO, (2, "z")), delete(TWO, (3, "d")))
+    log.transaction(update(wide[0], ((1, "a"), (1, "x"))), update(narrow, ((1, "c"), (1, "y"))))
+    log.transaction(delete(wide[0], (2, "b")), insert(narrow, (2, "z")), delete(narrow, (3, "d")))
     log.ddl(f"ALTER TABLE orders MODIFY id {after}", "shop_2")
     log.transaction(update(wide[1], ((1, "y"), (1, "x"))), delete(wide[1], (2, "z")))
     alike(log, tmp_path, group_max_transactions=1)
