@@ -301,7 +301,10 @@ class Statements:
         else:
             if statement.effect == Effect.CREATE_SELECT:  # its rows come behind it
                 cut = before(cut)
-            self._tracking.create(wanted, self._tracking.stamp(cut), logged.name)
+            stamp = self._tracking.stamp(cut)
+            if self._tracking.is_shard(name):
+                self._changes.make_room(self._tracking.shaped(wanted), stamp)
+            self._tracking.create(wanted, stamp, logged.name)
         return Way.NAMES
 
     def _create_like(self, logged: Logged) -> Way:

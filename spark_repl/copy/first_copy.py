@@ -11,13 +11,15 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql import SparkSession
 
+from ..config.renaming import SHARD
 from ..control.channels import layout_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy
@@ -44,13 +46,7 @@ from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .privileges import VIEW_HINT
-from .source_tables import (
-    SourceTable,
-    full_name,
-    list_tables,
-    quoted,
-    wheres,
-)
+from .source_tables import SourceTable, full_name, list_tables, quoted, wheres
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -113,8 +109,7 @@ class FirstCopy:
         self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)
         self._commits = self.tracking.commits
-        self.rows = self._expected = 0
-        self._counting = threading.Lock()
+        self.rows, self._expected, self._counting = 0, 0, threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
         """Copies what is planned; started again it goes on behind what landed. Raises SourceError,
@@ -136,9 +131,8 @@ class FirstCopy:
         return CopyResult(len(done.bounds), self.rows, seconds, done.start, done.until)
 
     def _tables(self, copy: Copy) -> Copy:
-        tables = list[SourceTable]()
-        if copy.bounds:
-            tables = self._planned(list(copy.bounds))
+        tables = self._planned(list(copy.bounds))
+        self._make_shards(tables, copy)
         self._expected = sum(table.rows for table in tables)
         views = [table for table in tables if table.definition.name in copy.views]
         keyed = [table for table in tables if table.definition.name not in copy.views]
@@ -156,6 +150,12 @@ class FirstCopy:
         copy = replace(copy, until=until, rows=self.rows, unfinished=self._unfinished)
         record_copy(self.control, copy)
         return copy
+
+    def _make_shards(self, tables: list[SourceTable], copy: Copy) -> None:
+        """Makes all shards' tables: for a wider type of one no other has files then."""
+        for table in (one for one in tables if SHARD in copy.paths[one.definition.name]):
+            with self._leaving(table):
+                self._target(table, copy)
 
     def _compare(self, copy: Copy) -> None:
         """Leaves tables unfinished that the source has otherwise than when they were planned: also
@@ -200,10 +200,8 @@ class FirstCopy:
     def _views(self, tables: list[SourceTable], copy: Copy) -> Copy:
         for table in tables:
             if not self._ends:
-                try:
+                with self._leaving(table):
                     copy = self._locked(table, copy)
-                except SparkReplError as error:
-                    self._leave_changed(table, error)
         return copy
 
     @property
@@ -249,27 +247,30 @@ class FirstCopy:
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
-        if self._ends:
-            return
-        try:
-            self._chunks(source, copy)
-        except SparkReplError as error:
-            self._leave_changed(source, error)
+        if not self._ends:
+            with self._leaving(source):
+                self._chunks(source, copy)
 
-    def _leave_changed(self, source: SourceTable, error: SparkReplError) -> None:
-        """Leaves the table unfinished, where the source has another definition of it now than was
-        copied; raises the error where it hasn't."""
+    @contextmanager
+    def _leaving(self, source: SourceTable) -> Iterator[None]:
+        """A context whose error leaves the table unfinished, where the source has another
+        definition of it now than was copied; it is raised where it hasn't."""
+        try:
+            yield
+        except SparkReplError as error:
+            if not self._lenient or isinstance(error, SourceLostError | FencedError):
+                raise
+            if not isinstance(error, ChangedTableError | NoTableError) and self._is_as_read(source):
+                raise
+            self._unfinish(source.definition.name, error)
+
+    def _is_as_read(self, source: SourceTable) -> bool:
         name = source.definition.name
-        if not self._lenient or isinstance(error, SourceLostError | FencedError):
-            raise error
-        if not isinstance(error, ChangedTableError | NoTableError):
-            try:
-                now = self._asked(lambda one: list_tables(one.rows, (name,), self._filters))
-            except (NoTableError, SchemaError):
-                now = []  # or its definition is of a kind that is not understood
-            if now and now[0].definition == source.definition:
-                raise error
-        self._unfinish(name, error)
+        try:
+            now = self._asked(lambda one: list_tables(one.rows, (name,), self._filters))
+        except (NoTableError, SchemaError):
+            return False  # or its definition is of a kind that is not understood
+        return bool(now) and now[0].definition == source.definition
 
     def _unfinish(self, name: str, error: SparkReplError | str) -> None:
         log.warning("%s was changed while it was copied: %s", name, error)

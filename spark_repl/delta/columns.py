@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import SchemaError
+from .common_type import arrow_type
 from .large_columns import gathered, joined, stays_large, whole
 from .new_file import new_file
 from .partitions import Values, split
@@ -85,6 +86,8 @@ class Columns:
     types: tuple[Any, ...]
     partitions: tuple[str, ...] = ()
     """names of the columns that the table is partitioned by"""
+    wider: tuple[tuple[int, str], ...] = ()
+    """columns, by number, of which data files have a type that holds more, and that type"""
 
     @classmethod
     def of(cls, schema_string: str, partitions: Sequence[str] = ()) -> Columns:
@@ -115,7 +118,8 @@ class Columns:
     def first(self, count: int) -> Columns:
         """The first ``count`` of them, of tables that are read."""
         ids, types = self.ids[:count], self.types[:count]
-        return Columns(self.names[:count], self.physical[:count], ids, types)
+        wider = tuple((number, kind) for number, kind in self.wider if number < count)
+        return Columns(self.names[:count], self.physical[:count], ids, types, wider=wider)
 
     def fits(self, schema: pa.Schema) -> bool:
         """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
@@ -129,13 +133,17 @@ class Columns:
         )
 
     def rename(self, rows: pa.Table) -> pa.Table:
-        """``rows`` (columns in order) under their physical names and field ids."""
-        fields, arrays = [], []
-        for name, i, kind, column in zip(
-            self.physical, self.ids, self.types, rows.columns, strict=True
+        """``rows`` (columns in order) under their physical names and field ids, as wide as data
+        files have them."""
+        fields, arrays, wider = [], [], dict(self.wider)
+        for number, (name, i, kind, column) in enumerate(
+            zip(self.physical, self.ids, self.types, rows.columns, strict=True)
         ):
             array = one_chunk(column)
-            arrow = _physical(array.type, json.loads(kind))
+            if wide := wider.get(number):
+                arrow = arrow_type(wide)
+            else:
+                arrow = _physical(array.type, json.loads(kind))
             arrays.append(with_type(array, arrow))
             fields.append(pa.field(name, arrow, True, _field_id(i)))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

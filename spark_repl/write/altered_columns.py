@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import whole_of
 from ..ddl.alteration import Altered, KeptColumn
+from ..ddl.widening import widens
 from ..delta import partitions
 from ..delta.columns import Columns
 from ..delta.schema_change import altered as altered_metadata
@@ -14,8 +15,9 @@ from ..delta.schema_change import has_mapping
 from ..delta.stamp import Stamp
 from ..errors import SettingError
 from .app_ids import columns_of_all
-from .shard_columns import HINT, columns_of, stays_in_files, union
-from .shards import beside
+from .key_index import hashes_alike
+from .shard_columns import columns_of, stays_in_files, union
+from .shards import others_of
 from .wider_table import widen
 
 if TYPE_CHECKING:
@@ -29,10 +31,12 @@ def metadata(tracking: Tracking, table: Table, altered: Altered) -> NewTable | N
     """What becomes of the Delta table's metadata; None where it stays. Raises SettingError."""
     if not table.is_shard:
         return own_metadata(table, altered)
-    _check_renamed(table, altered)
-    # What other channels have that feed the table, too, is not known: all columns stay.
-    names = [] if table.is_shared else table.definition.arrow_schema().names
-    return union(table.snapshot, altered.definition, names, _others(tracking, table))
+    wanted, others = altered.definition, _definitions(tracking, table)
+    if table.is_shared:  # what other channels have is not known: all columns stay as they are
+        _check_renamed(table, altered)
+        return union(table.snapshot, wanted, (), others)
+    names = table.definition.arrow_schema().names
+    return union(table.snapshot, wanted, names, others, widens=True)
 
 
 def bring_columns(tracking: Tracking, table: Table, altered: Altered) -> None:
@@ -42,32 +46,44 @@ def bring_columns(tracking: Tracking, table: Table, altered: Altered) -> None:
     if table.is_shared:
         _check_renamed(table, altered)
         stamp = Stamp(columns_of_all(tracking.app), table.position, "{}")
-        others = _others(tracking, table)
+        others = others_of(table, tracking.all_tables())
         widen(tracking.commits, table, altered.definition, others, stamp)
 
 
-def _others(tracking: Tracking, table: Table) -> list[TableDefinition]:
-    """The definitions of the other shards in its Delta table, as far as they are this channel's."""
-    others = [
-        one for one in beside(table.name, tracking.all_tables()) if one.folder == table.folder
-    ]
-    # Behind a crash its CREATE may come again, which finds it there a second time.
-    return [one.definition for one in others if one.path != table.path]
+def _definitions(tracking: Tracking, table: Table) -> list[TableDefinition]:
+    """Those of the other shards in its Delta table, as far as they are this channel's."""
+    return [one.definition for one in others_of(table, tracking.all_tables())]
 
 
-def finds_columns(tracking: Tracking, table: Table, altered: Altered) -> bool:
-    """Whether the data files' columns are found where they are."""
+def finds_columns(table: Table, altered: Altered, new: NewTable | None) -> bool:
+    """Whether the data files' columns are found where they are, by what the statement makes of the
+    Delta table's metadata."""
     if not table.is_shard:
         return _finds_own(table, altered)
-    new = metadata(tracking, table, altered)
     after = columns_behind(table, altered.definition, new)
     schema = new.schema_string if new else table.snapshot.schema_string
-    had = {name.lower() for name in table.columns.names}
-    again = any(
-        column.name.lower() in had and not isinstance(origin, KeptColumn)
-        for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
+    kept = [one.number if isinstance(one, KeptColumn) else None for one in altered.origins]
+    return stays_in_files(table.columns, after, kept, Columns.of(schema))
+
+
+def held_wide(table: Table, altered: Altered) -> frozenset[int]:
+    """Numbers of the columns behind the statement whose values a shard's data files have as they
+    become, as the Delta table's type is wider than the shard's was. A key has to have the hashes
+    that are in its index."""
+    wider, before = dict(table.columns.wider), table.definition.columns
+    key = altered.definition.sought_key
+    return frozenset(
+        number
+        for number, (origin, column) in enumerate(
+            zip(altered.origins, altered.definition.columns, strict=True)
+        )
+        if isinstance(origin, KeptColumn)
+        and origin.number in wider
+        and widens(old := before[origin.number], column)
+        and old.nullable <= column.nullable
+        and old.auto_increment == column.auto_increment
+        and (number not in key or hashes_alike(old.arrow_type, column.arrow_type))
     )
-    return not again and stays_in_files(table.columns, after, Columns.of(schema))
 
 
 def columns_behind(table: Table, definition: TableDefinition, new: NewTable | None) -> Columns:
@@ -81,7 +97,7 @@ def columns_behind(table: Table, definition: TableDefinition, new: NewTable | No
 
 
 def _check_renamed(table: Table, altered: Altered) -> None:
-    """Raises SettingError where a column gets another name: others may have it under its own."""
+    """Raises SettingError where a column gets another name, in a table of several channels."""
     before = table.definition.columns
     for origin, column in zip(altered.origins, altered.definition.columns, strict=True):
         if isinstance(origin, KeptColumn):
@@ -91,7 +107,9 @@ def _check_renamed(table: Table, altered: Altered) -> None:
                     f"column {name} would be {column.name}, in one of the tables that"
                     f" {whole_of(table.name)} has",
                     table=table.name,
-                    hint=HINT,
+                    hint="several channels feed the table, and its columns only come: add a column"
+                    " of the new name, and fill it by UPDATE, instead; now have all shards altered"
+                    " on the source, and copy all tables into an empty target",
                 )
 
 

@@ -26,7 +26,7 @@ from .outlived_rows import check_fit, outlived
 from .written import Written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from ..binlog.definition import TableDefinition
     from ..ddl.session import Session
@@ -45,15 +45,21 @@ _FEED_HINT = (
 _ZERO_DATE = "'0000-00-00"
 
 
-def keeps_rows(before: TableDefinition, altered: Altered, session: Session) -> bool:
-    """Whether every value of every row stays, and new columns are NULL in them."""
+def keeps_rows(
+    before: TableDefinition, altered: Altered, session: Session, held: Collection[int] = ()
+) -> bool:
+    """Whether every value of every row stays, and new columns are NULL in them. ``held``: numbers
+    of columns whose values data files have in a type that is wide enough before and behind."""
     return all(
         (
             isinstance(origin, KeptColumn)
             and _stays(origin, _change(before.columns[origin.number], column, session))
         )
         or origin == Filled(NULL)
-        for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
+        or number in held
+        for number, (origin, column) in enumerate(
+            zip(altered.origins, altered.definition.columns, strict=True)
+        )
     )
 
 

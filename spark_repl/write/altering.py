@@ -24,6 +24,7 @@ from .altered_columns import (
     bring_columns,
     columns_behind,
     finds_columns,
+    held_wide,
     metadata,
     own_metadata,
 )
@@ -41,8 +42,12 @@ from .commit import actions_of, removed
 from .compaction import CompactTask
 from .discard import discard
 from .exchange import Exchange
+from .moved_columns import moves_columns, needs_room, rewritten
 from .partition_files import KeptRows, taken_out
+from .shard_columns import look_again
+from .shards import beside, others_of
 from .table_commits import Outcome
+from .wider_table import widen
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
     from ..ddl.session import Session
     from ..delta.log_replay import Action
     from ..delta.public_log import Rows
+    from ..delta.stamp import Stamp
     from ..delta.table_log import NewTable
     from ..runtime.workers import Workers
     from .altered_rows import MadeRows
@@ -121,7 +127,9 @@ class TableChanges:
             if not files:
                 return _Change()
             way = Way.REWRITE
-            return self._rewrite(table, rows, files) if self._direct else _Change(rows=rows)
+            if not self._direct:
+                return _Change(rows=rows)
+            return self._rewrite(table, self._tasks(table, table, rows, files))
 
         self._commit(table, cut, plan)
         return way
@@ -143,19 +151,22 @@ class TableChanges:
                 return self._without(table, altered.gone, files)
             if not self._direct and files:
                 self._rewrites(table.name, 0, len(files))
-                way, new = Way.REWRITE, own_metadata(table, altered)
-                return _Change(with_new_rows(table.snapshot, new, table.name), rows=rows)
-            if keeps_rows(before, altered, session) and finds_columns(
-                self._tracking, table, altered
-            ):
+                way, own = Way.REWRITE, own_metadata(table, altered)
+                return _Change(with_new_rows(table.snapshot, own, table.name), rows=rows)
+            new = metadata(self._tracking, table, altered)
+            held = held_wide(table, altered)
+            if keeps_rows(before, altered, session, held) and finds_columns(table, altered, new):
                 # A NULL in a row that is marked is one all the same, for who reads the file.
                 others = outlives_source(before) or before.truncated
                 nulls = forbids_null(before, altered)
                 files = [file for file in files if nulls and (file.vector or others)]
-            if not files:
-                return _Change(metadata(self._tracking, table, altered))
+            moved = self._moved(table, new)
+            if not files and not moved:
+                return _Change(new)
             way = Way.REWRITE
-            return self._rewrite(table, rows, files, altered)
+            columns = columns_behind(table, altered.definition, new)
+            after = replace(table, definition=altered.definition, columns=columns, logged=None)
+            return self._rewrite(table, self._tasks(table, after, rows, files) + moved, new)
 
         self._commit(table, cut, plan, altered.definition)
         return way
@@ -213,23 +224,42 @@ class TableChanges:
         actions = actions_of(self._tracking.commits, table, written)
         return _Change(None, actions, _files(written))
 
-    def _rewrite(
-        self,
-        table: Table,
-        rows: MadeRows,
-        files: Sequence[LiveFile],
-        altered: Altered | None = None,
-    ) -> _Change:
-        """``altered``: what becomes of the columns; None: they stay."""
-        new, after = None, table
-        if altered is not None:
-            new = metadata(self._tracking, table, altered)
-            new = new and with_new_rows(table.snapshot, new, table.name)
-            columns = columns_behind(table, altered.definition, new)
-            after = replace(table, definition=altered.definition, columns=columns, logged=None)
+    def make_room(self, shaped: TableDefinition, stamp: Stamp) -> None:
+        """Gives the Delta table that a new shard is to be in types that hold its values, where
+        others' files have to be written anew for it; nothing else. Raises SettingError."""
+        shards = beside(shaped.name, self._tracking.all_tables())
+        if shards and not shards[0].is_shared:
+            commits = self._tracking.commits
+            with shards[0].lock, commits.files_there(shards):
+                commits.refresh(shards[0])
+                if needs_room(shards, shaped):
+                    rewrite = partial(self._made_room, shards)
+                    widen(commits, shards[0], shaped, shards, stamp, rewrite)
+
+    def _made_room(self, shards: Sequence[Table], new: NewTable) -> Sequence[Action]:
+        tasks = rewritten(self._tracking, shards[0], shards, new)
+        return self._rewrite(shards[0], tasks, new).actions if tasks else ()
+
+    def _moved(self, table: Table, new: NewTable | None) -> list[AlterTask]:
+        """What writes files of other shards anew, where ``new`` gives them other columns."""
+        if new is None or not table.is_shard or not moves_columns(table, new):
+            return []
+        others = others_of(table, self._tracking.all_tables())
+        return rewritten(self._tracking, table, others, new)
+
+    def _tasks(
+        self, table: Table, after: Table, rows: MadeRows, files: Sequence[LiveFile]
+    ) -> list[AlterTask]:
+        """What makes ``files`` of the table those of ``after``."""
         to = CompactTask.of(after, self._tracking.key_folder(after), ())
         folder = self._tracking.key_folder(table)
-        tasks = [AlterTask(CompactTask.of(table, folder, (file,)), to, rows) for file in files]
+        return [AlterTask(CompactTask.of(table, folder, (file,)), to, rows) for file in files]
+
+    def _rewrite(
+        self, table: Table, tasks: Sequence[AlterTask], new: NewTable | None = None
+    ) -> _Change:
+        """``new``: what becomes of the metadata; None: it stays."""
+        new = new and with_new_rows(table.snapshot, new, table.name)
         written = self._rewritten(table, tasks)
         now_ms = int(time.time() * 1000)
         action = self._tracking.commits.action
@@ -239,7 +269,7 @@ class TableChanges:
         return _Change(new, actions, [path for part in written for path in part.files])
 
     def _rewritten(self, table: Table, tasks: Sequence[AlterTask]) -> list[Written]:
-        live = self._tracking.commits.live(table).adds
+        live = self._tracking.commits.all_live(table).adds
         size = sum(int(live[file.path]["size"]) for task in tasks for file in task.of.files)
         log.warning("%s: %d files are written anew, %d bytes", table.name, len(tasks), size)
         here = self._workers.is_small(file_bytes=size)
@@ -276,6 +306,7 @@ class TableChanges:
             if definition is not None:
                 table.columns = columns_behind(table, definition, None)
                 table.definition, table.logged = definition, None
+                look_again(others_of(table, tracking.all_tables()))
 
     def _try(self, table: Table, cut: Cut, change: _Change) -> None:
         commits, position = self._tracking.commits, cut.position

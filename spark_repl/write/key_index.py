@@ -56,6 +56,12 @@ def is_exact(types: list[pa.DataType]) -> bool:
     return len(types) == 1 and pa.types.is_integer(types[0])
 
 
+def hashes_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of both types that are equal have equal hashes."""
+    kinds = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
+    return any(kind(one) and kind(other) for kind in kinds)
+
+
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
     """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
     if is_exact([key.type for key in keys]):
@@ -138,7 +144,8 @@ class KeyIndex:
         key_types: Sequence[pa.DataType] = (),
         live_column: str = "",
     ) -> None:
-        """``key_types``: of columns that a file may lack, as it is older than they are;
+        """``key_types``: of columns that a file may lack, as it is older than they are, or have in
+        a wider type;
         ``live_column``: rows in which it is not true are never looked for, and in no index."""
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
         self._types, self.live_column = key_types, live_column
@@ -222,9 +229,11 @@ class KeyIndex:
         return [self._typed(number, column) for number, column in enumerate(stored)]
 
     def _typed(self, number: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        if not pa.types.is_null(column.type):
-            return column
-        return pa.chunked_array([pa.nulls(len(column), self._types[number])])
+        if pa.types.is_null(column.type):
+            return pa.chunked_array([pa.nulls(len(column), self._types[number])])
+        if self._types and _is_plain(column.type) and column.type != self._types[number]:
+            return column.cast(self._types[number])
+        return column
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
         """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
@@ -280,6 +289,10 @@ class IndexTask:
 
 def build(task: IndexTask) -> None:
     task.index.build(task.data_file)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
 
 
 def _name(data_file: str) -> str:

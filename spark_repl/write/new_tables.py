@@ -172,10 +172,10 @@ class NewTables:
             self._definitions.record(path, shaped, stamp.position)
 
     def _widen(self, others: list[Table], shaped: TableDefinition, stamp: Stamp) -> None:
-        """Gives the Delta table of ``others`` the columns that a new shard has and no one else."""
-        table, definitions = others[0], [one.definition for one in others]
+        """Gives the Delta table of ``others`` what a new shard needs."""
+        table = others[0]
         with table.lock:
-            widen(self._commits, table, shaped, definitions, stamp)
+            widen(self._commits, table, shaped, others, stamp)
 
     def _new(self, definition: TableDefinition, complete: str) -> NewTable:
         return self._options.new_table(definition, own_properties(definition, complete))

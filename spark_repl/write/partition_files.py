@@ -40,6 +40,8 @@ def whole(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
     stats = json.loads(add.get("stats") or "{}")
     if gone.all_rows or len(gone.columns) != 1:
         return gone.all_rows or None
+    if gone.columns[0] in dict(of.columns.wider):
+        return None  # statistics have the bounds in a type that may print them inexactly
     name = of.columns.physical[gone.columns[0]]
     ends = [(stats.get(kind) or {}).get(name) for kind in ("minValues", "maxValues")]
     nulls = (stats.get("nullCount") or {}).get(name)

@@ -26,6 +26,13 @@ def beside(name: str, tables: Iterable[Table]) -> list[Table]:
     return [one for one in tables if one.is_shard and whole_of(one.name) == whole]
 
 
+def others_of(shard: Table, tables: Iterable[Table]) -> list[Table]:
+    """Those of the ``tables`` that are other shards in its Delta table."""
+    others = [one for one in beside(shard.name, tables) if one.folder == shard.folder]
+    # Behind a crash its CREATE may come again, which finds it there a second time.
+    return [one for one in others if one.path != shard.path]
+
+
 def check_policy(shaped: TableDefinition, policy: Policy) -> None:
     """Raises SettingError where what the source drops of a shard would stay."""
     if policy in (Policy.IGNORE_DROP, Policy.ADDITIVE_ONLY):

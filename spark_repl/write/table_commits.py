@@ -221,7 +221,7 @@ class TableCommits:
     def action(self, table: Table, path: str) -> Action:
         """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
         live no more."""
-        add = self.live(table).adds.get(path)
+        add = self.all_live(table).adds.get(path)
         if add is None:
             raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
         return add

@@ -265,6 +265,32 @@ def test_another_type_stops(logs: dict[str, LogWriter], target: Path) -> None:
     assert isinstance(error, SettingError) and "column v is string in lake.orders" in error.message
 
 
+@pytest.mark.parametrize(
+    ("alter", "says"),
+    [
+        ("RENAME COLUMN v TO u", "column v would be u, in one of the tables that lake.orders has"),
+        ("MODIFY id BIGINT", "column id is integer in lake.orders, with"),
+    ],
+)
+def test_what_changes_columns_stops(
+    logs: dict[str, LogWriter], target: Path, alter: str, says: str
+) -> None:
+    logs["us"].ddl(f"ALTER TABLE shop_us1.orders {alter}")
+    error = stopped(logs["us"].folder, target, channel="us", **BOTH)
+    assert isinstance(error, SettingError) and says in error.message
+    assert "copy all tables into an empty target" in str(error.hint)
+
+
+def test_a_narrower_type_than_the_tables(
+    logs: dict[str, LogWriter], target: Path, tmp_path: Path
+) -> None:
+    logs["eu"].ddl("ALTER TABLE shop_eu1.orders ADD w DOUBLE DEFAULT 0.1")
+    assert apply(logs, target, "eu")
+    logs["us"].ddl("ALTER TABLE shop_us1.orders ADD w INT DEFAULT 3")
+    assert apply(logs, target, "us")
+    check(target, logs, tmp_path / "apart")
+
+
 def test_a_column_stays_that_no_shard_has(
     logs: dict[str, LogWriter], target: Path, tmp_path: Path
 ) -> None:

@@ -4,6 +4,8 @@ verify of each shard, statements that come shard by shard."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +64,28 @@ def test_rows_statements_and_verify(shared_server: Server, tmp_path: Path) -> No
         assert found.tables == {"lake.orders//2": {**clean, "rows": 1}}
         shown = last_shown(Path(following.config.target.path))
         assert shown == {"lake.orders": [(2, "b", "1", None), (7, "e", "2", 1)]}
+        for number in (1, 2):
+            server.query(f"ALTER TABLE shop_{number}.orders ADD d DATE DEFAULT '2020-02-29'")
+        for number in (2, 1):
+            server.query(
+                f"ALTER TABLE shop_{number}.orders MODIFY d DATETIME(3)",
+                f"ALTER TABLE shop_{number}.orders MODIFY w DECIMAL(9, 2), CHANGE id no BIGINT,"
+                " RENAME COLUMN v TO u",
+                f"UPDATE shop_{number}.orders SET w = 1.25, u = '{number}'",
+            )
+            following.catch_up()
+            found = following.verify()
+            one = {**clean, "rows": 1}
+            assert found.tables == {"lake.orders//1": one, "lake.orders//2": one}
+        shown = last_shown(Path(following.config.target.path))
+        last = [
+            (str(number), Decimal("1.25"), datetime(2020, 2, 29), key, str(number))
+            for number, key in ((1, 2), (2, 7))
+        ]
+        assert shown == {"lake.orders": last}
         server.query("DROP DATABASE shop_1")
         following.catch_up()
-        assert last_shown(Path(following.config.target.path)) == {"lake.orders": [(7, "e", "2", 1)]}
+        assert last_shown(Path(following.config.target.path)) == {"lake.orders": last[1:]}
     server.query("DROP DATABASE shop_2")
 
 
@@ -80,7 +101,10 @@ def test_a_first_copy_that_is_killed(
     for number in (1, 2, 3):
         server.query(f"CREATE DATABASE shop_{number}", CREATE.format(number))
         server.query(MANY.format(number, number))
-    server.query("ALTER TABLE shop_3.orders ADD w INT DEFAULT 8")
+    server.query(
+        "ALTER TABLE shop_3.orders ADD w INT DEFAULT 8, MODIFY n DECIMAL(9, 4)",
+        "ALTER TABLE shop_2.orders MODIFY id BIGINT, MODIFY n BIGINT",
+    )
     plan_copy(config)
     runs = list[int]()
 

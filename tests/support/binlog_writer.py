@@ -1,9 +1,9 @@
 """Writes small, valid MySQL binary logs, so that odd histories can be made without a server.
 
-Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are INT
-(``int``), DOUBLE (``double``), VARCHAR in utf8mb4 (``varchar(N)``, or ``varchar(N) COLLATE
-utf8mb4_bin``) or cp932 (``varchar(N) CHARACTER SET cp932``, its values as bytes) or JSON (``json``,
-its values in binary). Every call appends to the current file at once.
+Files as a 9.x server with binlog_row_metadata=FULL and CRC32 writes them; columns are numbers
+(``int``, and what else ``_NUMBERS`` has), VARCHAR in utf8mb4 (``varchar(N)``, or ``varchar(N)
+COLLATE utf8mb4_bin``) or cp932 (``varchar(N) CHARACTER SET cp932``, its values as bytes) or JSON
+(``json``, its values in binary). Every call appends to the current file at once.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import uuid
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import zstandard
 
-Value = int | float | str | bytes | None
+Value = int | float | Decimal | str | bytes | None
 Row = Sequence[Value] | Mapping[int, Value]
 """All values, or (binlog_row_image=MINIMAL) column number -> value."""
 
@@ -283,7 +284,18 @@ def _bytes_of(kind: str) -> int:
     return 4 * int(kind.partition("(")[2].partition(")")[0])
 
 
-_METAS = {"int": b"", "double": b"\x08", "json": b"\x04"}
+# type -> its number, how a value is packed, and what TABLE_MAP says of it
+_NUMBERS = {
+    "smallint": (2, "<h", b""),
+    "int": (3, "<i", b""),
+    "bigint": (8, "<q", b""),
+    "float": (4, "<f", b"\x04"),
+    "double": (5, "<d", b"\x08"),
+    "decimal(6,2)": (246, "", b"\x06\x02"),
+    "decimal(9,4)": (246, "", b"\x09\x04"),
+}
+_METAS = {"json": b"\x04", **{kind: meta for kind, (_, _, meta) in _NUMBERS.items()}}
+_DECIMAL_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 def _meta(kind: str) -> bytes:
@@ -294,13 +306,13 @@ def _table_map(table: Table) -> bytes:
     count = len(table.columns)
     kinds = [kind for _, kind in table.columns]
     meta = b"".join(_meta(kind) for kind in kinds)
-    numbers = kinds.count("int") + kinds.count("double")
+    numbers = sum(kind in _NUMBERS for kind in kinds)
     texts = [kind for kind in kinds if kind not in _METAS]
     nullable = _bits([i not in table.key + table.not_null for i in range(count)])
     database, name = table.database.encode(), table.name.encode()
     out = struct.pack("<IHH", _table_id(table), 0, table.map_flags | 1)
     out += bytes([len(database)]) + database + b"\0" + bytes([len(name)]) + name + b"\0"
-    types = {"int": 3, "double": 5, "json": 245}
+    types = {"json": 245, **{kind: number for kind, (number, _, _) in _NUMBERS.items()}}
     out += bytes([count]) + bytes(types.get(kind, 15) for kind in kinds)
     out += bytes([len(meta)]) + meta + nullable
     if table.bare:
@@ -315,6 +327,16 @@ def _table_map(table: Table) -> bytes:
     if table.key:
         fields.append((8, bytes(table.key)))
     return out + b"".join(bytes([tag, len(data)]) + data for tag, data in fields)
+
+
+def _decimal(value: Decimal, precision: int, scale: int) -> bytes:
+    """Up to 9 digits on each side of the point."""
+    digits = str(abs(int(value.scaleb(scale)))).zfill(precision)
+    parts = (digits[: precision - scale], digits[precision - scale :])
+    data = b"".join(int(part).to_bytes(_DECIMAL_BYTES[len(part)], "big") for part in parts)
+    if value < 0:
+        data = bytes(byte ^ 255 for byte in data)
+    return bytes([data[0] ^ 128]) + data[1:]
 
 
 def _table_id(table: Table) -> int:
@@ -336,10 +358,10 @@ def _image(table: Table, row: Row) -> bytes:
     out = _bits([value is None for _, value in held])
     for i, value in held:
         kind = table.columns[i][1]
-        if kind == "double" and value is not None:
-            out += struct.pack("<d", value)
-        elif isinstance(value, int):
-            out += struct.pack("<i", value)
+        if kind.startswith("decimal") and value is not None:
+            out += _decimal(Decimal(value), *_NUMBERS[kind][2])
+        elif kind in _NUMBERS and value is not None:
+            out += struct.pack(_NUMBERS[kind][1], value)
         elif kind == "json" and isinstance(value, bytes):
             out += struct.pack("<I", len(value)) + value
         elif isinstance(value, (str, bytes)):

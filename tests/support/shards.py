@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from spark_repl.control.shown_tables import shown_tables
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import cuts, run
+from tests.support.local_delta import LocalDelta, cuts, run
 
 V = "varchar(40)"
 
@@ -50,6 +51,14 @@ def of_each(target: Path) -> dict[str, Rows]:
 def columns(target: Path) -> list[str]:
     (at,) = shown_tables(cuts(target)[-1]).values()
     return list(read(f"{target}/{at.path}", at.version).column_names)
+
+
+def fields(target: Path) -> dict[str, Any]:
+    """The columns of the Delta table, with Delta's types."""
+    (at,) = shown_tables(cuts(target)[-1]).values()
+    there = LocalDelta().snapshot(f"{target}/{at.path}", at.version)
+    assert there is not None
+    return {one["name"]: one["type"] for one in json.loads(there.schema_string)["fields"]}
 
 
 def alike(log: LogWriter, folder: Path, **options: Any) -> dict[str, Rows]:

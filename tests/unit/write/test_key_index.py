@@ -15,7 +15,7 @@ import pytest
 
 from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.write.key_index import KeyIndex, hash_keys, is_exact, write_indexed
+from spark_repl.write.key_index import KeyIndex, hash_keys, hashes_alike, is_exact, write_indexed
 
 _AT = [datetime.datetime(1, 1, 2, 3, 4, 5, 6), datetime.datetime(9999, 12, 31), None]
 
@@ -177,3 +177,29 @@ def test_an_index_says_how_many_rows_it_has(tmp_path: Path, rows: int) -> None:
     assert index.row_count("f") == rows
     (tmp_path / "keys" / "f.npy").write_bytes(b"")
     assert index.row_count("f") == 0, "left by a dead machine"
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "alike"),
+    [
+        (pa.int16(), pa.int64(), True),
+        (pa.decimal128(5, 2), pa.decimal128(20, 3), True),
+        (pa.float32(), pa.float64(), True),
+        (pa.int32(), pa.decimal128(14, 4), False),
+        (pa.int32(), pa.float64(), False),
+        (pa.date32(), pa.timestamp("us"), False),
+    ],
+)
+def test_keys_of_files_that_are_wider(
+    tmp_path: Path, narrow: pa.DataType, wide: pa.DataType, alike: bool
+) -> None:
+    """A table looks for its keys by the type that it has itself, whatever its files have."""
+    values = {pa.date32(): datetime.date(2000, 2, 29), pa.decimal128(5, 2): Decimal(7)}
+    keys = chunked([values.get(narrow, 7)], narrow)
+    pq.write_table(pa.table({"k": keys.cast(wide)}), tmp_path / "x.parquet")
+    index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"], [narrow])
+    hashes = hash_keys([keys])
+    assert index.load("x.parquet")[0].tolist() == hashes.tolist()
+    assert index.same("x.parquet", [keys], np.array([0]), np.array([0])).all()
+    assert hashes_alike(narrow, wide) is alike
+    assert (hash_keys([keys.cast(wide)]) == hashes).all() == alike
