@@ -172,8 +172,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         that reaches it (so one that is larger goes through alone). Raises LogError for damage in
         the log when everything before it has been read."""
         begin = Place.of(start)
-        if self.takes_published and (found := self._published(begin, limit)) is not None:
-            return found.to_offset()
+        if self.takes_published and (published := self._published(begin, limit)) is not None:
+            return published.to_offset()
         log, index = self._look(begin)
         end = self._end(index) if self.final is None else self.final
         if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
