@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
+from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.table_modes import outlives_source
 from ..ddl.way import Way
 from ..delta.public_log import PublicLog
@@ -41,13 +42,15 @@ from .commit import actions_of, removed
 from .compaction import CompactTask
 from .discard import discard
 from .exchange import Exchange
+from .key_index import write_indexed
 from .partition_files import KeptRows, taken_out
 from .table_commits import Outcome
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
-    from ..ddl.alteration import Altered
     from ..ddl.partition_rows import PartitionRows
     from ..ddl.session import Session
     from ..delta.log_replay import Action
@@ -125,6 +128,24 @@ class TableChanges:
 
         self._commit(table, cut, plan)
         return way
+
+    def add_rows(self, table: Table, definition: TableDefinition, rows: pa.Table, cut: Cut) -> Way:
+        """Adds ``rows`` that the statement before ``cut`` is, to a table whose columns are no
+        narrower by ``definition``."""
+        if self._tracking.has(table, cut):
+            table.take_at_place(definition)
+            return Way.METADATA
+        same = definition == table.definition
+        altered = Altered(definition, tuple(map(KeptColumn, range(len(definition.columns)))))
+
+        def plan() -> _Change:
+            new = None if same or not self._direct else metadata(self._tracking, table, altered)
+            to = CompactTask.of(table, self._tracking.key_folder(table), ())
+            adds = write_indexed(to.index, to.columns, rows)
+            return _Change(new, [{"add": add} for add in adds], [add["path"] for add in adds])
+
+        self._commit(table, cut, plan, None if same else definition)
+        return Way.METADATA
 
     def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> Way:
         """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
@@ -299,7 +320,7 @@ class TableChanges:
 
     def _send(self, table: Table, cut: Cut, change: _Change) -> int:
         delta, planned, stamp = self._tracking.delta, table.snapshot, self._tracking.stamp(cut)
-        if isinstance(delta, PublicLog):
+        if isinstance(delta, PublicLog) and not change.actions:
             schema = change.new.schema_string if change.new else planned.schema_string
             return delta.overwrite(planned, schema, change.rows, stamp)
         actions = list(change.actions)
