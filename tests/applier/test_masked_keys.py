@@ -4,20 +4,17 @@ rows. Of a value that is hidden nothing is in a file, not even in what workers h
 from __future__ import annotations
 
 import logging
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import SettingError, SparkReplError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.extra_model import carried_on
-from tests.support.local_delta import HERE, last_shown, run, stopped
+from tests.support.kept_stage import kept_too
+from tests.support.local_delta import last_shown, run, stopped
 from tests.support.planted import hashed, holding
 
 A = Table("a", (("mail", "varchar(40)"), ("id", "int"), ("v", "varchar(40)")), (0,))
@@ -46,23 +43,6 @@ def log(tmp_path: Path) -> LogWriter:
 
 def m(text: str) -> str | None:
     return hashed(SECRET + text)
-
-
-def kept_too(folder: Path) -> Any:
-    """The parts of an applier of which each staged file is kept."""
-
-    def kept(task: StageTask) -> Staged:
-        staged = stage(task)
-        folder.mkdir(exist_ok=True, parents=True)
-        for part in staged.parts:
-            to = folder / f"{len(list(folder.iterdir()))}.arrow"
-            if part.path:
-                shutil.copy(part.path, to)
-            else:
-                to.write_bytes(part.blob or b"")
-        return staged
-
-    return replace(HERE, stage=kept)
 
 
 @pytest.mark.parametrize("mode", ["strict", "idempotent"])

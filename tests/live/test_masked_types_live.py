@@ -19,6 +19,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import last_copy
 from spark_repl.control.layout import Layout
 from spark_repl.errors import RowError
+from tests.support.kept_stage import kept_too
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server
@@ -51,7 +52,7 @@ SECRETS = {
     "i": Planted("BIGINT UNSIGNED", "18446744073709551557", "sha256",
                  (b"18446744073709551557", struct.pack("<Q", 18446744073709551557),
                   struct.pack(">Q", 18446744073709551557))),
-    "n": Planted("INT", "1987654321", "sha256", (b"1987654321",)),
+    "n": Planted("INT", "1987654321", "sha256", (b"1987654321", struct.pack("<i", 1987654321))),
     "d": Planted("DECIMAL(24, 4)", "-98765432109876.5432", "sha256",
                  (b"98765432109876.5432", struct.pack("<q", -987654321098765432))),
     "f": Planted("FLOAT", "3141592.75", "null", (b"3141592.75",)),
@@ -101,7 +102,8 @@ def test_no_secret_is_in_a_file(
     caplog.set_level(logging.DEBUG, logger="spark_repl")
     masks = {name: one.mask for name, one in SECRETS.items()} | dict.fromkeys(NAMED, "sha256")
     given = {"tables": [{"match": "t.a", "mask": masks}], "mask_key_env": "MASK_KEY"}
-    with Following(server, tmp_path, **given) as following:  # type: ignore[arg-type]
+    parts = kept_too(tmp_path / "lake" / "kept")
+    with Following(server, tmp_path, parts=parts, **given) as following:  # type: ignore[arg-type]
         following.catch_up()
         found = following.verify()
         assert found.tables["t.a"] == {"rows": 2, "ranges": 1, "differing": 0, "undecided": 0}
@@ -113,6 +115,7 @@ def test_no_secret_is_in_a_file(
     tables = [path for path in files if path.suffix == ".parquet"]
     own = [path for path in tables if "_repl" not in path.parts]
     assert own and len(own) < len(tables), "the control table's are among them"
+    assert any(path.suffix == ".arrow" for path in files), "and what was staged"
     decoded = {p: v for p in tables for v in _values(p) for look in looks if look in v}
     assert decoded == {}
     words = (b"planted-enum", b"planted-set", b"1907")
@@ -158,7 +161,8 @@ def test_no_secret_of_a_key_is_shown(
     monkeypatch.setenv("MASK_KEY", "planted-key-2718")
     caplog.set_level(logging.DEBUG, logger="spark_repl")
     keyed(server)
-    with Following(server, tmp_path, **GIVEN, mask_key_env="MASK_KEY") as following:  # type: ignore[arg-type]
+    more = {**GIVEN, "mask_key_env": "MASK_KEY", "parts": kept_too(tmp_path / "kept")}
+    with Following(server, tmp_path, **more) as following:  # type: ignore[arg-type]
         following.catch_up()
         found = following.verify()
         alike = {"rows": 1, "ranges": 1, "differing": 0, "undecided": 0}
