@@ -128,7 +128,6 @@ def truncated_at(
     anonymous one; ``committed_us``: microseconds UTC; ``position``: where it is in the relay log,
     packed. It is all of its transaction."""
     return {
-        "shard": pa.array([shard_of(target.name)]),
         "source_table": pa.array([plain_name(target.name_on_source)]),
         "gtid": pa.array([gtid or None], pa.string()),
         "commit_time": pa.array([committed_us], _MOMENT),
