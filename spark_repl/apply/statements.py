@@ -20,7 +20,7 @@ from ..ddl.foreign_keys import named
 from ..ddl.policy import Policy
 from ..ddl.renamed import like
 from ..ddl.statement import Effect
-from ..ddl.table_modes import keeps_taken_rows, outlives_source
+from ..ddl.table_modes import appends, has_versions, logs_changes, nullable, outlives_source
 from ..ddl.table_options import OF_OTHERS
 from ..ddl.way import Way
 from ..errors import SettingError, StaleCopyError, StatementError
@@ -38,7 +38,7 @@ from .read_logged import check_dropped, concerned, read_query
 from .rewritten import RewrittenStatements
 from .sessions import Sessions
 from .tool_tables import ToolTables
-from .truncated_rows import marks_of
+from .truncated_rows import marks_of, row_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -205,7 +205,10 @@ class Statements:
         there = table.at_place
         if marks := marks_of(there, logged, policy):
             return self._changes.mark_rows(table, marks, cut)
-        if keeps_taken_rows(there, ignored=policy is Policy.IGNORE_DROP):
+        if logs_changes(there) and policy is not Policy.IGNORE_DROP:
+            opened = nullable(there)
+            return self._changes.add_rows(table, opened, row_of(opened, logged), cut)
+        if appends(there) and not has_versions(there):
             return Way.LEFT_OUT
         if policy is Policy.IGNORE_DROP:
             log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)

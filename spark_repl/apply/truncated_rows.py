@@ -1,12 +1,15 @@
-"""Rows that a TRUNCATE takes on the source, in tables that keep them."""
+"""What a TRUNCATE is to tables that keep the rows which it takes on the source."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from ..ddl.extra_columns import keeps_deleted
 from ..ddl.policy import Policy
 from ..ddl.table_modes import has_versions
+from ..decode.added_columns import truncated_at
 from ..write.ended_versions import TruncatedVersions
 from ..write.soft_deletes import Truncated
 
@@ -25,3 +28,14 @@ def marks_of(
     if has_versions(there) and policy is not Policy.IGNORE_DROP:
         return TruncatedVersions(there, *moment, logged.position)
     return None
+
+
+def row_of(there: TableDefinition, logged: Logged) -> pa.Table:
+    """The row [1] that it is in the changelog ``there``: the source's columns are NULL."""
+    said = truncated_at(there, logged.cut.group_gtids, logged.committed_us, logged.position)
+    schema = there.arrow_schema()
+    columns = [
+        said[column.extra].cast(kind) if column.extra else pa.nulls(1, kind)
+        for column, kind in zip(there.columns, schema.types, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=schema.names)

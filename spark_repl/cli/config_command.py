@@ -220,7 +220,7 @@ def explain(options: argparse.Namespace) -> int:
     if (shape := rules.shaping(table)) is not rule:
         shown["columns_and_rows_by"] = shape.match
     given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
-    given |= {name: getattr(shape, name) for name in SHAPING_KEYS}
+    given |= {name: getattr(shape, name) for name in (*SHAPING_KEYS, "mask_keys")}
     shown |= {key: value for key, value in given.items() if value != getattr(TableRule(), key)}
     if shape.row_filter:
         check_row_filters(config.tables)

@@ -36,6 +36,8 @@ SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mo
 """the keys by which a table has other rows or columns than the source's"""
 EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
+KEY_MASK = "sha256"
+"""the mask that gives no two values one"""
 _MASK = re.compile(r"sha256|null|constant:.*|(truncate|keep_last):\d{1,9}", re.DOTALL)
 
 
@@ -133,6 +135,8 @@ class TableRule:
     exclude: tuple[str, ...] = _key((), _columns)
     mask: tuple[tuple[str, str], ...] = _key((), _masks)
     """(column, mask) pairs"""
+    mask_keys: bool = _key(False, rules.flag)
+    """whether columns of a key may be masked"""
     row_filter: str = _key("", rules.ANY)
     extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
@@ -224,4 +228,6 @@ def _contradicting(rule: TableRule) -> list[str]:
             faults.append(f"mask is never asked about {column}: exclude has it")
         elif included and column.lower() not in included:
             faults.append(f"mask is never asked about {column}: include lacks it")
+    if rule.mask_keys and KEY_MASK not in {mask for _, mask in rule.mask}:
+        faults.append(f"mask_keys is never asked where no mask is {KEY_MASK}")
     return faults

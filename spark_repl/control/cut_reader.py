@@ -17,6 +17,7 @@ from ..runtime.object_store import canonical, is_remote
 from .channels import channel_at
 from .control import Control
 from .cut_export import manifest
+from .history_views import create_history_views, has_history
 from .layout import Layout
 from .pins import is_name, pinned
 from .shards import Shards
@@ -155,6 +156,19 @@ class CutReader:
         for name, view in views.items():
             self.table(name).createOrReplaceTempView(quoted(view))
         return [*views.values()]
+
+    @property
+    def histories(self) -> dict[str, DataFrame]:
+        """Its tables of mode history, by name; none of them is ever in quarantine."""
+        frames = ((n, self.table(n)) for n in self._shown if n not in self._cut.quarantined)
+        return {name: frame for name, frame in frames if has_history(frame)}
+
+    def create_history_views(self, prefix: str = "") -> list[str]:
+        """For each table of mode history the temporary views ``<prefix><db>_<table>_versions`` and
+        ``_current``, and SQL functions of its rows as they were: ``_at(gtid_executed)``,
+        ``_at_time(moment)``, ``_at_position(position)``; returns the names. Raises TargetError
+        where two would have one name."""
+        return create_history_views(self.histories, self._shown, prefix)
 
 
 def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:

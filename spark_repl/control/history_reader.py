@@ -11,6 +11,8 @@ from ..errors import ConfigError
 from ..gtid import GtidSet, format_uuid
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from pyspark.sql import DataFrame
 
 _FROM, _TO = "_valid_from_", "_valid_to_"
@@ -37,8 +39,9 @@ def history_at(
     """
     wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
     if gtid_executed:
-        _check_copied(table, GtidSet.parse(gtid_executed))
-        _check_anonymous(table)
+        copied = table.where(f"{_FROM}position IS NULL").select(f"{_FROM}gtid").distinct().collect()
+        anonymous = not table.where(ANONYMOUS).isEmpty()
+        check_known(GtidSet.parse(gtid_executed), [gtids for (gtids,) in copied], anonymous)
     return table.where(wanted).drop(*map(name_of, MODE_COLUMNS["history"]))
 
 
@@ -76,18 +79,17 @@ def _among(column: str, executed: GtidSet) -> str:
     return f"({' OR '.join(asked)})"
 
 
-def _check_copied(table: DataFrame, executed: GtidSet) -> None:
-    copied = table.where(f"{_FROM}position IS NULL").select(f"{_FROM}gtid").distinct().collect()
-    for (gtids,) in copied:
+def check_known(executed: GtidSet, copied: Iterable[str], anonymous: bool) -> None:
+    """Raises ConfigError where what a table was behind ``executed`` is not known: ``copied``: GTID
+    sets of copies that it has rows of; ``anonymous``: whether transactions without a GTID have
+    changed it."""
+    for gtids in copied:
         if not GtidSet.parse(gtids).issubset(executed):
             raise ConfigError(
                 f"the table was copied behind {gtids}, and what its rows were before is not known",
                 hint="ask for a GTID set that has these transactions",
             )
-
-
-def _check_anonymous(table: DataFrame) -> None:
-    if not table.where(ANONYMOUS).isEmpty():
+    if anonymous:
         raise ConfigError(
             "the table has versions of anonymous transactions, which no GTID set tells",
             hint="ask by position or time: the source had no GTIDs (gtid_mode) then",

@@ -15,6 +15,7 @@ from ..delta.spark_names import quoted
 from ..errors import ConfigError, TargetError
 from .channels import channel_at, channels
 from .cut_reader import CutReader, find_cut, make_readable, view_names
+from .history_views import create_history_views
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,6 +72,12 @@ class JointCut:
         for name, view in views.items():
             self.table(name).createOrReplaceTempView(quoted(view))
         return [*views.values()]
+
+    def create_history_views(self, prefix: str = "") -> list[str]:
+        """The views and functions of all tables of mode history, as ``CutReader`` makes them."""
+        readers = self.cuts.values()
+        histories = {name: f for reader in readers for name, f in reader.histories.items()}
+        return create_history_views(histories, self._of, prefix)
 
     def manifest(self) -> dict[str, Any]:
         """Each channel's, as ``cut export`` writes it."""

@@ -145,12 +145,7 @@ def copied_rows(
     extra columns say of the rows. Rows that do not pass the target's filter are left out. Raises
     SchemaError."""
     logged, columns = target.in_log, list(columns)
-    arrays = [
-        (key_to_arrow if i in logged.primary_key else to_arrow)(
-            logged.columns[i], values, zero_dates
-        )
-        for i, values in enumerate(columns)
-    ]
+    arrays = [_read(target, i, values, zero_dates) for i, values in enumerate(columns)]
     if logged is target:
         return pa.Table.from_arrays(arrays, schema=target.arrow_schema())
     names = [str(number) for number in range(len(arrays))]
@@ -160,6 +155,20 @@ def copied_rows(
     extra = copied_from(logged, gtid_executed, len(read))
     rows = target_rows(read, logged, target, key, extra)
     return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema())
+
+
+def _read(target: TableDefinition, i: int, values: Any, zero_dates: str) -> pa.Array:
+    """The source's column ``i``. Raises SparkReplError, which says nothing of a hidden value."""
+    logged = target.in_log
+    column = logged.columns[i]
+    try:
+        if i in logged.primary_key:
+            return key_to_arrow(column, values, zero_dates)
+        return to_arrow(column, values, zero_dates)
+    except SparkReplError as error:
+        if column.name in hidden_columns(target):
+            error.message = f"column {column.name}: a value that can't be decoded, and is masked"
+        raise
 
 
 def _passes(

@@ -172,8 +172,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         viewed = [t.definition for t in tables if t.definition.name in views]
         check_privileges(connection.rows, [one.name_on_source for one in viewed])
         bounds = {
-            t.definition.name: () if t.definition.name in views else chunk_ends(connection.rows, t)
-            for t in tables
+            name: () if name in views else chunk_ends(connection.rows, table, shape)
+            for name, table, shape in zip(names, tables, shapes, strict=True)
         }
     except NoTableError as error:
         raise error.as_of(connection.server().executed) from None

@@ -24,6 +24,7 @@ from ..ddl.effect import Effect, classify
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
+from ..ddl.masks import masks_order
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SchemaError, SourceError
 
@@ -184,11 +185,11 @@ def table_definition(query: Query, database: str, table: str, name: str = "") ->
     return created.definition
 
 
-def chunk_ends(query: Query, table: SourceTable) -> tuple[str, ...]:
-    """Inclusive upper ends of all chunks but the last, as SQL literals; () for one chunk. Raises
-    NoTableError when the table is gone."""
+def chunk_ends(query: Query, table: SourceTable, target: TableDefinition) -> tuple[str, ...]:
+    """Inclusive upper ends of all chunks but the last, as SQL literals; () for one chunk, as where
+    the ``target`` may not show values of the key. Raises NoTableError when the table is gone."""
     definition = table.definition
-    if not definition.primary_key:
+    if not definition.primary_key or masks_order(target):
         return ()
     column = definition.columns[definition.primary_key[0]]
     if column.type not in (*NUMERIC_TYPES, *CHARACTER_TYPES, *_TEXT_LITERALS):

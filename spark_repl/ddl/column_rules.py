@@ -20,7 +20,7 @@ from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
 from .alteration import Altered, Filled, KeptColumn, Unknown
 from .extra_columns import check_extra, with_extra
-from .masks import mask_change, masked_default, without_default
+from .masks import key_fault, mask_change, masked_default, without_default
 from .renamed import rename
 from .table_modes import check_mode, in_mode, keeps_taken_rows
 from .table_rules import NO_RULE, TableRules
@@ -264,8 +264,9 @@ def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
         return
     if not logged.primary_key:
         raise refused("the table has no key, so all its columns tell its rows apart")
-    if of_key := [names[n] for n in logged.primary_key if names[n] in hidden]:
-        raise refused(f"column {of_key[0]} is of the key, which tells rows apart")
+    for name in (names[number] for number in logged.primary_key if names[number] in hidden):
+        if fault := key_fault(logged, name, rule):
+            raise refused(f"column {name} is of the key{fault}")
     for foreign in logged.foreign_keys or ():
         if any(one.lower() in hidden for one in foreign.columns):
             raise refused(f"foreign key {foreign.name} is of a column that is withheld or masked")

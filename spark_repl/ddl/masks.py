@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.kernels.sha256 import hmac_sha256
+from ..config.tables import KEY_MASK
 from ..errors import StatementError
 from .defaults import literal
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
+    from ..binlog.definition import Column, TableDefinition
+    from ..config.tables import TableRule
 
 
 def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
@@ -33,7 +35,7 @@ def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
         case "keep_last":
             return _kept_last(values, int(value))
         case "sha256":
-            return _hashed(values, key)
+            return hashed(values, key)
     raise AssertionError(column.mask)
 
 
@@ -81,6 +83,38 @@ def mask_change(old: Column, new: Column, *, strict: bool) -> str:
     return "NOT NULL" if hashed and one.nullable > other.nullable and not strict else ""
 
 
+def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
+    """Why the ``column`` (in lower case) of the table's key can't be masked as the rule says, as
+    the end of a sentence; "" where it can."""
+    mask = next((mask for name, mask in rule.mask if name.lower() == column), "")
+    if not mask:
+        return ", which tells rows apart"
+    if mask != KEY_MASK:
+        return (
+            f", and mask {mask} may give two rows one value: of a key's columns {KEY_MASK} alone"
+            " may be asked for, by mask_keys = true"
+        )
+    if not rule.mask_keys:
+        return f", which {KEY_MASK} may mask where mask_keys = true says so"
+    by = table.partitioning
+    if by is not None and (by.unknown or column in {name.lower() for name in by.columns}):
+        return ", and its values are in what the table says of its partitions"
+    return ""
+
+
+def masks_key(target: TableDefinition) -> bool:
+    """Whether columns of the key that the log's rows have are masked."""
+    key = target.logged_key or target.primary_key
+    return any(target.columns[number].mask for number in key)
+
+
+def masks_order(target: TableDefinition) -> bool:
+    """Whether the key's first column is masked: in its order no range of the source's rows can be
+    told to be one of the target's, and none may be written down."""
+    key = target.logged_key or target.primary_key
+    return bool(key) and bool(target.columns[key[0]].mask)
+
+
 def is_constant(column: Column) -> bool:
     """Whether the mask gives all rows one value, which no image has to hold."""
     return column.mask.partition(":")[0] in ("null", "constant")
@@ -99,8 +133,8 @@ def _kept_last(values: pa.Array, count: int) -> pa.Array:
     return pc.binary_join_element_wise(repeated, last, "")
 
 
-def _hashed(values: pa.Array, key: bytes) -> pa.Array:
-    """Hexadecimal digits of each value's text, or bytes."""
+def hashed(values: pa.Array, key: bytes) -> pa.Array:
+    """Hexadecimal digits of the HMAC of each value's text, or bytes, by the secret ``key``."""
     binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
     texts = values if binary else values.cast(pa.string())
     texts = pc.fill_null(texts.cast(pa.large_binary()), b"")

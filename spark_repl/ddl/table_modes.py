@@ -28,7 +28,20 @@ def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
             table=table.name,
             hint='give it a key, or another mode: "changelog" needs none',
         )
-    return replace(table, mode=mode, logged_key=table.primary_key, primary_key=())
+    own = replace(table, mode=mode, logged_key=table.primary_key, primary_key=())
+    return nullable(own) if mode == CHANGELOG else own
+
+
+def nullable(table: TableDefinition) -> TableDefinition:
+    """A changelog's table, in which a row may say nothing of the source's columns: NOT NULL is what
+    the log's rows have alone."""
+    columns = (
+        column
+        if column.nullable
+        else replace(column, nullable=True, logged=column.logged or column)
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
 
 
 def appends(table: TableDefinition | None) -> bool:
@@ -51,18 +64,17 @@ def has_versions(table: TableDefinition | None) -> bool:
     return table is not None and table.mode == HISTORY
 
 
-def keeps_taken_rows(table: TableDefinition, *, ignored: bool = False) -> bool:
-    """Whether rows stay that a statement takes on the source. Raises StatementError where the table
-    has a row for each of them otherwise, unless its policy has such statements ``ignored``."""
-    if table.mode in OF_IMAGES and not ignored:
+def keeps_taken_rows(table: TableDefinition) -> bool:
+    """Whether rows stay that the source's partitions lose. Raises StatementError where the table
+    would have to say of each of them that it went."""
+    if table.mode in OF_IMAGES:
         raise StatementError(
             "the statement takes rows of which the log tells none, and the table (mode"
             f' = "{table.mode}") would not say that they went',
             table=table.name,
-            hint='on_ddl = "ignore_drop" passes over TRUNCATE; or leave the statement out'
-            " (spark-repl skip)",
+            hint="leave the statement out (spark-repl skip), if the table need not say it",
         )
-    return appends(table) and not has_versions(table)
+    return appends(table)
 
 
 def check_mode(there: TableDefinition, wanted: str, reason: str) -> None:

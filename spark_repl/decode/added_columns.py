@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
 from ..config.renaming import shard_of
-from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, UPDATE, extra_of
+from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE, extra_of
 from ..ddl.table_modes import OF_IMAGES, logs_changes
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
@@ -119,6 +119,22 @@ def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Map
     """The same for rows that the source was seen not to have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**copied_from(logged, gtid_executed, count), **gone}
+
+
+def truncated_at(
+    target: TableDefinition, gtid: str, committed_us: int, position: int
+) -> Mapping[str, pa.Array]:
+    """The same [1] for the row that a TRUNCATE is in a changelog. ``gtid``: its own, "" of an
+    anonymous one; ``committed_us``: microseconds UTC; ``position``: where it is in the relay log,
+    packed. It is all of its transaction."""
+    return {
+        "source_table": pa.array([plain_name(target.name_on_source)]),
+        "gtid": pa.array([gtid or None], pa.string()),
+        "commit_time": pa.array([committed_us], _MOMENT),
+        "operation": pa.array([TRUNCATE]),
+        "position": pa.array([position]),
+        "order": pa.array([0]),
+    }
 
 
 def _words(target: TableDefinition, images: RowImages, entries: Longs) -> pa.Array:

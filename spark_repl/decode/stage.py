@@ -34,7 +34,7 @@ from .part import Part
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
 from .staged import SplitTables, Staged, StageTask, same_shape
-from .target_rows import target_gaps, target_rows
+from .target_rows import target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -182,9 +182,13 @@ class _Output:
             return False
         return bool((images.flags[entries] & MOVED).any())
 
+    def _keys(self, images: RowImages, entries: Longs) -> pa.Array:
+        key, target = _taken(images.key(), entries), self.task.target(images.definition)
+        return target_keys(key, target, self.task.columns.key)
+
     def _fold(self, images: RowImages, entries: Longs, positions: Longs) -> None:
         name = images.definition.name
-        key = _taken(images.key(), entries)
+        key = self._keys(images, entries)
         flags = images.flags[entries] & np.uint8(CHANGE_BITS)
         if name in self.task.idempotent or name in self.task.leftover:
             flags = certain(flags)
@@ -215,7 +219,7 @@ class _Output:
         """Writes every change by itself: the columns of a row may come from several of them, and
         from those of other workers."""
         name = images.definition.name
-        key, flags = _taken(images.key(), entries), images.flags[entries]
+        key, flags = self._keys(images, entries), images.flags[entries]
         lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
         copied = lenient and not _by_choice(name, self.task.idempotent)
         if copied and isinstance(images, PartialImages):

@@ -14,7 +14,7 @@ from ..binlog.json.diff import pending_diffs
 from ..ddl.column_rules import hidden_columns
 from ..ddl.conversion import convert
 from ..ddl.extra_columns import extra_of
-from ..ddl.masks import is_constant, masked
+from ..ddl.masks import hashed, is_constant, masked, masks_key
 from ..ddl.type_change import TypeChange
 from ..ddl.widening import UTC
 from ..errors import SchemaError
@@ -58,6 +58,14 @@ def target_rows(
                 masked(values, column, key) if column.mask else _widened(values, column)
             )
     return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
+
+
+def target_keys(keys: pa.Array, target: TableDefinition | None, key: bytes) -> pa.Array:
+    """``keys`` [n] of rows, as the log has them, as they may be handed on: where the target's are
+    masked what tells them apart as well, and shows no value. ``key``: of masks."""
+    if target is None or not masks_key(target):
+        return keys
+    return hashed(keys, key).cast(pa.binary())
 
 
 def _widened(values: pa.Array, column: Column) -> pa.Array:

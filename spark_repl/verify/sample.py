@@ -20,12 +20,13 @@ from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating
 from ..copy.source_tables import full_name, quoted
+from ..ddl.masks import masks_order
 from ..delta.digests import mix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..binlog.definition import Column
+    from ..binlog.definition import Column, TableDefinition
     from ..copy.source_tables import SourceTable
 
 _BLOCKS = 4096
@@ -69,14 +70,18 @@ class SampledRows:
 
 
 def sample_of(
-    query: Callable[[str], list[tuple[Any, ...]]], table: SourceTable, percent: float
+    query: Callable[[str], list[tuple[Any, ...]]],
+    table: SourceTable,
+    target: TableDefinition,
+    percent: float,
 ) -> tuple[SampledRows | None, tuple[str, ...]]:
     """The sample of a table, and the WHERE clauses that read it from the source; None where the
-    table has no column to choose rows by: then all are read."""
+    table has no column to choose rows by, or the ``target`` does not show it: then all are
+    read."""
     definition = table.definition
     candidates = definition.primary_key[:1] or range(len(definition.columns))
     number = next((i for i in candidates if _is_fit(definition.columns[i])), None)
-    if number is None:
+    if number is None or masks_order(target):
         return None, ("",)
     column = definition.columns[number]
     name = quoted(column.name)

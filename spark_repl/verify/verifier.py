@@ -139,6 +139,9 @@ class Verifier:
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
         rules = self._rules
 
+        def shaped(table: SourceTable) -> TableDefinition:
+            return rules.shaped(forms.apply(table.definition))
+
         def plan(source: DumpConnection) -> list[tuple[SourceTable, TablePlan]]:
             nonlocal rules
             rules = rules.folded() if case_of_names(source.rows) > 0 else rules
@@ -148,7 +151,8 @@ class Verifier:
                     hint="verify needs gtid_mode = ON on the source",
                 )
             tables = list_tables(source.rows, only, filters)
-            return [(table, self._plan_of(source.rows, table)) for table in tables]
+            plans = (self._plan_of(source.rows, table, shaped(table)) for table in tables)
+            return [*zip(tables, plans, strict=True)]
 
         filters = ReplicationFilters.of(self.config)
         forms = Forms(
@@ -157,7 +161,7 @@ class Verifier:
         )  # fmt: skip
         checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._asked(plan):
-            whole = rules.shaped(forms.apply(table.definition))
+            whole = shaped(table)
             of_mode = f"{OF_MODE} {whole.mode}" if appends(whole) else ""
             why = of_mode or _set_aside(whole.name, cut) or self._other_masks(whole, cut)
             if why:
@@ -172,14 +176,16 @@ class Verifier:
             )
         return checks
 
-    def _plan_of(self, query: Callable[[str], Any], table: SourceTable) -> TablePlan:
+    def _plan_of(
+        self, query: Callable[[str], Any], table: SourceTable, target: TableDefinition
+    ) -> TablePlan:
         percent = self._limits.percent
         if percent < 100:
-            sample, ranges = sample_of(query, table, percent)
+            sample, ranges = sample_of(query, table, target, percent)
             return TablePlan(ranges, percent, sample.to_json() if sample else "")
         first = table.definition.primary_key[:1]
         column = quoted(table.definition.columns[first[0]].name) if first else ""
-        return TablePlan(tuple(wheres(column, chunk_ends(query, table))))
+        return TablePlan(tuple(wheres(column, chunk_ends(query, table, target))))
 
     def _asked(self, question: Callable[[DumpConnection], Any]) -> Any:
         def ask() -> Any:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
+from ..ddl.alteration import Altered, KeptColumn
 from ..ddl.table_modes import outlives_source
 from ..ddl.way import Way
-from ..delta.public_log import PublicLog
 from ..errors import StatementError
 from .altered_columns import (
     bring_columns,
@@ -42,21 +42,23 @@ from .commit import actions_of, removed
 from .compaction import CompactTask
 from .discard import discard
 from .exchange import Exchange
+from .key_index import write_indexed
 from .moved_columns import moves_columns, needs_room, rewritten
 from .partition_files import KeptRows, taken_out
 from .shard_columns import look_again
 from .shards import beside, others_of
+from .statement_change import StatementChange
 from .table_commits import Outcome
 from .wider_table import widen
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
-    from ..ddl.alteration import Altered
     from ..ddl.partition_rows import PartitionRows
     from ..ddl.session import Session
     from ..delta.log_replay import Action
-    from ..delta.public_log import Rows
     from ..delta.stamp import Stamp
     from ..delta.table_log import NewTable
     from ..runtime.workers import Workers
@@ -77,17 +79,6 @@ _PARTITIONS = {
     "TRUNCATE": Way.PARTITIONS_EMPTIED,
     "REORGANIZE": Way.VALUES_DROPPED,
 }
-
-
-@dataclass(frozen=True)
-class _Change:
-    """What one commit does, with actions of ours or by Delta's writer (``rows``). ``files``: those
-    that were made for it."""
-
-    new: NewTable | None = None
-    actions: Sequence[Action] = ()
-    files: Sequence[str] = ()
-    rows: Rows | None = None
 
 
 class TableChanges:
@@ -112,8 +103,8 @@ class TableChanges:
     def truncate(self, table: Table, cut: Cut, definition: TableDefinition | None = None) -> None:
         """Takes all rows out of the table, which is of another ``definition`` then."""
 
-        def plan() -> _Change:
-            return self._without_files([table]) if self._direct else _Change()
+        def plan() -> StatementChange:
+            return self._without_files([table]) if self._direct else StatementChange()
 
         self._commit(table, cut, plan, definition)
 
@@ -121,18 +112,38 @@ class TableChanges:
         """Has all rows of the table say that they are gone, by the TRUNCATE before ``cut``."""
         way = Way.METADATA
 
-        def plan() -> _Change:
+        def plan() -> StatementChange:
             nonlocal way
             files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
             if not files:
-                return _Change()
+                return StatementChange()
             way = Way.REWRITE
             if not self._direct:
-                return _Change(rows=rows)
+                return StatementChange(rows=rows)
             return self._rewrite(table, self._tasks(table, table, rows, files))
 
         self._commit(table, cut, plan)
         return way
+
+    def add_rows(self, table: Table, definition: TableDefinition, rows: pa.Table, cut: Cut) -> Way:
+        """Adds ``rows`` that the statement before ``cut`` is, to a table whose columns are no
+        narrower by ``definition``."""
+        if self._tracking.has(table, cut):
+            table.take_at_place(definition)
+            return Way.METADATA
+        same = definition == table.definition
+        altered = Altered(definition, tuple(map(KeptColumn, range(len(definition.columns)))))
+
+        def plan() -> StatementChange:
+            new = None if same or not self._direct else metadata(self._tracking, table, altered)
+            to = CompactTask.of(table, self._tracking.key_folder(table), ())
+            adds = write_indexed(to.index, to.columns, rows)
+            return StatementChange(
+                new, [{"add": add} for add in adds], [add["path"] for add in adds]
+            )
+
+        self._commit(table, cut, plan, None if same else definition)
+        return Way.METADATA
 
     def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> Way:
         """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
@@ -140,7 +151,7 @@ class TableChanges:
         way, before = Way.METADATA, table.definition
         rows = AlteredRows(before, altered, session)
 
-        def plan() -> _Change:
+        def plan() -> StatementChange:
             nonlocal way
             files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
             if (files or altered.rows_come) and (reason := unknown_rows(altered)):
@@ -152,7 +163,7 @@ class TableChanges:
             if not self._direct and files:
                 self._rewrites(table.name, 0, len(files))
                 way, own = Way.REWRITE, own_metadata(table, altered)
-                return _Change(with_new_rows(table.snapshot, own, table.name), rows=rows)
+                return StatementChange(with_new_rows(table.snapshot, own, table.name), rows=rows)
             new = metadata(self._tracking, table, altered)
             held = held_wide(table, altered)
             if keeps_rows(before, altered, session, held) and finds_columns(table, altered, new):
@@ -162,7 +173,7 @@ class TableChanges:
                 files = [file for file in files if nulls and (file.vector or others)]
             moved = self._moved(table, new)
             if not files and not moved:
-                return _Change(new)
+                return StatementChange(new)
             way = Way.REWRITE
             columns = columns_behind(table, altered.definition, new)
             after = replace(table, definition=altered.definition, columns=columns, logged=None)
@@ -183,10 +194,10 @@ class TableChanges:
         for shards in by_folder.values():
             self._commit(shards[0], cut, partial(self._without_files, shards))
 
-    def _without_files(self, tables: Sequence[Table]) -> _Change:
+    def _without_files(self, tables: Sequence[Table]) -> StatementChange:
         now_ms, live = int(time.time() * 1000), self._tracking.commits.live
         gone = [add for table in tables for add in live(table).adds.values()]
-        return _Change(actions=[{"remove": removed(add, now_ms)} for add in gone])
+        return StatementChange(actions=[{"remove": removed(add, now_ms)} for add in gone])
 
     def exchange(self, table: Table, other: Table, gone: PartitionRows, cut: Cut) -> Way:
         """Has the rows ``gone`` and those of ``other`` change places. Raises StatementError where
@@ -203,26 +214,28 @@ class TableChanges:
             for one in (table, other):
                 commits.has_other_keys(one, one.snapshot.version)
 
-        def first() -> _Change:
+        def first() -> StatementChange:
             written = swap.partitioned(come)
-            return _Change(None, actions_of(commits, table, written), _files(written))
+            return StatementChange(None, actions_of(commits, table, written), _files(written))
 
-        def then() -> _Change:
+        def then() -> StatementChange:
             written = swap.other_one(cut)
-            return _Change(None, actions_of(commits, other, written), _files(written))
+            return StatementChange(None, actions_of(commits, other, written), _files(written))
 
         self._commit(table, cut, first, beside=other)
         self._commit(other, cut, then, beside=table)
         return Way.EXCHANGED
 
-    def _without(self, table: Table, gone: PartitionRows, files: Sequence[LiveFile]) -> _Change:
+    def _without(
+        self, table: Table, gone: PartitionRows, files: Sequence[LiveFile]
+    ) -> StatementChange:
         """What takes the rows of partitions out of the table."""
         if not self._direct:
             rows = KeptRows(gone, table.definition.arrow_schema())
-            return _Change(rows=None if gone.all_rows or not files else rows)
+            return StatementChange(rows=None if gone.all_rows or not files else rows)
         written = taken_out(self._tracking, self._workers, table, gone)
         actions = actions_of(self._tracking.commits, table, written)
-        return _Change(None, actions, _files(written))
+        return StatementChange(None, actions, _files(written))
 
     def make_room(self, shaped: TableDefinition, stamp: Stamp) -> None:
         """Gives the Delta table that a new shard is to be in types that hold its values, where
@@ -257,7 +270,7 @@ class TableChanges:
 
     def _rewrite(
         self, table: Table, tasks: Sequence[AlterTask], new: NewTable | None = None
-    ) -> _Change:
+    ) -> StatementChange:
         """``new``: what becomes of the metadata; None: it stays."""
         new = new and with_new_rows(table.snapshot, new, table.name)
         written = self._rewritten(table, tasks)
@@ -266,7 +279,7 @@ class TableChanges:
         gone = [path for part in written for path in part.gone]
         actions: list[Action] = [{"remove": removed(action(table, p), now_ms)} for p in gone]
         actions += [{"add": add} for part in written for add in part.adds]
-        return _Change(new, actions, [path for part in written for path in part.files])
+        return StatementChange(new, actions, [path for part in written for path in part.files])
 
     def _rewritten(self, table: Table, tasks: Sequence[AlterTask]) -> list[Written]:
         live = self._tracking.commits.all_live(table).adds
@@ -284,7 +297,7 @@ class TableChanges:
         self,
         table: Table,
         cut: Cut,
-        plan: Callable[[], _Change],
+        plan: Callable[[], StatementChange],
         definition: TableDefinition | None = None,
         *,
         beside: Table | None = None,
@@ -308,12 +321,12 @@ class TableChanges:
                 table.definition, table.logged = definition, None
                 look_again(others_of(table, tracking.all_tables()))
 
-    def _try(self, table: Table, cut: Cut, change: _Change) -> None:
+    def _try(self, table: Table, cut: Cut, change: StatementChange) -> None:
         commits, position = self._tracking.commits, cut.position
         table.delta.pending = position
         try:
             # Metadata is made of one version's: it goes behind no other.
-            send = partial(self._send, table, cut, change)
+            send = partial(change.send, self._tracking, table, cut)
             version = send() if change.new else commits.behind_sharing(table, send)
         except Exception:
             if commits.settle(table, position) is not Outcome.LANDED:
@@ -327,16 +340,6 @@ class TableChanges:
         # Of another origin: what was planned on the columns before must not land.
         files = replace(commits.all_live(table).behind(change.actions), origin=object())
         table.take(commits.delta.altered(table.snapshot, version), position, files)
-
-    def _send(self, table: Table, cut: Cut, change: _Change) -> int:
-        delta, planned, stamp = self._tracking.delta, table.snapshot, self._tracking.stamp(cut)
-        if isinstance(delta, PublicLog):
-            schema = change.new.schema_string if change.new else planned.schema_string
-            return delta.overwrite(planned, schema, change.rows, stamp)
-        actions = list(change.actions)
-        if change.new is None:
-            return delta.commit(planned, actions, stamp)
-        return delta.alter(planned, change.new, actions, stamp)
 
 
 def _files(written: Sequence[Written]) -> list[str]:

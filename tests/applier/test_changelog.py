@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -75,8 +76,17 @@ class OneByOne:
             self._add(table, after, "UPDATE_POSTIMAGE")
         return update(table, *pairs)
 
+    def truncate(self, table: Table) -> None:
+        """A transaction of its own: a row of which no column of the table says anything."""
+        self._add(table, (None,) * len(table.columns), "TRUNCATE")
+        self.log.ddl(f"TRUNCATE t.{table.name}")
+        self._seen()
+
     def transaction(self, *changes: Change, compressed: bool = False) -> None:
         self.log.transaction(*changes, compressed=compressed)
+        self._seen()
+
+    def _seen(self) -> None:
         self.at[f"{self.log.source}:1-{self.log.gno - 1}"] = list(self.rows)
 
 
@@ -103,7 +113,8 @@ def random_changes(model: OneByOne, rand: random.Random, there: dict[int, Row]) 
 def test_equals_the_log_s_images(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever groups, workers, retries of INSERTs that do not fit, and slices are."""
+    """Whatever groups, workers, retries of INSERTs that do not fit, and slices are; TRUNCATE is a
+    row between them."""
     rand = random.Random(seed)
     log, lake = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(T.create)
@@ -114,6 +125,11 @@ def test_equals_the_log_s_images(
         monkeypatch.setattr(spans, "_SLICE_BYTES", 300)
     for number in range(20):
         model.transaction(*random_changes(model, rand, there), compressed=rand.random() < 0.3)
+        if rand.random() < 0.2:
+            model.truncate(T)
+            there.clear()
+        if rand.random() < 0.1:
+            model.truncate(BAG)
         if number == 9:
             run(log.folder, lake, workers=2, **options)
         if number == 13:
@@ -155,6 +171,8 @@ def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
     source.ddl("CREATE DATABASE t", T.create)
     source.transaction(insert(T, *FIRST))
     source.transaction(delete(T, FIRST[0]), insert(T, (1, 1, "back")), delete(T, (1, 1, "back")))
+    source.ddl("TRUNCATE t.a")
+    source.transaction(insert(T, *FIRST[1:]))
     source.ddl("ALTER TABLE t.a ADD w INT DEFAULT 3 FIRST")
     wide = Table("a", (("w", "int"), *T.columns), (1,))
     source.transaction(update(wide, ((3, 2, 5, "y"), (4, 2, 5, "y")), ((3, *FIRST[2]), FIRST4)))
@@ -167,6 +185,7 @@ def test_cut_off_anywhere(tmp_path: Path, lost: bool) -> None:
     assert rows == [
         *((3, row[0], row[2], "INSERT") for row in FIRST),
         (3, 1, "x", "DELETE"), (3, 1, "back", "INSERT"), (3, 1, "back", "DELETE"),
+        (3, None, None, "TRUNCATE"), (3, 2, "y", "INSERT"), (3, 3, "z", "INSERT"),
         (3, 2, "y", "UPDATE_PREIMAGE"), (4, 2, "y", "UPDATE_POSTIMAGE"),
         (3, 3, "z", "UPDATE_PREIMAGE"), (3, 7, "z", "UPDATE_POSTIMAGE"), (4, 2, "y", "DELETE"),
     ]  # fmt: skip
@@ -255,7 +274,7 @@ def test_statements(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(update(wide, ((1, 1, "x", 7), (1, 2, "x", 1))), delete(wide, (1, 2, "x", 1)))
     assert run(log.folder, lake, **rule("t.a%"))
     assert values(in_order(lake)) == [
-        *((*row, 7, "INSERT") for row in (*FIRST[:2], (3, 0, "z"))),
+        *((*row, 7, "INSERT") for row in FIRST),
         (1, 1, "x", 7, "UPDATE_PREIMAGE"), (1, 2, "x", 1, "UPDATE_POSTIMAGE"),
         (1, 2, "x", 1, "DELETE"),
     ]  # fmt: skip
@@ -266,8 +285,8 @@ def test_statements(log: LogWriter, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["TRUNCATE t.a", *(f"ALTER TABLE t.a {what}" for what in
-                       ("DROP PARTITION p", "TRUNCATE PARTITION p", "DISCARD TABLESPACE"))],
+    [f"ALTER TABLE t.a {what}" for what in
+     ("DROP PARTITION p", "TRUNCATE PARTITION p", "DISCARD TABLESPACE")],
 )  # fmt: skip
 def test_rows_that_go_and_the_log_has_no_image_of(tmp_path: Path, text: str) -> None:
     log = LogWriter(tmp_path / "log")
@@ -280,6 +299,63 @@ def test_rows_that_go_and_the_log_has_no_image_of(tmp_path: Path, text: str) -> 
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule())
     assert isinstance(error, StatementError) and error.table == "t.a"
     assert values(in_order(tmp_path / "lake")) == [(*row, "INSERT") for row in FIRST]
+
+
+def test_a_truncate_is_a_row(log: LogWriter, tmp_path: Path) -> None:
+    """The table's own columns say nothing in it, NOT NULL or not; several are as many rows."""
+    model, lake = OneByOne(log), tmp_path / "lake"
+    model.truncate(T)
+    model.transaction(model.insert(T, FIRST[1], FIRST[0]))
+    model.truncate(T)
+    model.truncate(T)
+    log.ddl("CREATE OR REPLACE VIEW t.seen AS SELECT 1")  # no table's
+    assert run(log.folder, lake, **rule(extra_columns=["source_table"]))
+    assert [(*row[:4], *row[5:]) for row in in_order(lake)[3:]] == model.rows
+    assert {row[4] for row in in_order(lake)} == {"t.a"}
+
+
+def test_alter_table_behind_a_truncate(log: LogWriter, tmp_path: Path) -> None:
+    """A row that says nothing goes on saying nothing, also in a column that becomes NOT NULL."""
+    lake = tmp_path / "lake"
+    for text in (
+        "TRUNCATE t.a", "ALTER TABLE t.a MODIFY n BIGINT NOT NULL, MODIFY v VARCHAR(4)",
+        "ALTER TABLE t.a DROP PRIMARY KEY, MODIFY id VARCHAR(20) NOT NULL, ADD w INT DEFAULT 7",
+        "TRUNCATE t.a", "ALTER TABLE t.a ADD PRIMARY KEY (id, w)",
+    ):  # fmt: skip
+        log.ddl(text)
+    assert run(log.folder, lake, **rule())
+    assert values(in_order(lake)) == [
+        *((str(row[0]), *row[1:], 7, "INSERT") for row in FIRST),
+        (None, None, None, 7, "TRUNCATE"), (None, None, None, None, "TRUNCATE"),
+    ]  # fmt: skip
+
+
+def not_null_as_earlier(target: Path) -> None:
+    """Makes the key's column of the target's one table NOT NULL, in Delta and in its definition."""
+    [commit] = target.glob("t/*/_delta_log/00000000000000000000.json")
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    [metadata] = [line["metaData"] for line in lines if "metaData" in line]
+    schema = json.loads(metadata["schemaString"])
+    said = json.loads(metadata["configuration"]["spark_repl.definition"])
+    for one in (schema["fields"][0], said["columns"][0]):
+        assert one["name"] == "id"
+        one["nullable"], one["logged"] = False, None
+    metadata["schemaString"] = json.dumps(schema)
+    metadata["configuration"]["spark_repl.definition"] = json.dumps(said)
+    commit.write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_a_truncate_where_columns_are_not_null(log: LogWriter, tmp_path: Path) -> None:
+    """In a target that an earlier version made, whose columns are NOT NULL as the source's are."""
+    lake, model = tmp_path / "lake", OneByOne(log)
+    assert run(log.folder, lake, **rule())
+    not_null_as_earlier(lake)
+    model.truncate(T)
+    model.transaction(model.insert(T, FIRST[0]))
+    log.ddl("ALTER TABLE t.a ADD w INT DEFAULT 7")
+    assert run(log.folder, lake, **rule())
+    found = [(*row[:4], *row[5:]) for row in in_order(lake)]
+    assert found[3:] == model.rows
 
 
 def test_a_truncate_that_is_to_be_passed_over(log: LogWriter, tmp_path: Path) -> None:

@@ -3,23 +3,18 @@ and statements change; a secret is in no byte of it."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import logging
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import HERE, last_shown, run, stopped
-from tests.support.planted import MASK_KEY, holding
+from tests.support.kept_stage import kept_too
+from tests.support.local_delta import last_shown, run, stopped
+from tests.support.planted import hashed, holding
 
 A = Table("a", (("id", "int"), ("mail", "varchar(40)"), ("card", "varchar(40)"), ("n", "int")))
 SECRET = "planted-secret-hunter2"
@@ -30,10 +25,6 @@ Given = dict[str, Any]
 @pytest.fixture(autouse=True)
 def given(mask_key: str) -> Given:
     return {"tables": [RULE], "keys": {"mask_key_env": "MASK_KEY"}}
-
-
-def hashed(text: str) -> str:
-    return hmac.new(MASK_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 @pytest.fixture
@@ -52,23 +43,14 @@ ROWS = [(1, hashed(f"{SECRET}@x"), "*" * len(SECRET) + "0042"), (2, None, "**")]
 def test_rows(tmp_path: Path, given: Given, made: bool, caplog: Any) -> None:
     caplog.set_level(logging.DEBUG)
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
-    kept = target / "kept"
-
-    def kept_too(task: StageTask) -> Staged:
-        staged = stage(task)
-        for path in {part.path for part in staged.parts if part.path}:
-            kept.mkdir(exist_ok=True)
-            shutil.copy(path, kept / f"{len(list(kept.iterdir()))}.arrow")
-        return staged
-
     if made:
         log.ddl(A.create)
     log.transaction(insert(A, (1, f"{SECRET}@x", f"{SECRET}0042", 7), (2, None, "12", 8)))
     log.transaction(update(A, ((1, f"{SECRET}@x", f"{SECRET}0042", 7), (1, "b", SECRET, 9))))
     log.transaction(delete(A, (2, None, "12", 8)))
-    assert run(log.folder, target, parts=replace(HERE, stage=kept_too), **given)
+    assert run(log.folder, target, parts=kept_too(target / "kept"), **given)
     assert last_shown(target) == {"t.a": [(1, hashed("b"), "*" * (len(SECRET) - 4) + SECRET[-4:])]}
-    assert list(kept.iterdir())
+    assert list((target / "kept").iterdir())
     assert holding(target, SECRET[:-4]) == [] and SECRET not in caplog.text
     assert run(log.folder, target, **given)  # a second start finds what the first has made
 

@@ -95,12 +95,21 @@ def test_a_table_without_a_key(log: LogWriter, tmp_path: Path) -> None:
     assert current(versions(tmp_path / "keyless")) == FIRST
 
 
-@pytest.mark.parametrize("mode", ["changelog", "history"])
+@pytest.mark.parametrize("mode", ["append", "history"])
 def test_nulls_of_rows_that_the_source_has_not(log: LogWriter, tmp_path: Path, mode: str) -> None:
     log.transaction(delete(T, FIRST[2]))
     log.ddl("ALTER TABLE t.a MODIFY n INT NOT NULL", status=STRICT)
     error = stopped(log.folder, tmp_path / "lake", copies=True, **rule(mode=mode))
     assert isinstance(error, StatementError) and "there are NULLs" in str(error)
+
+
+def test_nulls_of_a_changelog_stay(log: LogWriter, tmp_path: Path) -> None:
+    """Whose columns are nullable, for the rows of TRUNCATE."""
+    log.transaction(delete(T, FIRST[2]))
+    log.ddl("ALTER TABLE t.a MODIFY n INT NOT NULL", status=STRICT)
+    assert run(log.folder, tmp_path / "lake", **rule(mode="changelog"))
+    shown = last_shown(tmp_path / "lake")["t.a"]
+    assert sorted(row[0] for row in shown if row[1] is None) == [3, 3]
 
 
 @pytest.mark.parametrize("what", ["DROP PARTITION p", "TRUNCATE PARTITION p", "DISCARD TABLESPACE"])

@@ -3,20 +3,15 @@ MINIMAL, NOBLOB and FULL alternate gives the server's rows, masked."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Staged, StageTask
-from tests.support.local_delta import HERE, last_shown, run
-from tests.support.planted import MASK_KEY
+from tests.support.kept_stage import kept_too
+from tests.support.local_delta import last_shown, run
+from tests.support.planted import hashed
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "row_images"
 EXPECTED: dict[str, list[list[str | None]]] = json.loads((FOLDER / "expected.json").read_text())
@@ -29,17 +24,8 @@ RULES: list[dict[str, Any]] = [
 def test_no_diff_of_a_masked_document_is_kept(tmp_path: Path) -> None:
     """Neither its words nor those of a whole document are in a file, and none is asked for."""
     kept, target = tmp_path / "kept", tmp_path / "lake"
-
-    def kept_too(task: StageTask) -> Staged:
-        staged = stage(task)
-        for path in {part.path for part in staged.parts if part.path}:
-            kept.mkdir(exist_ok=True)
-            shutil.copy(path, kept / f"{len(list(kept.iterdir()))}.arrow")
-        return staged
-
     given = {"filters": {"do_table": ["images.wide", "images.pair"]}, "tables": RULES}
-    parts = replace(HERE, stage=kept_too)
-    assert run(FOLDER, target, group_max_transactions=25, parts=parts, **given)
+    assert run(FOLDER, target, group_max_transactions=25, parts=kept_too(kept), **given)
     shown = last_shown(target)
     wanted = [[*row[:4], None, *row[5:7]] for row in EXPECTED["images.wide"]]
     assert sorted(map(_texts, shown["images.wide"]), key=repr) == sorted(wanted, key=repr)
@@ -52,10 +38,6 @@ def test_no_diff_of_a_masked_document_is_kept(tmp_path: Path) -> None:
 WIDE_MASKS = {
     "n": "sha256", "s": "sha256", "t": "truncate:2", "j": "null", "d": "sha256", "e": "sha256",
 }  # fmt: skip
-
-
-def hashed(text: str | None) -> str | None:
-    return text and hmac.new(MASK_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 @pytest.mark.parametrize("group", [7, 40])

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import SettingError, SparkReplError
-from tests.support.binlog_writer import LogWriter, Table
-from tests.support.extra_model import T, begun, carried_on, refuse_each_other
-from tests.support.local_delta import stopped
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.extra_model import FIRST, T, begun, carried_on, refuse_each_other
+from tests.support.local_delta import at_cut, cuts, run, stopped
 
 MODES = ("append", "changelog", "history")
 
@@ -38,6 +38,21 @@ def test_a_name_of_another_mode(tmp_path: Path, mode: str) -> None:
     error = stopped(log.folder, tmp_path / "lake", **rule(mode))
     assert isinstance(error, SettingError)
     assert f'which has another mode (mode "mirror", not "{mode}")' in str(error)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_table_that_is_dropped_and_made_again(tmp_path: Path, mode: str) -> None:
+    """Begins anew, as a mirror does: cuts before it show what there was."""
+    log, lake = begun(tmp_path / "log"), tmp_path / "lake"
+    log.ddl("DROP TABLE t.a")
+    log.transaction(insert(Table("b"), (1, "one")))
+    log.ddl(T.create)
+    log.transaction(insert(T, FIRST[1]))
+    assert run(log.folder, lake, group_max_transactions=1, **rule(mode))
+    shown = [at_cut(lake, cut).get("t.a") for cut in cuts(lake)]
+    assert [None if rows is None else [row[:3] for row in rows] for rows in shown] == [
+        None, [], FIRST, None, None, [], [FIRST[1]]
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("mode", "column"), [("changelog", "_order"), ("history", "_current")])

@@ -84,6 +84,28 @@ def test_every_version_that_triggers_saw(shared_server: Server, tmp_path: Path) 
     }  # fmt: skip
 
 
+def test_a_truncate_is_a_row_of_a_changelog(shared_server: Server, tmp_path: Path) -> None:
+    """With the GTID of the source, between the images around it, where all columns are NOT NULL."""
+    server, tables = shared_server, [{"match": "emptied.c", "mode": "changelog"}]
+    server.query(
+        "CREATE DATABASE emptied", "CREATE TABLE emptied.c (id INT PRIMARY KEY, v INT NOT NULL)"
+    )
+    with Following(
+        server, tmp_path, tables=tables, filters={"wild_do_table": ["emptied.%"]}
+    ) as following:
+        server.query("INSERT INTO emptied.c VALUES (1, 1)", "TRUNCATE emptied.c")
+        (gtids,) = server.query("SELECT @@gtid_executed")[0]
+        server.query("TRUNCATE emptied.c", "INSERT INTO emptied.c VALUES (1, 2)")
+        following.catch_up()
+    rows = sorted(last_shown(tmp_path / "lake")["emptied.c"], key=lambda row: row[-2:])
+    assert [(*row[:2], row[4]) for row in rows] == [
+        (1, 1, "INSERT"), (None, None, "TRUNCATE"), (None, None, "TRUNCATE"), (1, 2, "INSERT")
+    ]  # fmt: skip
+    uuid, _, last = gtids.partition(":")
+    first = int(last.rpartition("-")[2])
+    assert [row[2] for row in rows] == [f"{uuid}:{first + step}" for step in range(-1, 3)]
+
+
 def check(server: Server, target: Path) -> int:
     """That the newest cut has every version which the triggers saw, in their order; how many."""
     shown = last_shown(target)

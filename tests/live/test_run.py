@@ -38,9 +38,9 @@ class Run:
     """``spark-repl run`` as a user starts it. ``crash``: the point where it is to be killed."""
 
     def __init__(self, config: Config, folder: Path, *, crash: str = "") -> None:
-        self.config, file = config, folder / "run.toml"
-        file.write_text(toml(config))
-        command = [sys.executable, "-m", "spark_repl", "run", "--config", str(file), "--json"]
+        self.config, self.file = config, folder / "run.toml"
+        self.file.write_text(toml(config))
+        command = [sys.executable, "-m", "spark_repl", "run", "--config", str(self.file), "--json"]
         self.process = Command(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, process_group=0,
             env={**os.environ, "SPARK_REPL_CRASH": crash},

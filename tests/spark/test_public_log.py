@@ -71,6 +71,21 @@ def test_run_after_run(spark, log, target, caplog):
 
 
 @pytest.mark.slow
+def test_a_truncate_is_a_row_of_a_changelog(spark, log, target):
+    """Appended: what is there stays."""
+    log.transaction(insert(A, (1, "x"), (2, "y")))
+    log.ddl("TRUNCATE t.a")
+    log.transaction(insert(A, (1, "z")))
+    keys = {"tables": [{"match": "t.a", "mode": "changelog"}]}
+    run(spark, log.folder, target, writer="", keys=keys)
+    found = sorted((tuple(row) for row in rows(spark, target, A)), key=lambda row: row[-2:])
+    assert [(*row[:2], row[4]) for row in found] == [
+        (1, "x", "INSERT"), (2, "y", "INSERT"), (None, None, "TRUNCATE"), (1, "z", "INSERT")
+    ]  # fmt: skip
+    assert_applied_once(target)
+
+
+@pytest.mark.slow
 def test_names_that_others_decode_or_take_for_patterns(spark, log, tmp_path):
     """Folders with percent signs, and a target's own with what SQL and Spark's readers know."""
     target, table = tmp_path / "Küche 100% *{x} `b`", Table("ü_%41")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import mmap
 import os
 from collections.abc import Callable
@@ -11,6 +13,11 @@ from typing import Any
 
 MASK_KEY = "planted-key-2718"
 """the key of masked values, in the environment as MASK_KEY"""
+
+
+def hashed(text: str | None) -> str | None:
+    """What sha256 makes of a text by that key."""
+    return text and hmac.new(MASK_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def holding(

@@ -19,7 +19,9 @@ def test_each_image_is_a_row(each_engine, log, target, mode):
     log.transaction(
         update(A, ((1, "one"), (1, "1")), ((1, "1"), (1, "one"))), delete(A, (1, "one"))
     )
-    first, second, third = (log.gtid(number) for number in (3, 4, 5))
+    log.ddl("TRUNCATE x")
+    log.transaction(insert(A, (1, "again")))
+    first, second, third, gone, last = (log.gtid(number) for number in range(3, 8))
     keys = {"tables": [{"match": "t.x", "mode": "changelog"}]}
     for number, most in enumerate((1, 100)):
         lake = target / str(number)
@@ -34,4 +36,5 @@ def test_each_image_is_a_row(each_engine, log, target, mode):
             (3, "two", second, "UPDATE_POSTIMAGE"), (1, "one", third, "UPDATE_PREIMAGE"),
             (1, "1", third, "UPDATE_POSTIMAGE"), (1, "1", third, "UPDATE_PREIMAGE"),
             (1, "one", third, "UPDATE_POSTIMAGE"), (1, "one", third, "DELETE"),
+            (None, None, gone, "TRUNCATE"), (1, "again", last, "INSERT"),
         ]  # fmt: skip

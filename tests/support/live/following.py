@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from spark_repl.apply.replica_parts import Parts
 from spark_repl.config import Config
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
@@ -23,14 +24,14 @@ _TURN_S, _WAIT_S = 0.2, 200.0
 
 class Following:
     """From the log's beginning; ``keys`` are those of [target], ``tables`` and ``filters`` those
-    of these sections."""
+    of these sections, ``parts`` the applier's."""
 
     def __init__(
         self, server: Server, folder: Path, *, tables: Sequence[Any] = (),
-        filters: Mapping[str, Any] = {}, **keys: Any,
+        filters: Mapping[str, Any] = {}, parts: Parts | None = None, **keys: Any,
     ) -> None:  # fmt: skip
         self._more = {"tables": tables, "filters": filters}
-        self.server = server
+        self.server, self._parts = server, parts
         self.keys = {"column_mapping": False, "compact_files": 8, **keys}
         values = {f"target__{name}": value for name, value in self.keys.items()}
         plain = config_for(server, folder, **values)
@@ -56,7 +57,9 @@ class Following:
         try:
             while not self._stop.wait(_TURN_S):
                 if read_end(str(relay)) is not None and any(relay.glob("relay.0*")):
-                    with applier(relay, target, keys=self.keys, **self._more) as found:
+                    with applier(
+                        relay, target, keys=self.keys, parts=self._parts, **self._more
+                    ) as found:
                         apply_without_stream(found)
         except BaseException as error:
             self.errors.append(error)

@@ -165,9 +165,14 @@ def toml(config: Config) -> str:
 
 
 def _keys(values: Mapping[str, Any]) -> list[str]:
-    return [
-        f"{k} = {json.dumps(list(v) if isinstance(v, tuple) else v)}" for k, v in values.items()
-    ]
+    return [f"{key} = {_value(key, value)}" for key, value in values.items()]
+
+
+def _value(key: str, value: Any) -> str:
+    if key == "mask":  # pairs
+        pairs = (f"{json.dumps(name)} = {json.dumps(mask)}" for name, mask in value)
+        return f"{{ {', '.join(pairs)} }}"
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
 
 
 def spans(path: str | Path, index: Path) -> list[tuple[str, bytes]]:

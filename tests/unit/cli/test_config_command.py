@@ -179,6 +179,18 @@ def test_the_rule_of_a_tool_s_table_is_explained(file: Path, capsys: Any) -> Non
     assert found["tables"] == "t.a" and "columns_and_rows_by" not in found
 
 
+def test_a_masked_key_is_explained(file: Path, capsys: Any) -> None:
+    file.write_text(
+        '[target]\nmask_key_env = "MASK_KEY"\n[[tables]]\nmatch = "t.a"\n'
+        'mask = { mail = "sha256" }\nmask_keys = true\n[[tables]]\nmatch = "t.%"\n'
+    )
+    for table in ("t.a", "t._a_gho"):
+        _, _, found = run(capsys, "config", "explain", table, "--config", str(file))
+        assert (found["mask"], found["mask_keys"]) == ([["mail", "sha256"]], True)
+    _, _, found = run(capsys, "config", "explain", "t.b", "--config", str(file))
+    assert "mask_keys" not in found
+
+
 def test_names_by_to_are_explained(file: Path, capsys: Any) -> None:
     file.write_text(
         '[filters]\nrewrite_db = ["t->shop"]\nignore_table = ["shop.log"]\n[ddl]\npolicy ='

@@ -150,6 +150,7 @@ def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None
         ({"include": ["a"], "exclude": ["b"]}, "exclude is never asked where include is given"),
         ({"exclude": ["A"], "mask": {"a": "null"}}, "never asked about a: exclude has it"),
         ({"include": ["b"], "mask": {"a": "null"}}, "never asked about a: include lacks it"),
+        ({"mask": {"a": "null"}, "mask_keys": True}, "mask_keys is never asked where no mask is"),
         ({"include": ["b", "B"]}, "names b twice"),
         ({"exclude": "b"}, "tables[1].exclude must be a list of columns' names"),
         ({"extra_columns": ["gtids"]}, "the nearest is gtid"),

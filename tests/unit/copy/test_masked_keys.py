@@ -1,0 +1,99 @@
+"""Tables whose key is masked: no value of it is in how they are read, nor in what is said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_repl.binlog.definition import TableDefinition
+from spark_repl.binlog.types.values import Values
+from spark_repl.config import Config
+from spark_repl.config.tables import TableRule
+from spark_repl.copy.chunk import copied_rows
+from spark_repl.copy.source_tables import SourceTable, chunk_ends
+from spark_repl.ddl.column_rules import ColumnRules
+from spark_repl.ddl.effect import classify
+from spark_repl.ddl.table_rules import TableRules
+from spark_repl.errors import DecodeError
+from spark_repl.verify.sample import sample_of
+from spark_repl.verify.table_check import TableCheck
+
+SECRET = "planted-secret-hunter2"
+KEY = b"planted-key"
+
+
+def shaped(logged: TableDefinition, column: str) -> TableDefinition:
+    rule = TableRule(match="t.a", mask=((column, "sha256"),), mask_keys=True)
+    return ColumnRules(TableRules((rule,)), KEY).shaped(logged)
+
+
+def definition(key: str, charset: str = "utf8mb4") -> TableDefinition:
+    found = classify(
+        f"CREATE TABLE t.a (id INT, mail VARCHAR(40) CHARACTER SET {charset}, PRIMARY KEY ({key}))",
+        "t",
+    ).definition
+    assert found is not None
+    return found
+
+
+class Asked:
+    """A source that says that the first thing behind any place is the secret, or 7."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def __call__(self, statement: str) -> list[tuple[Any, ...]]:
+        self.said.append(statement)
+        if "MIN(" in statement:
+            return [(1, 7)]
+        return [(SECRET.encode().hex() if "HEX" in statement else 7,)]
+
+
+@pytest.mark.parametrize("key", ["mail", "mail, id", "id, mail", "id"])
+def test_how_a_table_is_read(key: str) -> None:
+    """By ranges of the key's first column, unless that is masked: its values are on both sides."""
+    logged = definition(key)
+    table, asked = SourceTable(logged, 10**7, 100), Asked()
+    first = key.split(",")[0]
+    for masked in ("mail", "id") if "," in key else (key,):
+        target = shaped(logged, masked)
+        chunks = chunk_ends(asked, table, target)
+        sample, wheres = sample_of(asked, table, target, 10)
+        if masked == first:
+            assert (chunks, sample, wheres) == ((), None, ("",))
+        else:
+            assert chunks and wheres != ("",)
+    assert SECRET not in str(asked.said)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_keys_that_the_target_alone_has(masked: bool) -> None:
+    """The source is not asked for what is in the place of its values."""
+    logged = definition("mail")
+    target = shaped(logged, "mail") if masked else logged
+    rows = pa.table({"id": pa.array([1], pa.int32()), "mail": ["m" * 64]})
+
+    class Files:
+        def rows_with(self, *_: Any) -> list[pa.Table]:
+            return [rows]
+
+    check = TableCheck(Config(), target, ("",), "")
+    found = check._literals(np.array([1], np.uint64), Files())  # type: ignore[arg-type]
+    assert bool(found) is not masked
+
+
+def test_a_value_that_can_not_be_read() -> None:
+    logged = definition("mail", "cp932")
+    data = b"a\x87\x90"
+    columns = [
+        Values(np.frombuffer(b"1", np.uint8), np.array([0]), np.array([1], np.int32)),
+        Values(np.frombuffer(data, np.uint8), np.array([0]), np.array([3], np.int32)),
+    ]
+    with pytest.raises(DecodeError, match="8790, that cp932 has twice"):
+        copied_rows(logged, columns, "error", KEY)
+    with pytest.raises(DecodeError, match="column mail: a value that can't be decoded") as caught:
+        copied_rows(shaped(logged, "mail"), columns, "error", KEY)
+    assert "8790" not in str(caught.value)
