@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,7 +24,6 @@ from .value_sets import Texts, Values, Wholes
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
-    from ..config import Config
 
 HINT = (
     "have each channel's row_filter say, joined by AND, which values of one column of the key it"
@@ -38,7 +36,8 @@ _WHOLE, _OTHER = "whole number", "other"
 class ChannelRows:
     """What a channel has of a table that several feed: ``row_filter``, and the ``key``'s columns,
     in lower case, each with the name of the collation by which it is compared, ``whole number`` or
-    ``other``; (): the key is not known yet."""
+    ``other``, and "" where the filter does not say which values it has; (): the key is not known
+    yet."""
 
     row_filter: str
     key: tuple[tuple[str, str], ...] = ()
@@ -46,8 +45,13 @@ class ChannelRows:
     @classmethod
     def of(cls, shaped: TableDefinition) -> ChannelRows:
         """Those of a target's table."""
-        columns = [shaped.columns[number] for number in shaped.primary_key]
-        return cls(shaped.row_filter, tuple(sorted((c.name.lower(), _kind(c)) for c in columns)))
+        said = passing_values(shaped.row_filter) if shaped.row_filter else {}
+        columns = {shaped.columns[number].name.lower(): number for number in shaped.primary_key}
+        kinds = (
+            (name, _kind(shaped.columns[number]) if name in said else "")
+            for name, number in sorted(columns.items())
+        )
+        return cls(shaped.row_filter, tuple(kinds))
 
     @classmethod
     def from_json(cls, listed: Mapping[str, object]) -> ChannelRows:
@@ -68,6 +72,30 @@ class ChannelRows:
                 return ""
         return "nothing that they say of a column of the key shows that no row passes both"
 
+    def check(self, stands: ChannelRows, table: str) -> None:
+        """Raises SettingError where this, of a ``table``, is not what ``stands`` on record, but
+        for what was not known then."""
+        now = zip(self.key, stands.key, strict=False)
+        one = len(self.key) == len(stands.key) and all(
+            mine == (name, kind if kind != _OTHER else mine[1]) for mine, (name, kind) in now
+        )
+        differs = {
+            "row_filter": (self.row_filter, stands.row_filter),
+            "the key": ("", "") if one else (self.described, stands.described),
+        }
+        for what, (mine, theirs) in differs.items():
+            if mine and theirs and mine != theirs:
+                raise SettingError(
+                    f"{what} is {mine}, and this channel has {theirs} on record",
+                    table=table,
+                    hint="take the change back, or use another target",
+                )
+
+    @property
+    def described(self) -> str:
+        """The key, as errors show it."""
+        return ", ".join(f"{name}: {kind}" if kind else name for name, kind in self.key)
+
     def _kind(self, name: str) -> str | None:
         """None where the key is not known; "" of a column that is not in it."""
         return dict(self.key).get(name, "") if self.key else None
@@ -82,13 +110,19 @@ def check_told_apart(shaped: TableDefinition) -> None:
     kinds, passing = dict(rows.key), passing_values(shaped.row_filter)
     if any(_fits(values, kinds.get(name, "")) for name, values in passing.items()):
         return
-    key = ", ".join(f"{name}: {kind}" for name, kind in rows.key)
     raise SettingError(
-        f"row_filter {shaped.row_filter} says of no column of the key ({key}) which values this"
-        " channel has, by which the channels' rows could be told apart",
+        f"row_filter {shaped.row_filter} says of no column of the key ({rows.described}) which"
+        " values this channel has, by which the channels' rows could be told apart",
         table=shaped.name,
         hint=HINT,
     )
+
+
+def check_as_told(there: TableDefinition, told: TableDefinition) -> None:
+    """Raises SettingError where the log tells of another collation than that by which such a table
+    was found to be told apart."""
+    if shard_column(there) >= 0 and there.row_filter:
+        ChannelRows.of(told).check(ChannelRows.of(there), there.name)
 
 
 def check_key_stays(there: TableDefinition, after: TableDefinition) -> None:
@@ -104,25 +138,6 @@ def check_key_stays(there: TableDefinition, after: TableDefinition) -> None:
             hint="leave the statement out (spark-repl skip), or copy all tables into an empty"
             " target, for all of the channels",
         )
-
-
-def overlapping(configs: Mapping[str, Config]) -> list[str]:
-    """Faults of configurations of several channels, by files, whose tables can't be told apart
-    whatever their columns are."""
-    faults = []
-    for (one, mine), (other, theirs) in combinations(configs.items(), 2):
-        if mine.target.path != theirs.target.path or mine.channel == theirs.channel:
-            continue
-        filters = {rule.to: rule.row_filter for rule in theirs.tables if rule.channels}
-        for rule in mine.tables:
-            there = filters.get(rule.to, "") if rule.channels and rule.row_filter else ""
-            reason = there and ChannelRows(rule.row_filter).overlap(ChannelRows(there))
-            if reason:
-                faults.append(
-                    f"{one} and {other}: row_filter {rule.row_filter} and {there}, of {rule.to}:"
-                    f" {reason}"
-                )
-    return faults
 
 
 def _kind(column: Column) -> str:

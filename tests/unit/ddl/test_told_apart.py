@@ -9,7 +9,12 @@ import pytest
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.ddl.effect import classify
 from spark_repl.ddl.extra_columns import with_extra
-from spark_repl.ddl.told_apart import ChannelRows, check_key_stays, check_told_apart
+from spark_repl.ddl.told_apart import (
+    ChannelRows,
+    check_as_told,
+    check_key_stays,
+    check_told_apart,
+)
 from spark_repl.errors import SettingError
 
 COLUMNS = "region VARCHAR(9), b VARCHAR(9) COLLATE utf8mb4_bin, id BIGINT UNSIGNED, n INT"
@@ -23,8 +28,7 @@ def table(key: str = "region, b, id", columns: str = COLUMNS) -> TableDefinition
 
 
 def rows(text: str, key: str = "region, b, id") -> ChannelRows:
-    made = ChannelRows.of(table(key))
-    return ChannelRows(text, made.key)
+    return ChannelRows.of(ruled(table(key), text))
 
 
 @pytest.mark.parametrize(
@@ -134,6 +138,21 @@ def test_bytes() -> None:
     shaped = ruled(table("c", "c VARBINARY(9)"), "c = 'eu'")
     check_told_apart(shaped)
     assert ChannelRows.of(shaped).overlap(ChannelRows("c = 'EU'", (("c", "binary"),))) == ""
+
+
+def test_what_was_not_known_may_be_told() -> None:
+    """And what no filter asks may change; all else stops."""
+    text = "b = 'eu' AND id = 3"
+
+    def of(b: str, region: str = "") -> TableDefinition:
+        return ruled(table("b, id, region", f"b {b}, id INT, region VARCHAR(9){region}"), text)
+
+    known, other = of("VARCHAR(9)"), of("VARCHAR(9) COLLATE latin2_bin")
+    check_as_told(other, known)
+    check_as_told(known, of("VARCHAR(9)", " COLLATE utf8mb4_bin"))
+    for told in (other, of("VARCHAR(9) COLLATE utf8mb4_bin"), of("INT")):
+        with pytest.raises(SettingError, match=r"the key is b: .* has b: utf8mb4_0900_ai_ci, id"):
+            check_as_told(known, told)
 
 
 def test_the_key_stays() -> None:
