@@ -11,9 +11,19 @@ import pytest
 from spark_repl.errors import SettingError
 from tests.support.binlog_writer import LogWriter, delete, insert, update
 from tests.support.cut_off import STRIDE
-from tests.support.local_delta import CRASHES, run, stopped
+from tests.support.local_delta import CRASHES, applier, apply_without_stream, run, stopped
 from tests.support.shared import writers
-from tests.support.shared_rows import CHANNELS, History, by, check, orders, wanted
+from tests.support.shared_rows import (
+    CHANNELS,
+    History,
+    by,
+    check,
+    commits,
+    orders,
+    seen,
+    wanted,
+)
+from tests.support.tended import KEYS, PARTS, age, hurry, tend
 
 WIDE = orders(("w", "int"))
 
@@ -127,6 +137,43 @@ def test_crashes_anywhere(changed: dict[str, LogWriter], tmp_path: Path) -> None
         if ended:
             break
     assert step > 20
+
+
+@pytest.mark.parametrize("tidies", CHANNELS)
+def test_what_another_promises_stays(
+    logs: dict[str, LogWriter], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    tidies: str,
+) -> None:  # fmt: skip
+    """Compaction, VACUUM and clean-up of the log by one channel leave the other's cuts."""
+    keeps = "us" if tidies == "eu" else "eu"
+    for key in range(10, 22, 2):
+        for channel in CHANNELS:
+            own = key if channel == "eu" else key + 1
+            logs[channel].transaction(insert(orders(), (own, "x")))
+            logs[channel].transaction(update(orders(), ((own, "x"), (own, "y"))))
+            assert run(logs[channel].folder, target, **by(channel))
+    before = seen(target, keeps)
+    assert len(before) > 5
+    hurry(monkeypatch)
+    given = by(tidies)
+    given["keys"] = {**given["keys"], **KEYS}
+    for _ in range(2):
+        with applier(logs[tidies].folder, target, parts=PARTS, **given) as found:
+            apply_without_stream(found)
+            tend(found)
+            tend(found)
+        age(target)
+    assert seen(target, keeps) == before
+    compacted = [
+        version
+        for version, actions in commits(target)
+        if any(a.get("commitInfo", {}).get("operation") == "OPTIMIZE" for a in actions)
+    ]
+    assert compacted
+    for channel in (keeps, tidies):
+        logs[channel].transaction(insert(orders(), (50, "new"), (51, "new")))
+        assert run(logs[channel].folder, target, **by(channel))
+    check(target, wanted(logs, tmp_path / "apart"))
 
 
 @pytest.mark.parametrize("first", CHANNELS)
