@@ -66,22 +66,24 @@ def test_images_without_all_columns(
     check(target, wanted(logs, tmp_path / "apart"))
 
 
-def test_random_histories(target: Path, tmp_path: Path) -> None:
-    for seed in range(3):
-        rand, logs = random.Random(seed), writers(tmp_path / f"log{seed}")
-        there = tmp_path / f"lake{seed}"
-        histories = {channel: History(log, rand) for channel, log in logs.items()}
-        for _ in range(12):
-            for channel in rand.sample(CHANNELS, 2):
-                for _ in range(rand.randint(0, 4)):
-                    histories[channel].step()
-                if histories[channel].rows is not None:
-                    assert run(logs[channel].folder, there, group_max_transactions=3, **by(channel))
-        for channel in CHANNELS:
-            while histories[channel].rows is None:
-                histories[channel].step()
-            assert run(logs[channel].folder, there, **by(channel))
-        check(there, wanted(logs, tmp_path / f"apart{seed}"))
+@pytest.mark.parametrize(
+    "seed", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 10))]
+)
+def test_random_histories_by_turns(target: Path, tmp_path: Path, seed: int) -> None:
+    """In groups of random bounds, each channel cut off at random."""
+    rand, logs = random.Random(f"rows {seed}"), writers(tmp_path)
+    histories = {channel: History(log, rand) for channel, log in logs.items()}
+    for _ in range(rand.randint(6, 12)):
+        channel = rand.choice(CHANNELS)
+        for _ in range(rand.randint(1, 6)):
+            histories[channel].step()
+        crash, most = rand.choice([0, 0, rand.randint(1, 30)]), rand.choice([1, 3, 100])
+        run(logs[channel].folder, target, crash=crash, group_max_transactions=most, **by(channel))
+    for channel in CHANNELS:
+        if histories[channel].rows is None:
+            histories[channel].step()
+        assert run(logs[channel].folder, target, **by(channel))
+    check(target, wanted(logs, tmp_path / "apart"))
 
 
 @pytest.fixture
