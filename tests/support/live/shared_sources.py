@@ -1,4 +1,4 @@
-"""Two servers, of which each feeds one Delta table by a channel of its own."""
+"""Two servers, of which each feeds one target by a channel of its own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class SharedSources:
             plain = config_for(
                 server, folder, relay__path=str(folder / channel / "log"), observe__listen=""
             )
-            given = {**plain.to_mapping(), "channel": channel, "tables": [self.rule(channel)]}
+            own = {"tables": [self.rule(channel)], "filters": self.filters(channel)}
+            given = {**plain.to_mapping(), "channel": channel, **own}
             self.configs[channel] = Config.from_mapping(given)
             self.files[channel] = folder / f"{channel}.toml"
             text = f'channel = "{channel}"\n' + toml(self.configs[channel])
@@ -45,6 +46,10 @@ class SharedSources:
     @abstractmethod
     def rule(self, channel: str) -> dict[str, Any]:
         """The rule of the channel's tables."""
+
+    def filters(self, channel: str) -> dict[str, Any]:
+        """The channel's ``[filters]``."""
+        return {}
 
     @abstractmethod
     def tables(self, channel: str) -> list[str]:
