@@ -4,14 +4,17 @@ Delta table, told apart by their filters; each channel's cuts are as if it were 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from spark_repl.errors import SettingError
-from tests.support.binlog_writer import LogWriter, delete, insert, update
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import CRASHES, applier, apply_without_stream, run, stopped
+from tests.support.shards import MAPPED
 from tests.support.shared import writers
 from tests.support.shared_rows import (
     CHANNELS,
@@ -20,6 +23,7 @@ from tests.support.shared_rows import (
     check,
     commits,
     orders,
+    rule,
     seen,
     wanted,
 )
@@ -223,6 +227,39 @@ def test_a_statement_that_takes_away_what_tells_rows_apart(
     error = stopped(logs["eu"].folder, target, **by("eu"))
     assert says in error.message and "snapshot --table" not in str(error.hint)
     assert run(logs["us"].folder, target, **by("us"))
+
+
+def test_another_key_that_the_log_names(target: Path, tmp_path: Path) -> None:
+    """Of a table without PRIMARY KEY the server picks an index, which no statement says."""
+    eu, columns = writers(tmp_path)["eu"], (("id", "int"), ("v", "int"))
+    eu.ddl("CREATE TABLE orders (id INT NOT NULL, v INT NOT NULL, UNIQUE (id), UNIQUE (v))", "shop")
+    for key in ((0,), (1,)):
+        named = Table("orders", columns, key, database="shop", not_null=(0, 1))
+        eu.transaction(insert(named, (2 + 2 * key[0], 1 + key[0])))
+    error = stopped(eu.folder, target, group_max_transactions=1, **by("eu"))
+    assert isinstance(error, SettingError)
+    assert "the key (id) would be (v)" in error.message
+
+
+def test_what_tables_have_against_others_rows_is_said_at_once(target: Path, tmp_path: Path) -> None:
+    made, names = writers(tmp_path), ("orders", "items")
+    for log in made.values():
+        for name in names:
+            log.ddl(replace(orders(), name=name).create, "shop")
+
+    def rules(channel: str, *filters: str) -> dict[str, Any]:
+        tables = [
+            {**rule(channel), "match": f"shop.{name}", "to": f"lake.{name}", "row_filter": text}
+            for name, text in zip(names, filters, strict=True)
+        ]
+        return {"channel": channel, "tables": tables, **MAPPED}
+
+    assert run(made["eu"].folder, target, **rules("eu", "id < 5", "id < 5"))
+    assert run(made["us"].folder, target, **rules("us", "id > 5", "id >= 5"))
+    error = stopped(made["us"].folder, target, **rules("us", "id > 4", "id = 4"))
+    assert isinstance(error, SettingError) and error.table == "lake.items, lake.orders"
+    assert "lake.items: row_filter is id = 4" in error.message
+    assert "lake.orders: row_filter is id > 4" in error.message
 
 
 def test_another_key_than_the_others(target: Path, tmp_path: Path) -> None:
