@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .renaming import SHARD, letters, whole_of
-from .tables import CHANNEL
+from .tables import CHANNEL, EXTRA_COLUMNS
 
 if TYPE_CHECKING:
     from .settings import Apply, Ddl, Target
     from .tables import TableRule
 
-_EXTRA = ("source_table", "gtid", "commit_time", "operation", "deleted", CHANNEL)
 _NOT_BESIDE = ("include", "exclude", "mask")
 _KEEPING = ("additive_only", "ignore_drop")
 _BY_CHANNEL = f'extra_columns = ["{CHANNEL}"]'
@@ -83,7 +82,7 @@ def _of_shards(rule: TableRule) -> Iterator[str]:
         yield "key_prefix does not go together with row_filter"
     if CHANNEL in rule.extra_columns:
         yield f"key_prefix does not go together with {_BY_CHANNEL}"
-    if rule.key_prefix.lower() in (f"_{extra}" for extra in _EXTRA):
+    if rule.key_prefix.lower() in (f"_{extra}" for extra in EXTRA_COLUMNS):
         yield f"key_prefix {rule.key_prefix} is the name of an extra column"
 
 

@@ -36,7 +36,9 @@ SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mo
 """the keys by which a table has other rows or columns than the source's"""
 CHANNEL = "channel"
 """the extra column that tells rows of several channels apart"""
-EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted", CHANNEL)
+OF_LAST_CHANGE = ("source_table", "gtid", "commit_time", "operation", "deleted")
+"""extra columns that tell of a row's last change"""
+EXTRA_COLUMNS = (*OF_LAST_CHANGE, CHANNEL)
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
 _MASK = re.compile(r"sha256|null|constant:.*|(truncate|keep_last):\d{1,9}", re.DOTALL)
 
