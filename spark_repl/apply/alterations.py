@@ -18,6 +18,7 @@ from ..ddl.referring import with_parent, with_referenced
 from ..ddl.renamed import rename
 from ..ddl.row_filters import check_looked_at
 from ..ddl.table_modes import outlives_source
+from ..ddl.told_apart import check_key_stays
 from ..ddl.tool_names import Role, tool_table
 from ..ddl.way import Way
 from ..decode.staged import same_shape
@@ -130,6 +131,7 @@ class Alterations:
                     hint=_STOP_HINT,
                 )
             check_looked_at(there, made)
+            check_key_stays(there, made.definition)
             made = ruled(there, made, columns, strict=session.is_strict)
             check_deleted_rows(there, made)
         elif keeps or before is not there:

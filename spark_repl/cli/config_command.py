@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 from ..config import Config, Source, load, read_values, toml
 from ..config.renaming import shard_of, whole_of
 from ..config.side_by_side import side_by_side
-from ..config.tables import SHAPING_KEYS, TableRule, read_tables
+from ..config.tables import SHAPING_KEYS, TABLE_KEYS, TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
+from ..ddl.overlapping import overlapping
+from ..ddl.passing_values import passing_values
 from ..ddl.policy import Policies
 from ..ddl.row_filters import check_row_filters, names_of
 from ..ddl.table_rules import TableRules
@@ -59,7 +61,8 @@ def check(options: argparse.Namespace) -> int:
         for file, (_, of_file) in looked.items()
         for one in of_file
     ]
-    findings += [Finding(ERROR, fault) for fault in side_by_side(configs)]
+    faults = [*side_by_side(configs), *overlapping(configs)]
+    findings += [Finding(ERROR, fault) for fault in faults]
     wrong_here = any(finding.level == ERROR for finding in findings)
     if options.source:
         findings += [finding for config in configs.values() for finding in surveyed(config)]
@@ -219,12 +222,14 @@ def explain(options: argparse.Namespace) -> int:
     }
     if (shape := rules.shaping(table)) is not rule:
         shown["columns_and_rows_by"] = shape.match
-    given = {key.name: getattr(rule, key.name) for key in fields(rule) if key.name != "match"}
+    given = {key: getattr(rule, key) for key in TABLE_KEYS if key != "match"}
     given |= {name: getattr(shape, name) for name in (*SHAPING_KEYS, "mask_keys")}
     shown |= {key: value for key, value in given.items() if value != getattr(TableRule(), key)}
     if shape.row_filter:
         check_row_filters(config.tables)
         shown["row_filter_columns"] = names_of(shape.row_filter)
+    if shape.row_filter and shape.channels:
+        shown["told_apart_by"] = sorted(passing_values(shape.row_filter))
     emit(shown, options.json)
     return 0
 
@@ -247,11 +252,11 @@ def _sharing(table: str, rules: TableRules) -> dict[str, str]:
     """Which Delta table a shard is in, and by what its rows are known there; of that table's name
     whose it is."""
     for number, rule in enumerate(rules.rules, 1):
-        if rule.key_prefix and rule.to == whole_of(table):
+        if rule.shards_by and rule.to == whole_of(table):
             shard = shard_of(table).replace("'", "''")
             if not shard:
                 return {"shards": f"of {rule.match}, tables[{number}]"}
-            return {"shown_in": f"{rule.to}, its rows have {rule.key_prefix} = '{shard}'"}
+            return {"shown_in": f"{rule.to}, its rows have {rule.shards_by} = '{shard}'"}
     return {}
 
 
@@ -301,8 +306,8 @@ def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tu
 
 def _origins_of_rules(rules: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for number, given in enumerate(rules, 1):
-        for key in fields(TableRule):
-            yield f"tables[{number}].{key.name}", "file" if key.name in given else "default"
+        for key in TABLE_KEYS:
+            yield f"tables[{number}].{key}", "file" if key in given else "default"
 
 
 def _shown(config: Config, name: str, origin: str) -> tuple[Any, str]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .renaming import halves, has_bare_sign, letters, unusable, unusable_database
+from .renaming import (
+    halves,
+    has_bare_sign,
+    letters,
+    unusable,
+    unusable_database,
+    whole_of,
+)
 from .wildcards import covers
 
 if TYPE_CHECKING:
@@ -63,7 +70,7 @@ def _unusable(to: str) -> str:
     """Why no table can have a name that ``to`` gives, as far as no ``%`` decides it."""
     database, table = halves(to)
     if not _signs(to):
-        return unusable(("".join(letters(database)), "".join(letters(table))))
+        return unusable(("".join(letters(database)), whole_of("".join(letters(table)))))
     return "" if _signs(database) else unusable_database("".join(letters(database)))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import ConfigError
 from . import rules
 from .faults import together
-from .tables import TableRule, read_tables
+from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
 
 
 def _key(
@@ -199,7 +199,9 @@ class Config:
             else:
                 faults.append(_unknown(name))
         sections = {name: top.get(name, section()) for name, section in _SECTIONS.items()}
-        given = {"tables": top.get("tables", ()), "channel": top.get("channel", cls.channel)}
+        channel = top.get("channel", cls.channel)
+        top["tables"] = of_channel(top.get("tables", ()), channel)
+        given = {"tables": top["tables"], "channel": channel}
         faults += together({**sections, **given})
         if faults:
             raise faulty("is not a valid configuration", faults, file)
@@ -207,7 +209,8 @@ class Config:
 
     def to_mapping(self) -> dict[str, Any]:
         """What ``from_mapping`` takes; holds the password."""
-        return asdict(self)
+        rules = [{key: getattr(rule, key) for key in TABLE_KEYS} for rule in self.tables]
+        return {**asdict(self), "tables": rules}
 
     def override(self, values: Mapping[str, Any]) -> Config:
         """A copy with some keys replaced (``{"apply.workers": 4}``), checked as a file's are."""

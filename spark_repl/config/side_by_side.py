@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,10 @@ _CHANNEL = "channel and target.path are the same: only one applier may work on a
 _STATE = "target.state_path is one folder, of two targets: each needs its own"
 _LISTEN = "observe.listen is one address: only one of them is served there"
 _SERVER_ID = "source.server_id is the same, of one source: it would end the other's connection"
-_APART = "a table that both channels are to feed has not the same key_prefix and channels in both"
+_APART = (
+    "a table that both channels are to feed has not the same extra_columns, or key_prefix and"
+    " channels, in both"
+)
 _AUTO = ("", "auto")
 
 
@@ -31,9 +34,9 @@ def side_by_side(configs: Mapping[str, Config]) -> list[str]:
     ]
 
 
-def check_side_by_side(configs: Mapping[str, Config]) -> None:
-    """Raises one ConfigError that lists every fault."""
-    if faults := side_by_side(configs):
+def check_side_by_side(configs: Mapping[str, Config], others: Iterable[str] = ()) -> None:
+    """Raises one ConfigError that lists every fault, and the ``others``."""
+    if faults := [*side_by_side(configs), *others]:
         raise faulty("can't run side by side", faults)
 
 
@@ -46,24 +49,25 @@ def _one_relay(left: Config, right: Config) -> bool:
     return _place(left.relay.path) == _place(right.relay.path)
 
 
-def _one_target(left: Config, right: Config) -> bool:
+def one_target(left: Config, right: Config) -> bool:
+    """Whether the channels of both feed one."""
     return _place(left.target.path) == _place(right.target.path)
 
 
 def _one_channel(left: Config, right: Config) -> bool:
-    return left.channel == right.channel and _one_target(left, right)
+    return left.channel == right.channel and one_target(left, right)
 
 
 def _one_state(left: Config, right: Config) -> bool:
     """Two channels of one target have folders of their own in it."""
     states = left.target.state_path, right.target.state_path
-    return all(states) and _place(states[0]) == _place(states[1]) and not _one_target(left, right)
+    return all(states) and _place(states[0]) == _place(states[1]) and not one_target(left, right)
 
 
 def _apart(left: Config, right: Config) -> bool:
     """Whether each says something else of a table that both are to feed."""
     pairs = (left, right), (right, left)
-    return _one_target(left, right) and any(
+    return one_target(left, right) and any(
         other.channel in feed[1] and _shared(other).get(name) != feed
         for one, other in pairs
         for name, feed in _shared(one).items()
@@ -72,7 +76,7 @@ def _apart(left: Config, right: Config) -> bool:
 
 def _shared(config: Config) -> dict[str, tuple[str, tuple[str, ...]]]:
     """What tells rows apart in each table that several channels feed, and which these are."""
-    return {rule.to: (rule.key_prefix, rule.channels) for rule in config.tables if rule.channels}
+    return {rule.to: (rule.shards_by, rule.channels) for rule in config.tables if rule.channels}
 
 
 def _one_address(left: Config, right: Config) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +34,11 @@ _USELESS = {
 MODES = ("mirror", "history", "changelog", "append")
 SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mode", "key_prefix")
 """the keys by which a table has other rows or columns than the source's"""
-EXTRA_COLUMNS = ("source_table", "gtid", "commit_time", "operation", "deleted")
+CHANNEL = "channel"
+"""the extra column that tells rows of several channels apart"""
+OF_LAST_CHANGE = ("source_table", "gtid", "commit_time", "operation", "deleted")
+"""extra columns that tell of a row's last change"""
+EXTRA_COLUMNS = (*OF_LAST_CHANGE, CHANNEL)
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
 KEY_MASK = "sha256"
 """the mask that gives no two values one"""
@@ -141,6 +145,8 @@ class TableRule:
     extra_columns: tuple[str, ...] = _key((), _extra)
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
     on_error: str = _key("", rules.choice("", "stop", "quarantine"))
+    fed_by: str = ""
+    """the channel that has the rule, where CHANNEL tells its rows apart; no key of the rule's"""
 
     @cached_property
     def reshaping(self) -> tuple[str, ...]:
@@ -162,15 +168,32 @@ class TableRule:
         """The extra columns that the tables have, by this rule's mode, too."""
         always = MODE_COLUMNS.get(self.mode, ())
         own = (*self.extra_columns, *(one for one in always if one not in self.extra_columns))
-        return ("shard", *own) if self.key_prefix else own
+        own = tuple(one for one in own if one != CHANNEL)
+        return ("shard", *own) if self.shards_by else own
+
+    @property
+    def shards_by(self) -> str:
+        """The column that tells rows apart where the rule's tables are in one Delta table with
+        others; "" where each is one of its own."""
+        return self.key_prefix or (f"_{CHANNEL}" if CHANNEL in self.extra_columns else "")
 
     @property
     def named(self) -> str:
         """``to``, as a name of its own for each table also where many are in one."""
-        return f"{self.to}{SHARD}%" if self.to and self.key_prefix else self.to
+        if not self.to or not self.shards_by:
+            return self.to
+        return f"{self.to}{SHARD}{'%' if self.key_prefix else self.fed_by}"
 
 
-_KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule)}
+_KEYS: dict[str, Field[Any]] = {f.name: f for f in fields(TableRule) if f.metadata}
+TABLE_KEYS = tuple(_KEYS)
+
+
+def of_channel(rules: tuple[TableRule, ...], channel: str) -> tuple[TableRule, ...]:
+    """The rules of the ``channel``'s configuration, which know it where they name tables by it."""
+    return tuple(
+        replace(rule, fed_by=channel) if CHANNEL in rule.extra_columns else rule for rule in rules
+    )
 
 
 def read_tables(value: Any, faults: list[str]) -> tuple[TableRule, ...]:

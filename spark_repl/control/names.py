@@ -24,6 +24,7 @@ from ..errors import OtherChannelError, SettingError, TargetError
 from .control import CHANNELS_FORMAT, SHARED_FORMAT, Control
 from .layout import Layout
 from .noted_names import KIND, fed, fed_shards, first_channel, first_is_gone, noted_names
+from .setting_faults import raise_all
 from .shared_tables import KIND as KIND_SHARED
 from .shared_tables import SharedTable, shared_tables
 
@@ -61,9 +62,13 @@ class Names:
         SettingError."""
         for name in sorted(fed_shards(self._control, shared=False)):
             self._check_alone(name)
-        shared = fed_shards(self._control, shared=True)
+        shared, faults = fed_shards(self._control, shared=True), list[SettingError]()
         for name, path in sorted(shared.items()):
-            stands = self.share(self._wanted(name), partial(str, path))
+            try:
+                stands = self.share(self._wanted(name), partial(str, path))
+            except SettingError as error:
+                faults.append(error)
+                continue
             if stands.path != path:
                 raise TargetError(
                     f"the channels that feed the table have it at {stands.path} on record",
@@ -71,6 +76,7 @@ class Names:
                     file=path,
                     hint="put the control tables (_repl) back as they were, or use an empty target",
                 )
+        raise_all(faults)
         return {*shared}
 
     def _check_alone(self, name: str) -> None:
@@ -93,44 +99,41 @@ class Names:
 
     def share(self, wanted: SharedTable, new_path: Callable[[], str]) -> SharedTable:
         """What is on record of a table that several channels feed; the first to come records what
-        is ``wanted`` of it, with a ``new_path``. Raises OtherChannelError where the table is
-        another channel's alone, SettingError where the record says something else."""
-        stands = self._on_record(wanted)
-        if stands is None:
-            self.check([wanted.name])
-            try:
-                made = replace(wanted, path=new_path())
-            except TargetError:  # another channel has just made the table
-                if (stands := self._on_record(wanted)) is None:
-                    raise
-        if stands is not None:
-            wanted.check(stands)
-            made = wanted.behind(stands)
-        if made != stands:
-            self._record(made)
+        is ``wanted`` of it, with a ``new_path``, and each one what is known of its rows. Raises
+        OtherChannelError where the table is another channel's alone, SettingError where the record
+        says something else, or has rows of others that may be the channel's, too."""
+        made = wanted
+        while True:
             stands = self._on_record(wanted)
-        assert stands is not None
-        wanted.check(stands)
-        return stands
+            if stands is not None:
+                wanted.check(stands)
+                if (made := wanted.behind(stands)) == stands:
+                    return stands
+            elif not made.path:
+                self.check([wanted.name])
+                try:
+                    made = replace(wanted, path=new_path(), rows=wanted.known)
+                except TargetError:  # another channel has just made the table
+                    if self._on_record(wanted) is None:
+                        raise
+                    continue
+            self._record(made, stands)
 
     def _on_record(self, wanted: SharedTable) -> SharedTable | None:
         return shared_tables(self._shared).get(fold(wanted.name))
 
-    def _record(self, made: SharedTable) -> None:
-        lacks = partial(self._lacks_shared, made)
+    def _record(self, made: SharedTable, stands: SharedTable | None) -> None:
+        """Writes what is ``made`` of what ``stands`` on record, if that does still."""
+        same = partial(self._stands_still, made, stands)
         try:
-            self._shared.write_beside(KIND_SHARED, lacks, detail=made.row, number=SHARED_FORMAT)
+            self._shared.write_beside(KIND_SHARED, same, detail=made.row, number=SHARED_FORMAT)
         except TableNotFoundError:
             raise first_is_gone(self._control.channel, self._shared.path) from None
 
-    def _lacks_shared(self, made: SharedTable) -> bool:
-        """Whether the record lacks what is ``made``, or a channel of it. Raises as ``share``."""
-        stands = shared_tables(self._shared).get(fold(made.name))
+    def _stands_still(self, made: SharedTable, stands: SharedTable | None) -> bool:
         if stands is None:
             self.check([made.name])
-            return True
-        made.check(stands)
-        return len(made.channels) > len(stands.channels)
+        return self._on_record(made) == stands
 
     def take(self, names: Iterable[str], *, later: bool = False) -> None:
         """Notes names as this channel's, all or none. ``later``: nothing is written under them

@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 from ..config.renaming import is_shared, shard_of, whole_of
 from ..ddl.folded_name import fold
+from ..ddl.told_apart import HINT, ChannelRows
 from ..errors import SettingError
 
 if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
     from ..config.tables import TableRule
     from .control import Control
     from .cut import Cut
@@ -28,16 +31,30 @@ KIND = "shared_table"
 class SharedTable:
     """``name``: the table's, as readers know it; ``channels``: those that feed it, the first of
     which tidies up; ``column``: what tells their shards apart; ``path``: of the Delta table, ""
-    where nobody has made it."""
+    where nobody has made it; ``rows``: where row filters tell the channels' rows apart, what is
+    known of each, by channel."""
 
     name: str
     channels: tuple[str, ...]
     column: str
     path: str = ""
+    rows: tuple[tuple[str, ChannelRows], ...] = ()
 
     @classmethod
-    def of(cls, rule: TableRule) -> SharedTable:
-        return cls(rule.to, rule.channels, rule.key_prefix)
+    def of(cls, rule: TableRule, shaped: TableDefinition | None = None) -> SharedTable:
+        """What a channel's ``rule`` says of it; ``shaped``: the channel's table, where that is
+        known."""
+        own = ChannelRows.of(shaped) if shaped else ChannelRows(rule.row_filter)
+        rows = ((rule.fed_by, own),) if rule.row_filter else ()
+        return cls(rule.to, rule.channels, rule.shards_by, rows=rows)
+
+    @classmethod
+    def from_row(cls, row: str) -> SharedTable:
+        """Reads a row's detail; one that was written before row filters told rows apart has no
+        ``rows``."""
+        told = json.loads(row)
+        rows = tuple((channel, ChannelRows.from_json(one)) for channel, one in told.get("rows", ()))
+        return cls(told["name"], tuple(told["channels"]), told["column"], told["path"], rows)
 
     @property
     def row(self) -> str:
@@ -46,10 +63,11 @@ class SharedTable:
 
     def check(self, stands: SharedTable) -> None:
         """Raises SettingError where this, of a configuration, is not what is on record. Channels
-        may have come, behind those that are there."""
+        may have come, behind those that are there; rows of theirs, none of which may be another
+        channel's, too."""
         known = stands.channels
         differs = {
-            "key_prefix": (self.column, stands.column),
+            "the column that tells rows apart": (self.column, stands.column),
             "channels": (list(self.channels[: len(known)]), list(known)),
         }
         for key, (mine, theirs) in differs.items():
@@ -61,10 +79,26 @@ class SharedTable:
                     hint="give every one of them the same to, key_prefix and channels (a new one"
                     " comes last); or another target",
                 )
+        for (channel, own), (other, rows) in product(self.rows, stands.rows):
+            if channel == other:
+                own.check(rows, self.name)
+            elif reason := (own if own.key else dict(stands.rows).get(channel, own)).overlap(rows):
+                raise SettingError(
+                    f"row_filter {own.row_filter} of {channel}, and {rows.row_filter} of {other},"
+                    f" which is on record: {reason}",
+                    table=self.name,
+                    hint=HINT,
+                )
 
     def behind(self, stands: SharedTable) -> SharedTable:
-        """What is on record, with the channels that have come."""
-        return replace(stands, channels=self.channels)
+        """What is on record, with the channels that have come, and ``known`` rows."""
+        rows = {**dict(stands.rows), **dict(self.known)}
+        return replace(stands, channels=self.channels, rows=tuple(rows.items()))
+
+    @property
+    def known(self) -> tuple[tuple[str, ChannelRows], ...]:
+        """Those of the rows of which the key is known: they are on record."""
+        return tuple((channel, rows) for channel, rows in self.rows if rows.key)
 
 
 def shared_tables(first: Control) -> dict[str, SharedTable]:
@@ -72,10 +106,7 @@ def shared_tables(first: Control) -> dict[str, SharedTable]:
     the target first."""
     tables = dict[str, SharedTable]()
     for row in first.rows(KIND):
-        detail = json.loads(row["detail"])
-        one = SharedTable(
-            detail["name"], tuple(detail["channels"]), detail["column"], detail["path"]
-        )
+        one = SharedTable.from_row(row["detail"])
         tables[fold(one.name)] = one
     return tables
 

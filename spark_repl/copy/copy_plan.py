@@ -164,7 +164,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         if behind is not None:
             refuse_shards(names, rules)
         shapes = target_shapes(config, [table.definition for table in tables], rules)
-        check_alike(one for one in shapes if rules.of_table(one.name).key_prefix)
+        check_alike(one for one in shapes if rules.of_table(one.name).shards_by)
         _names(config, control).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
@@ -194,7 +194,7 @@ def paths_of(
     """Where each table is copied to; all shards of one table into one folder."""
     taken, wholes, paths = {*used, *map(whole_of, used)}, dict[str, str](), dict[str, str]()
     for one in (table.definition for table in tables):
-        shard, name = bool(rules.of_table(one.name).key_prefix), whole_of(one.name)
+        shard, name = bool(rules.of_table(one.name).shards_by), whole_of(one.name)
         if not shard:
             paths[one.name] = layout.fresh_path(one.database, one.table, taken)
             continue
@@ -208,11 +208,12 @@ def paths_of(
 def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
     """Raises ConfigError for tables that are in one Delta table with others: what a copy of some
     tables brings takes the place of a folder."""
-    wholes = {rule.to for rule in rules.rules if rule.key_prefix}
-    shards = [name for name in names if rules.of_table(name).key_prefix or name in wholes]
+    wholes = {rule.to for rule in rules.rules if rule.shards_by}
+    shards = [name for name in names if rules.of_table(name).shards_by or name in wholes]
     if shards:
         raise ConfigError(
-            f"a shard of {whole_of(shards[0])} is not copied by itself (key_prefix of [[tables]])",
+            f"a shard of {whole_of(shards[0])} is not copied by itself (key_prefix, or channels, of"
+            " [[tables]])",
             table=", ".join(sorted(shards)),
             hint="copy all tables anew: spark-repl snapshot into an empty target; or leave the"
             " shard out by [filters] in an empty target",

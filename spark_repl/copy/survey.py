@@ -19,6 +19,7 @@ from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.row_filters import check_row_filter
 from ..ddl.table_rules import TableRules
+from ..ddl.told_apart import check_told_apart
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..receiver.identity import read_identity
@@ -260,6 +261,7 @@ def _rules_fit(
             claim(origins, own.name, definition.name)
             shaped.append(rules.shaped(own))
             check_row_filter(shaped[-1], rules)
+            check_told_apart(shaped[-1])
 
     return fit
 

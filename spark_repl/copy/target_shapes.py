@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..ddl.column_rules import ColumnRules
 from ..ddl.row_filters import check_row_filter
+from ..ddl.told_apart import check_told_apart
 from ..errors import ConfigError, SettingError
 from ..write.table_options import TableOptions
 
@@ -29,6 +30,7 @@ def target_shapes(
         try:
             shapes.append(columns.shaped(forms.apply(table)))
             check_row_filter(shapes[-1], columns)
+            check_told_apart(shapes[-1])
         except SettingError as error:
             faults.append(error.at(table=table.name))
     if len(faults) == 1:

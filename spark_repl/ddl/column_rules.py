@@ -166,9 +166,7 @@ class ColumnRules:
             primary_key=tuple(key[number] for number in logged.primary_key),
             row_filter=rule.row_filter,
         )
-        return in_mode(
-            with_extra(shaped, rule.added_columns, rule.mode, rule.key_prefix), rule.mode
-        )
+        return in_mode(with_extra(shaped, rule.added_columns, rule.mode, rule.shards_by), rule.mode)
 
     def hiding(self, logged: TableDefinition) -> TableDefinition:
         """The source's table as it may be kept: without defaults of hidden columns. Raises

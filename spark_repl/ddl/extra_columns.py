@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import Column, ColumnType
+from ..config.tables import CHANNEL
 from ..errors import SettingError
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ def with_extra(
     if not wanted:
         return table
     names = {column.name.lower() for column in table.in_log.columns}
+    prefix = "extra_columns" if shard == name_of(CHANNEL) else "key_prefix"
     extra = [_column(one, shard) for one in _TYPES if one in wanted]
     if taken := [column for column in extra if column.name.lower() in names]:
-        asked = "key_prefix" if taken[0].extra == "shard" else "extra_columns"
+        asked = prefix if taken[0].extra == "shard" else "extra_columns"
         raise _refused(table, asked, f"the source's table has a column {taken[0].name}, too")
     if not table.primary_key and mode == "mirror":
         reason = "the table has no key, so all its columns tell its rows apart"
-        raise _refused(table, "key_prefix" if shard else "extra_columns", reason)
+        raise _refused(table, prefix if shard else "extra_columns", reason)
     return replace(table, columns=(*table.columns, *extra))
 
 

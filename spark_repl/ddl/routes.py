@@ -103,7 +103,7 @@ class Routes:
         if there in self._wholes or (there == name and whole_of(there) in self._wholes):
             raise SchemaError(
                 f"the source's table {logged} can't be {there} in the target, where many tables of"
-                " the source are in one (key_prefix of [[tables]])",
+                " the source are in one (key_prefix, or channels, of [[tables]])",
                 table=there, hint=_HINT,
             )  # fmt: skip
         owner = self._owner(there)

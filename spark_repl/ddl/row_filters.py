@@ -36,6 +36,8 @@ from .expressions.collations import compared
 from .expressions.evaluation import InputRows, evaluate
 from .expressions.reader import read
 from .expressions.resolution import row_wise
+from .extra_columns import shard_column
+from .passing_values import passing_values
 from .session import Session
 from .sql_tokens import WORD, tokens
 from .told_charsets import told_by
@@ -57,6 +59,11 @@ _OTHER_RULE = (
 UNKNOWN_HINT = (
     "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
     " texts byte by byte), and use an empty target where the table is there"
+)
+_ANEW = "copy the table anew (spark-repl snapshot --table), as run does by itself"
+_SHARD_ANEW = (
+    "leave the statement out (spark-repl skip), or copy all tables of all of the channels anew"
+    " (spark-repl snapshot into an empty target)"
 )
 _SQL_MODE = 0
 # Nobody says in which time zone, and how the source's version rounds a quotient.
@@ -136,12 +143,19 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
     faults = tuple(
         f"tables[{number}].row_filter {rule.row_filter}: {reason}"
         for number, rule in enumerate(rules, 1)
-        if rule.row_filter and (reason := fault(rule.row_filter))
+        if rule.row_filter and (reason := fault(rule.row_filter) or _unheld(rule))
     )
     if faults:
         error = ConfigError("; ".join(faults), hint=HINT)
         error.faults = faults
         raise error
+
+
+def _unheld(rule: TableRule) -> str:
+    """What keeps a filter from telling the rows of several channels apart; "" for nothing."""
+    if not rule.channels or passing_values(rule.row_filter):
+        return ""
+    return "it says of no column which values this channel has: by =, IN, <, BETWEEN, MOD, and AND"
 
 
 def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
@@ -219,7 +233,7 @@ def check_looked_at(there: TableDefinition, made: Altered) -> None:
             raise StatementError(
                 f"column {old.name}, at which row_filter looks, {what}",
                 table=there.name,
-                hint="copy the table anew (spark-repl snapshot --table), as run does by itself",
+                hint=_SHARD_ANEW if shard_column(there) >= 0 else _ANEW,
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
-from ..config.tables import TableRule
+from ..config.tables import CHANNEL, TableRule
 from ..config.wildcards import is_plain
 from .folded_name import fold
 from .routes import Routes, kept_from
@@ -47,7 +47,7 @@ class TableRules:
 
     def _shaping(self, name: str) -> TableRule:
         own = self.of_table(name)
-        if own.key_prefix or (own.match and is_plain(own.match)):
+        if own.shards_by or (own.match and is_plain(own.match)):
             return own
         kept = kept_from(name)
         before = self._routes.before(kept or name)
@@ -83,7 +83,8 @@ class TableRules:
 
 def _lending(rule: TableRule) -> TableRule:
     """What of a rule counts for a tool's table: it is by itself, whatever it is a copy of."""
-    return replace(rule, key_prefix="") if rule.key_prefix else rule
+    own = tuple(one for one in rule.extra_columns if one != CHANNEL)
+    return replace(rule, key_prefix="", extra_columns=own) if rule.shards_by else rule
 
 
 @cache

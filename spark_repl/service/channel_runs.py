@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..config.side_by_side import check_side_by_side
+from ..ddl.overlapping import overlapping
 from ..errors import (
     ConfigError,
     FencedError,
@@ -60,7 +61,7 @@ class ChannelRuns:
         failed: Callable[[SparkReplError], None],
         again_s: float = _AGAIN_S,
     ) -> None:
-        check_side_by_side(files)
+        check_side_by_side(files, overlapping(files))
         self._configs, self._read = dict(files), read
         self._reading = threading.Lock()
         self._channels = {
@@ -107,7 +108,8 @@ class ChannelRuns:
                     f"{file}: channel is {config.channel!r} now, and was {former.channel!r}",
                     hint="a channel can't be renamed; start this process again for another one",
                 )
-            check_side_by_side({**self._configs, file: config})
+            now = {**self._configs, file: config}
+            check_side_by_side(now, overlapping(now))
             self._configs[file] = config
             return config
 

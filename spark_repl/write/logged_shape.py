@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import NUMERIC_TYPES, ColumnType
 from ..ddl.column_rules import hides_columns, shown_columns
 from ..ddl.extra_columns import check_extra, extra_of, shard_column
 from ..ddl.table_modes import check_mode
+from ..ddl.told_apart import check_key_stays
 from ..ddl.tool_names import tool_table
 from ..errors import SchemaError, SettingError
 
@@ -22,7 +22,8 @@ _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
 def names_key(table: Table, logged: TableDefinition) -> bool:
     """Whether the log names another key of a table that may have no PRIMARY KEY: the server picks a
-    UNIQUE index then, and no statement says which."""
+    UNIQUE index then, and no statement says which. Raises SettingError where channels tell their
+    rows apart by the one that was."""
     wanted = table.definition.in_log
     if table.definition.has_primary or logged.primary_key == wanted.primary_key:
         return False
@@ -31,7 +32,10 @@ def names_key(table: Table, logged: TableDefinition) -> bool:
             return False
         chosen = table.definition.with_logged_key(logged.primary_key)
         exact = [table.definition.columns[i].logged is None for i in chosen.sought_key]
-        return bool(exact) and all(exact)
+        if exact and all(exact):
+            check_key_stays(table.definition, chosen)
+            return True
+        return False
     return table.columns.fits(logged.arrow_schema())
 
 
@@ -83,9 +87,9 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
         _back(table.name),
     )
     number = shard_column(there)
-    if number >= 0 and (name := there.columns[number].name) != rule.key_prefix:
+    if number >= 0 and (name := there.columns[number].name) != rule.shards_by:
         raise SettingError(
-            f"key_prefix {rule.key_prefix!r} is another one than the table was made with, {name!r}",
+            f"key_prefix {rule.shards_by!r} is another one than the table was made with, {name!r}",
             table=table.name,
             hint=_back(table.name),
         )
@@ -111,31 +115,6 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
         "include, exclude or mask is another one than the table was made with",
         table=table.name,
         hint=_back(table.name),
-    )
-
-
-def column_faults(table: Table, rules: ColumnRules) -> list[SettingError]:
-    """What ``check_columns`` raises, if it does."""
-    try:
-        check_columns(table, rules)
-    except SettingError as error:
-        return [error]
-    return []
-
-
-def raise_all(errors: Sequence[SettingError]) -> None:
-    """Raises those of several tables as one SettingError; nothing where there are none."""
-    errors = [*{one.table: one for one in errors}.values()]  # of one that is made anew once
-    if len(errors) < 2:
-        for error in errors:
-            raise error
-        return
-    listed = "".join(f"\n  - {one.table}: {one.message}" for one in errors)
-    hints = dict.fromkeys(one.hint for one in errors if one.hint)
-    raise SettingError(
-        f"{len(errors)} tables are not as [[tables]] would have them now{listed}",
-        table=", ".join(str(one.table) for one in errors),
-        hint="; ".join(hints),
     )
 
 

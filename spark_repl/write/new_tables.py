@@ -12,6 +12,7 @@ from ..control.shared_tables import SharedTable
 from ..control.table_paths import MADE_BY_ROWS, announce
 from ..ddl.extra_columns import shard_column
 from ..ddl.row_filters import check_row_filter
+from ..ddl.told_apart import check_told_apart
 from ..delta.stamp import Stamp
 from .app_ids import columns_of_all
 from .joined_table import Joining, left_over, make_or_join
@@ -64,6 +65,7 @@ class NewTables:
         rules = self._options.columns_of(folds=self._names.folds)
         shaped = rules.shaped(self._options.forms.apply(definition))
         check_row_filter(shaped, rules)
+        check_told_apart(shaped)
         if shard_column(shaped) >= 0:
             folds = self._names.folds
             check_policy(shaped, self._options.policy(shaped.name, folds=folds))
@@ -87,11 +89,17 @@ class NewTables:
         self._make(shaped, path, stamp, complete, others)
         return path
 
+    def record(self, shaped: TableDefinition, path: str) -> None:
+        """Records what is known of this channel's rows of a table at ``path`` that others may feed,
+        too. Raises SettingError where others may have them."""
+        if (shared := self._shared(shaped)) is not None:
+            self._taken.share(shared, partial(whole_of, path))
+
     def _shared(self, shaped: TableDefinition) -> SharedTable | None:
         """What the configuration says of the table that a shard is in, where other channels may
         feed that, too."""
         rule = self._options.rules_of(shaped.name, folds=self._names.folds)
-        return SharedTable.of(rule) if rule.channels else None
+        return SharedTable.of(rule, shaped) if rule.channels else None
 
     def _make_shared(
         self,
@@ -151,6 +159,7 @@ class NewTables:
         ``there``: a table that is in its Delta table."""
         if is_shared(path):
             if not self._definitions.has(path):
+                self.record(shaped, path)
                 copy = last_copy(self._control)
                 copied = {shard_of(name) for name in (copy.paths if copy else ())}
                 gone = shards_had(self._control, whole_of(path)) - copied

@@ -37,20 +37,10 @@ def check_policy(shaped: TableDefinition, policy: Policy) -> None:
     """Raises SettingError where what the source drops of a shard would stay."""
     if policy in (Policy.IGNORE_DROP, Policy.ADDITIVE_ONLY):
         raise SettingError(
-            f"policy {policy}: the table is in {whole_of(shaped.name)} with others (key_prefix of"
-            " [[tables]]), which keeps nothing that the source drops",
+            f"policy {policy}: the table is in {whole_of(shaped.name)} with others (key_prefix, or"
+            " channels, of [[tables]]), which keeps nothing that the source drops",
             table=shaped.name, hint="give it the policy apply or stop (on_ddl of [[tables]])",
         )  # fmt: skip
-
-
-def policy_faults(table: Table, policy: Policy) -> list[SettingError]:
-    """What ``check_policy`` raises of a table that is there, if it does."""
-    try:
-        if table.is_shard:
-            check_policy(table.definition, policy)
-    except SettingError as error:
-        return [error]
-    return []
 
 
 def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None:
@@ -59,7 +49,7 @@ def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None
     if before != after and any(shards):
         raise SettingError(
             f"{before} would be called {after}: what tells rows of many tables in one apart"
-            " (key_prefix of [[tables]]) does not follow RENAME",
+            " (key_prefix, or channels, of [[tables]]) does not follow RENAME",
             table=before,
             hint="leave the statement out (spark-repl skip), and the table by [filters]; an online"
             ' schema-change tool needs ddl.online_tools = "fold" from before it begins; or copy all'

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..ddl.folded_name import fold
+from ..ddl.told_apart import check_as_told
 from ..ddl.told_charsets import says_charset, told_by
 
 if TYPE_CHECKING:
@@ -33,11 +34,13 @@ class ToldCollations:
         return {fold(key.parent) for keys in known for key in keys or ()}
 
     def take(self, table: Table, logged: TableDefinition) -> None:
-        """Records it behind ``before``, once, with the next row of the control table."""
+        """Records it behind ``before``, once, with the next row of the control table. Raises
+        SettingError where channels tell their rows apart by what was taken for known."""
         there = table.at_place
         told = told_by(there, logged)
         if told is there:
             return
+        check_as_told(there, told)
         if not says_charset(told, there) and (
             there.in_log is not there  # no cascade goes there
             or not (there.foreign_keys or fold(table.name) in self._parents)

@@ -20,6 +20,7 @@ from ..control.left_out import LeftOut
 from ..control.name_case import NameCase, unlike_table_rule
 from ..control.names import Names
 from ..control.recorded_filters import FilterRules
+from ..control.setting_faults import raise_all
 from ..control.settle import Settle
 from ..control.shared_tables import shared_rules
 from ..control.table_paths import MADE_BY_ROWS, shown_paths
@@ -29,12 +30,12 @@ from ..delta.stamp import Stamp
 from ..errors import SettingError
 from .ahead import TablesAhead
 from .key_index import KeyIndex
-from .logged_shape import column_faults, raise_all
 from .new_tables import NewTables
 from .own_metadata import user_metadata
 from .places import check_places, places
 from .quarantined_tables import QuarantinedTables
-from .shards import check_ended, not_copied, policy_faults
+from .shards import check_ended, not_copied
+from .start_faults import start_faults
 from .table_commits import TableCommits
 from .table_reader import TableReader
 from .waiting_tables import WaitingTables
@@ -103,8 +104,7 @@ class Tracking:
         for place in places(self, shown, cut):
             beside = self._at(place.path)
             table = self._reader.at(place.name, place.path, place.snapshot, cut, beside)
-            wrong = column_faults(table, self.column_rules)
-            if wrong := wrong + policy_faults(table, self.policy(table.name)):
+            if wrong := start_faults(self, table, self._new):
                 faults += wrong
                 continue
             if place.made_by == MADE_BY_ROWS:
@@ -175,7 +175,7 @@ class Tracking:
 
     def is_shard(self, name: str) -> bool:
         """Whether the table is, or would be, in one Delta table with others."""
-        return bool(self.options.rules_of(name, folds=self.names.folds).key_prefix)
+        return bool(self.options.rules_of(name, folds=self.names.folds).shards_by)
 
     def live(self, name: str) -> Table | None:
         """The table of that name, if the source has it, too."""

@@ -56,8 +56,10 @@ def check_direct(rules: Iterable[TableRule], *, direct: bool) -> None:
     """Raises SettingError for what ``[[tables]]`` asks of the direct writer alone, where it is not
     there."""
     for rule in () if direct else rules:
-        asked = 'mode = "history"' if rule.mode == HISTORY else "key_prefix"
-        if rule.mode == HISTORY or rule.key_prefix:
+        asked = (
+            'mode = "history"' if rule.mode == HISTORY else "a table of many (key_prefix, channels)"
+        )
+        if rule.mode == HISTORY or rule.shards_by:
             raise SettingError(
                 f'{asked} needs apply.writer = "direct"',
                 hint="use a runtime that has it, or take it out of the table's [[tables]]",

@@ -164,7 +164,7 @@ def test_configurations_side_by_side(tmp_path: Path) -> None:
 
     assert faults(SHARED) == []
     for us in (RULE, {**SHARED, "key_prefix": "region"}, {**SHARED, "channels": ["us", "eu"]}):
-        assert len(faults(us)) == 1 and "key_prefix and channels" in faults(us)[0]
+        assert len(faults(us)) == 1 and "key_prefix and channels, in both" in faults(us)[0]
     assert faults({**SHARED, "to": "lake.us"}) != []
     assert faults({"match": "a.b"}) != []
 

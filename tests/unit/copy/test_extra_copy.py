@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.config import Source
-from spark_repl.config.tables import EXTRA_COLUMNS, TableRule
+from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
 from spark_repl.copy import chunk
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
 from spark_repl.copy.repair_rows import _Gone, stage_gone
@@ -25,7 +25,7 @@ from .test_copy_rows import Bytes, answer
 SET = "11111111-2222-3333-4444-555555555555:1-77"
 
 
-def shaped(extra: tuple[str, ...] = EXTRA_COLUMNS) -> TableDefinition:
+def shaped(extra: tuple[str, ...] = OF_LAST_CHANGE) -> TableDefinition:
     made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))", "t").definition
     assert made is not None
     return ColumnRules(TableRules((TableRule("t.a", extra_columns=extra),))).shaped(made)
@@ -43,7 +43,7 @@ def test_rows_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     assert rows == [(1, "x", *said), (2, None, *said)]
 
 
-@pytest.mark.parametrize("extra", [EXTRA_COLUMNS, ("gtid",)])
+@pytest.mark.parametrize("extra", [OF_LAST_CHANGE, ("gtid",)])
 def test_rows_that_a_repair_finds_gone(tmp_path: Path, extra: tuple[str, ...]) -> None:
     """Marked, they keep what the table has of other columns."""
     keys = pa.table({

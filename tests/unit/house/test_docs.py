@@ -100,7 +100,8 @@ def keys() -> dict[str, object]:
     for top in fields(Config):
         value = TableRule() if top.name == "tables" else getattr(Config(), top.name)
         if is_dataclass(value):
-            found |= {f"{top.name}.{key.name}": getattr(value, key.name) for key in fields(value)}
+            own = (key.name for key in fields(value) if key.metadata)
+            found |= {f"{top.name}.{name}": getattr(value, name) for name in own}
         else:
             found[top.name] = value
     return found

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from spark_repl.config.tables import EXTRA_COLUMNS, TableRule
+from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
 from spark_repl.ddl.column_rules import ColumnRules
 from spark_repl.ddl.effect import classify
 from spark_repl.ddl.extra_columns import keeps_deleted
@@ -24,7 +24,7 @@ ROWS = [(1, "a", *BEFORE, False), (2, None, *BEFORE[:-1], "DELETE", True), (3, "
 def test_rows_that_are_left_are_marked(gtid: str) -> None:
     made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))", "t").definition
     assert made is not None and not keeps_deleted(made)
-    target = ColumnRules(TableRules((TableRule("t.a", extra_columns=EXTRA_COLUMNS),))).shaped(made)
+    target = ColumnRules(TableRules((TableRule("t.a", extra_columns=OF_LAST_CHANGE),))).shaped(made)
     assert keeps_deleted(target)
     schema = target.arrow_schema()
     arrays = [pa.array(c, f.type) for c, f in zip(zip(*ROWS, strict=True), schema, strict=True)]

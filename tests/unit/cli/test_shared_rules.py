@@ -1,0 +1,60 @@
+"""``config explain`` and ``config check`` of a table of channels that row filters tell apart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_repl.cli.main import main
+
+RULE = """
+[[tables]]
+match = "shop.orders"
+to = "lake.orders"
+channels = ["eu", "us"]
+extra_columns = ["channel"]
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    """Of each channel a file."""
+    made = {}
+    for number, (channel, text) in enumerate((("eu", "id < 5 AND v = 'x'"), ("us", "id >= 5")), 1):
+        made[channel] = tmp_path / f"{channel}.toml"
+        made[channel].write_text(
+            f'channel = "{channel}"\n[source]\nserver_id = {number}\nhost = "{channel}"\n'
+            f'[relay]\npath = "{tmp_path}/{channel}"\n[target]\npath = "{tmp_path}/lake"\n'
+            f'{RULE}row_filter = "{text}"\n'
+        )
+    return made
+
+
+@pytest.mark.parametrize("name", ["shop.orders", "lake.orders//eu"])
+def test_what_is_explained(files: dict[str, Path], capsys: Any, name: str) -> None:
+    assert main(["config", "explain", name, "--config", str(files["eu"]), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["table"], found["target"]) == ("shop.orders", "lake.orders//eu")
+    assert found["shown_in"] == "lake.orders, its rows have _channel = 'eu'"
+    assert found["told_apart_by"] == ["id", "v"] and found["row_filter_columns"] == ["id", "v"]
+    assert "fed_by" not in found
+
+
+def test_what_is_shown(files: dict[str, Path], capsys: Any) -> None:
+    assert main(["config", "show", "--config", str(files["eu"])]) == 0
+    printed = capsys.readouterr().out
+    assert 'tables[1].extra_columns = ["channel"]' in printed and "fed_by" not in printed
+
+
+def test_what_two_files_have_against_each_other(files: dict[str, Path], capsys: Any) -> None:
+    given = [one for file in files.values() for one in ("--config", str(file))]
+    assert main(["config", "check", *given]) == 0
+    files["us"].write_text(files["us"].read_text().replace("id >= 5", "id >= 4"))
+    capsys.readouterr()
+    assert main(["config", "check", *given]) == 2
+    assert "row_filter id < 5 AND v = 'x' and id >= 4, of lake.orders" in capsys.readouterr().err
+    assert main(["run", *given]) == 2
+    assert "row_filter id < 5 AND v = 'x' and id >= 4, of lake.orders" in capsys.readouterr().err

@@ -1,0 +1,119 @@
+"""What channels of one table have on record of their rows: each compares with the others' there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+
+from spark_repl.config import Config
+from spark_repl.control.channels import channels, opened
+from spark_repl.control.control import Control
+from spark_repl.control.names import Names
+from spark_repl.control.shared_tables import SharedTable, shared_tables
+from spark_repl.ddl.told_apart import ChannelRows
+from spark_repl.errors import SettingError
+
+KEY = (("id", "whole number"),)
+CHANNELS = ("eu", "us", "cn")
+
+
+class Before:
+    """Appends; ``then`` comes just before the next append."""
+
+    def __init__(self) -> None:
+        self.then: Callable[[], None] | None = None
+
+    def __call__(self, *given: Any, **more: Any) -> None:
+        then, self.then = self.then, None
+        if then:
+            then()
+        write_deltalake(*given, **more)
+
+
+def table(channel: str, text: str, key: tuple[tuple[str, str], ...] = KEY) -> SharedTable:
+    return SharedTable(
+        "lake.orders", CHANNELS, "_channel", rows=((channel, ChannelRows(text, key)),)
+    )
+
+
+def begun(target: Path, channel: str, append: Any = write_deltalake) -> Names:
+    place = opened(Config().override({"target.path": str(target), "channel": channel}))
+    control = Control(place.layout.control, channel, append=append)
+    control.claim()
+    return Names(control, str(target), [table(channel, "id = 0")])
+
+
+def share(names: Names, wanted: SharedTable) -> SharedTable:
+    return names.share(wanted, lambda: "lake/orders")
+
+
+def on_record(target: Path) -> dict[str, str]:
+    """The row filters, by channel."""
+    (one,) = shared_tables(channels(str(target))[0].control).values()
+    return {channel: rows.row_filter for channel, rows in one.rows}
+
+
+@pytest.mark.parametrize("stands", [False, True])
+@pytest.mark.parametrize("text", ["id = 2", "id < 2"])
+def test_of_two_that_come_at_one_moment_the_second_compares(
+    tmp_path: Path, text: str, stands: bool
+) -> None:
+    append = Before()
+    eu, us = begun(tmp_path, "eu", append), begun(tmp_path, "us")
+    cn = {"cn": "id = 9"} if stands else {}
+    if stands:
+        share(begun(tmp_path, "cn"), table("cn", "id = 9"))
+    append.then = lambda: print(share(us, table("us", text)))
+    if text == "id = 2":
+        share(eu, table("eu", "id = 1"))
+        assert on_record(tmp_path) == {**cn, "us": text, "eu": "id = 1"}
+        assert share(us, table("us", text)) == share(eu, table("eu", "id = 1"))
+    else:
+        with pytest.raises(SettingError, match="row_filter id = 1 of eu, and id < 2 of us, which"):
+            share(eu, table("eu", "id = 1"))
+        assert on_record(tmp_path) == {**cn, "us": text}
+
+
+def test_rows_are_on_record_once_the_key_is_known(tmp_path: Path) -> None:
+    eu, us = begun(tmp_path, "eu"), begun(tmp_path, "us")
+    share(eu, table("eu", "id = 1", ()))
+    assert on_record(tmp_path) == {}
+    share(eu, table("eu", "id = 1"))
+    for _ in range(2):
+        with pytest.raises(SettingError, match="no row passes both"):
+            share(us, table("us", "id < 3", ()))
+    share(us, table("us", "id > 3", ()))
+    assert on_record(tmp_path) == {"eu": "id = 1"}
+    rows = channels(str(tmp_path))[0].control.rows("shared_table")
+    assert len(rows) == 2
+    share(us, table("us", "id > 3"))
+    share(us, table("us", "id > 3", ()))
+    assert on_record(tmp_path) == {"eu": "id = 1", "us": "id > 3"}
+
+
+def test_what_is_on_record_stays(tmp_path: Path) -> None:
+    eu = begun(tmp_path, "eu")
+    share(eu, table("eu", "id = 1"))
+    for text, key, said in (
+        ("id = 2", KEY, "row_filter is id = 2, and this channel has id = 1 on record"),
+        ("id = 2", (), "row_filter is id = 2"),
+        (
+            "id = 1",
+            (*KEY, ("v", "")),
+            "the key is id: whole number, v, and this channel has id: whole",
+        ),
+    ):
+        with pytest.raises(SettingError, match=said):
+            share(eu, table("eu", text, key))
+    assert on_record(tmp_path) == {"eu": "id = 1"}
+
+
+def test_a_row_from_before_row_filters_told_rows_apart() -> None:
+    detail = '{"name": "lake.orders", "channels": ["eu", "us"], "column": "shop", "path": "p/1"}'
+    read = SharedTable.from_row(detail)
+    assert read == SharedTable("lake.orders", ("eu", "us"), "shop", "p/1")
+    assert SharedTable.from_row(read.row) == read
