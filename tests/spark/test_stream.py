@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -31,6 +32,7 @@ from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import transactions
 from tests.support.dump_stream import receive
 from tests.support.relay_reader import receive_into
+from tests.support.written_files import STATE, patterns
 
 A = Table("a")
 
@@ -121,6 +123,23 @@ def test_goes_on_from_its_checkpoint(relay, tmp_path):
     log.transaction(insert(A, (4, "a")), commit=False)
     found = [row.gtid for batch in relay(log.folder) for row in batch]
     assert found == [log.gtid(2), log.gtid(3)], "the open transaction at the end is not there yet"
+
+
+@pytest.mark.slow
+def test_what_a_checkpoint_holds_is_bounded(relay, tmp_path):
+    """A batch for each transaction: Spark keeps notes of the last hundred."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    for key in range(110):
+        log.transaction(insert(A, (key, "a")))
+    assert len(relay(log.folder, maxBytesPerTrigger=1)) == 111
+    known, found = patterns(STATE), Counter[str]()
+    for path in (tmp_path / "c").rglob("*"):
+        name = f"checkpoint/1/{path.relative_to(tmp_path / 'c').as_posix()}"
+        assert path.is_dir() or any(regex.fullmatch(name) for regex in known.values()), name
+        found[path.parent.name] += path.is_file()
+    assert 100 <= found["offsets"] <= 102 and 100 <= found["commits"] <= 102
+    assert found["c"] == 1 and found["0"] <= 102, "metadata, and what the source notes"
 
 
 def purged(folder: Path) -> None:

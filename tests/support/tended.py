@@ -43,8 +43,10 @@ def _vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None
             kept |= set().union(
                 *(_removed(folder, one["remove"]) for one in lines if "remove" in one)
             )
-    for path in Path(folder).glob("*.*"):
-        if path.name not in kept and path.stat().st_mtime < before:
+    for path in [path for path in Path(folder).rglob("*.*") if path.is_file()]:
+        name = path.relative_to(folder).as_posix()
+        is_of_log = name.startswith("_delta_log/")
+        if not is_of_log and name not in kept and path.stat().st_mtime < before:
             path.unlink()
 
 
