@@ -18,6 +18,8 @@ ENDS = {
     TARGET: {
         "T/[column=value/]part-*.parquet": f"{ROUNDS} {KINDS}a_shared_table {KINDS}a_pinned_cut"
         " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
+        "T/*/part-*.parquet": "live/test_repair.py::test_rows_that_were_changed_by_hand"
+        " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
         "T/deletion_vector_*.bin": ROUNDS,
         "T/_change_data/[column=value/]*": f"{KINDS}a_change_data_feed"
         " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
@@ -75,6 +77,7 @@ ENDS = {
         "relay.index": ROUNDS,
         "relay.end": ROUNDS,
         "receiver.json": ROUNDS,
+        "receiver.uuid": "live/test_repair.py::test_rows_that_were_changed_by_hand",
         "relay.lock": ROUNDS,
         "relay.index.lock": ROUNDS,
         "relay.purge.lock": ROUNDS,
