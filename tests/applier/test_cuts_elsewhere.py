@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
+from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.control.channels import channel_at
 from spark_repl.control.cut import Cut
 from spark_repl.control.pinning import pin
-from spark_repl.control.retention import promised_until
 from spark_repl.control.shown_tables import shown_tables
 from spark_repl.delta import checkpoint
 from tests.applier.test_promised_cuts import SHORT, hours_pass
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.support.local_delta import HERE, at_cut, cuts, run
+from tests.support.local_delta import HERE, at_cut, run
 from tests.support.tended import hurry, tended
 
 A = Table("a")
@@ -73,11 +73,8 @@ def followed(log: LogWriter, target: Path, keys: dict[str, Any]) -> dict[int, An
 
 
 def promised(target: Path) -> list[Cut]:
-    """By ``cut list``: those that are not out yet, what is pinned, and the newest."""
-    control, now = channel_at(str(target)).control, datetime.now(UTC)
-    until = promised_until(control)
-    found = [cut for cut in cuts(target) if cut.at and until[cut.position, cut.at] > now]
-    return [cuts(target)[0], *found, cuts(target)[-1]]
+    """Those that ``cut list`` names: what is not out yet, what is pinned, and the newest."""
+    return [cut for cut, _ in kept_cuts(channel_at(str(target)).control, datetime.now(UTC))]
 
 
 @pytest.mark.parametrize(
