@@ -40,10 +40,12 @@ check:
 	  echo "Error: $${major:+Java $$major found, }Java 17 or 21 is needed. Try: install openjdk-17-jre-headless (or 21), or set JAVA_HOME" >&2;; esac; \
 	exit $$missing
 
-.venv/.installed: pyproject.toml constraints.txt
+.venv/.installed: pyproject.toml constraints.txt tests/package/duckdb_delta.txt
 	@echo "Installing into .venv (some minutes the first time)"
 	[ -x $(BIN)/python ] || "$(PYTHON)" -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,readers,browser]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade \
+		--target .venv/duckdb_delta -r tests/package/duckdb_delta.txt
 	touch $@
 
 .venv/.jars: .venv/.installed

@@ -4,7 +4,6 @@ one: what is asked of it, as a new process would, and a live load."""
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -18,7 +17,9 @@ import numpy as np
 from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..control.cut_wait import wait_for
+from ..delta.storage import remove_folder
 from ..observe.status import status
+from ..runtime.object_store import canonical, is_remote
 from .growing_log import GrowingLog
 from .memory import Memory
 from .old_target import make_old
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .recorded import Recording
 
 _LOOKS = 5
+_PARTS = ("lake", "relay", "state")
 _FIGURES = ("commit_to_cut_p50_s", "commit_to_cut_p99_s", "status_s", "rss_mib")
 
 
@@ -45,20 +47,23 @@ class Age:
         return make_old(config, self.days * 24, self.commits_per_day / 86400 / len(last.tables))
 
 
-def bench_endurance(recording: Recording, age: Age, rate: float) -> dict[str, Any]:
+def bench_endurance(recording: Recording, age: Age, rate: float, below: str = "") -> dict[str, Any]:
     """Looks at a target that is new and at one of an ``age``, and has a recording come behind what
     is prepared to each, ``rate`` transactions a second, in turns of one session. Times are in
     seconds; of a transaction from when it is in the log to its cut. The figures of old targets are
-    the worse ones of two. Raises ConfigError."""
+    the worse ones of two. ``below``: where the targets are made, also in a bucket; by default in a
+    folder for temporary files. Raises ConfigError."""
     from ..runtime.session import build_session
 
     base = recording.config()
-    spark = build_session(master=f"local[{base.apply.workers}]")
+    spark = build_session(master=f"local[{base.apply.workers}]", target=below)
     figures: dict[str, Any] = {"age_days": age.days, "rate": rate, "commits_per_table": 0}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
         for name in ("warm_up", "new", "old", "new_again", "old_again"):
-            target, relay = (os.path.join(folder, f"{name}_{part}") for part in ("lake", "relay"))
+            target, relay, state = (os.path.join(folder, f"{name}_{part}") for part in _PARTS)
+            target = canonical(os.path.join(below, name)) if below else target
             config = base.override({"target.path": target, "relay.path": relay})
+            config = config.override({"target.state_path": state}) if is_remote(target) else config
             assert recording.prepared is not None
             growing = GrowingLog(recording.relay, relay, recording.prepared)
             _apply(spark, config)
@@ -67,7 +72,7 @@ def bench_endurance(recording: Recording, age: Age, rate: float) -> dict[str, An
             # Spark ends Python processes that were idle for a minute: this starts them again.
             _apply(spark, config)
             figures[name] = _looks(spark, config) | _load(spark, config, growing, rate)
-            shutil.rmtree(target)
+            remove_folder(target)
     del figures["warm_up"]
     worse = {name: max(figures[old][name] for old in ("old", "old_again")) for name in _FIGURES}
     return worse | figures

@@ -1,7 +1,8 @@
 """Old targets: one that has just been made gets what so many hours of following would have left.
 
 By real entries: commits that Delta and delta-rs read, dated as a load of so many a second would
-have dated them, and cuts of them, as many as the tiers keep.
+have dated them (objects, which can't be dated, are as old as they are), and cuts of them, as many
+as the tiers keep.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from ..control.retention import Retention
 from ..control.settle import Settle
 from ..delta.delta_table import opened
 from ..delta.log_replay import commit_path, live_files, read_commit
+from ..delta.storage import open_input, open_output, options
+from ..runtime.object_store import is_remote
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -49,7 +52,10 @@ def make_old(config: Config, hours: float, rate: float) -> int:
     ]
     rows = [{**row, "at": at, "detail": cut.to_detail()} for at, cut in cuts]
     schema = _schema(control.path)
-    write_deltalake(control.path, pa.Table.from_pylist(rows, schema), mode="append")
+    write_deltalake(
+        control.path, pa.Table.from_pylist(rows, schema), mode="append",
+        storage_options=options(control.path),
+    )  # fmt: skip
     Settle(control, layout)()  # as whoever has followed it so far has done
     return count
 
@@ -102,14 +108,15 @@ def _checksum_path(folder: str, version: int) -> str:
 
 def _read_if_there(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open_input(path) as file:
             return file.read()
     except FileNotFoundError:
         return b""
 
 
 def _put(path: str, content: bytes, at: float) -> None:
-    """Writes a file as if it were of that time, in seconds."""
-    with open(path, "wb") as file:
+    """Writes a file, where it can be dated as if it were of that time, in seconds."""
+    with open_output(path) as file:
         file.write(content)
-    os.utime(path, (at, at))
+    if not is_remote(path):
+        os.utime(path, (at, at))

@@ -306,7 +306,7 @@ def _bench(commands: Commands) -> None:
 
 def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
     usual = Apply()
-    _options(endurance, ("--relay",))
+    _options(endurance, ("--relay", "--target", "--writer"))
     _options(endurance, ("--workers",), default=usual.workers)
     for name, default, text in (
         ("--age-days", 30.0, "so old"),

@@ -59,11 +59,16 @@ def endurance(options: argparse.Namespace) -> int:
         raise ConfigError("--relay and --prepared: give both, or none for the recorded bank")
     if options.age_days < 0 or options.rate <= 0 or options.commits_per_day < 1:
         raise ConfigError("--age-days must be at least 0, --rate and --commits-per-day above it")
-    settings = {"workers": options.workers, "group_max_transactions": options.group_transactions}
+    settings = {
+        "workers": options.workers,
+        "writer": options.writer or "direct",
+        "group_max_transactions": options.group_transactions,
+    }
     prepared = Until.parse(options.prepared or _BANK_PREPARED)
     recording = Recording(options.relay or str(BANK), settings, prepared)
     age = Age(options.age_days, options.commits_per_day)
-    inspect.emit(bench_endurance(recording, age, options.rate), options.json)
+    figures = bench_endurance(recording, age, options.rate, options.target or "")
+    inspect.emit(figures, options.json)
     return 0
 
 

@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 
 def list_cuts(options: argparse.Namespace) -> int:
-    """Every cut that is kept, and until when it is promised."""
+    """Every cut that is promised, and until when."""
     control = channel_of(options).control
     find_cut(control, "latest")
-    kept = list(_kept(control))
+    kept = list(kept_cuts(control, datetime.now(UTC)))
     if options.json:
         shown = [{**cut_json(cut), "kept": until} for cut, until in kept]
         print(json.dumps({"cuts": shown}, default=str))
@@ -47,17 +47,23 @@ def list_cuts(options: argparse.Namespace) -> int:
     return 0
 
 
-def _kept(control: Control) -> Iterator[tuple[Cut, str]]:
-    """Each cut with what is promised of it: a time in UTC, or the names that keep it."""
-    cuts, names = control.held().all_cuts(), dict[tuple[int, datetime], list[str]]()
+def kept_cuts(control: Control, now: datetime) -> Iterator[tuple[Cut, str]]:
+    """Each cut with what is promised of it: a time in UTC, the names that keep it, or that it is
+    the newest. Those are left out whose promise has run out: files of them may be gone."""
+    held, names = control.held(), dict[tuple[int, datetime], list[str]]()
     for name, one in sorted(pins(control).items()):
         names.setdefault(one.cut, []).append(name)
-    until = promised_until(control)
-    for cut in cuts:
+    until = promised_until(control, held, now)
+    newest = max(until, default=None)
+    for cut in held.all_cuts():
         assert cut.at is not None
         key = cut.position, cut.at
-        pinned = ", ".join(f"pinned as {name}" for name in names.get(key, ()))
-        yield cut, pinned or f"until {until[key].isoformat(timespec='seconds')}"
+        if key in names:
+            yield cut, ", ".join(f"pinned as {name}" for name in names[key])
+        elif until[key] > now:
+            yield cut, f"until {until[key].isoformat(timespec='seconds')}"
+        elif key == newest:
+            yield cut, "as long as it is the newest"
 
 
 def show_cut(options: argparse.Namespace) -> int:

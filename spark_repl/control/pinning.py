@@ -36,7 +36,7 @@ def pin(control: Control, cut: Cut, name: str) -> None:
     place = cut.position, at
 
     def check() -> bool:
-        until = promised_until(control)
+        until = promised_until(control, control.held(), datetime.now(UTC))
         if place not in until:
             raise TargetError(
                 "the cut has been forgotten", file=control.path, hint="cut list says what is there"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from .told_cuts import marks_of
 
 if TYPE_CHECKING:
     from .control import Control
+    from .held_rows import HeldRows
 
 _KIND = "retention"
 """rows of the control table"""
@@ -78,11 +79,14 @@ def recorded(control: Control, otherwise: Retention | None = None) -> Retention:
     return _written(control) or otherwise or Retention.of(Target())
 
 
-def promised_until(control: Control) -> dict[tuple[int, datetime], datetime]:
-    """Until when each cut is promised by its age, by its position and when it was published; behind
-    that it is there until it is pruned, and its files until VACUUM comes."""
-    places = sorted(control.held().cut_places(), key=lambda place: (place[1], place[0]))
-    ends = recorded(control).until([at for _, at in places], datetime.now(UTC))
+def promised_until(
+    control: Control, held: HeldRows, now: datetime
+) -> dict[tuple[int, datetime], datetime]:
+    """Until when each cut of the rows that are ``held`` is promised by its age, by its position and
+    when it was published; from then on it is there until it is pruned, and its files until VACUUM
+    comes."""
+    places = sorted(held.cut_places(), key=lambda place: (place[1], place[0]))
+    ends = recorded(control).until([at for _, at in places], now)
     return dict(zip(places, ends, strict=True))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..control.channels import layout_of
 from ..errors import TargetError
 from ..observe.applier_status import read
+from .repair_request import READ
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -20,7 +22,9 @@ def check_answers(config: Config, epoch: int, asked: str) -> None:
     said = read(layout.status) or {}
     if said.get("epoch") != epoch or said.get("answers", True):
         return
-    Path(layout.requests, asked).unlink(missing_ok=True)
+    request = Path(layout.requests, asked)
+    request.unlink(missing_ok=True)
+    shutil.rmtree(request.with_suffix(READ), ignore_errors=True)  # of a run that was killed
     raise TargetError(
         "the applier that owns the target copies and repairs nothing beside its work",
         file=config.target.path,

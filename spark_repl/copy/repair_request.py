@@ -25,6 +25,8 @@ _FORMAT = 1
 """the number of a request's format"""
 _SAID = b"spark_repl"
 _SUFFIX = ".repair"
+READ = ".read"
+"""of the folder, beside a request, of rows that were read for it"""
 KEY, THERE = "digest", "there"
 
 

@@ -31,7 +31,7 @@ from ..errors import (
 from ..runtime.private_files import make_folder
 from ..runtime.retry import until_stopped
 from ..runtime.workers import Workers
-from .repair_request import RepairRequest, left
+from .repair_request import READ, RepairRequest, left
 from .repair_rows import read
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def last_cut(control: Control) -> Cut:
 
 def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair:
     """What became of a request, whose staged files lie in a folder beside it meanwhile."""
-    folder = request.with_suffix(".read")
+    folder = request.with_suffix(READ)
     make_folder(folder)
     table, keys = "", 0
     try:

@@ -134,7 +134,7 @@ def listed(folder: str) -> dict[str, float | None]:
         return dict.fromkeys(os.listdir(folder))
     chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
     infos = file_system().get_file_info(chosen)
-    return {info.base_name: info.mtime_ns / 1e9 for info in infos}
+    return {info.base_name: info.mtime_ns / 1e9 for info in infos if info.is_file}
 
 
 def modified(path: str) -> float:

@@ -161,10 +161,11 @@ class TableLog(ABC):
 
 def _inventory(folder: str, spared: Collection[str]) -> pa.Table:
     """The files below a table's folder that VACUUM may look at, by their whole names, as it wants
-    to be told of them: what is hidden it leaves out itself."""
+    to be told of them: what is hidden it leaves out itself. Folders on an object store, which are
+    none, have no time."""
     base = folder if is_remote(folder) else f"file:{folder}"
-    chosen = fs.FileSelector("", recursive=True)
-    files = [info for info in below(folder).get_file_info(chosen) if info.path not in spared]
+    infos = below(folder).get_file_info(fs.FileSelector("", recursive=True))
+    files = [info for info in infos if info.path not in spared and info.mtime_ns is not None]
     return pa.table(
         {
             "path": [f"{base}/{info.path}" for info in files],

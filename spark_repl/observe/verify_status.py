@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import formats
 from ..errors import FormatError
+from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import opener
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ OF_MODE = "its mode is"
 def record(path: str, fields: dict[str, Any]) -> None:
     """Writes the result in the place of the one before."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    work = f"{path}.{os.getpid()}"
+    remove_dead_parts(os.path.dirname(path))
+    work = f"{path}.{os.getpid()}.part"
     with open(work, "w", encoding="utf-8", opener=opener) as file:
         file.write(formats.stamp(json.dumps(fields, default=str), _FORMAT))
     os.replace(work, path)

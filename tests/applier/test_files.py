@@ -3,7 +3,6 @@ crashes leaves, and what is bounded stays so round after round."""
 
 from __future__ import annotations
 
-import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,41 +19,13 @@ from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.dump_stream import receive
 from tests.support.local_delta import rows, run
 from tests.support.tended import KEYS, PARTS, age, hurry, tended
+from tests.support.written_files import DATA, KEY_INDEX, below_relay, below_target
 
-PAGE = Path(__file__).parents[2] / "docs" / "files.md"
 A, OTHER = Table("a"), Table("c")
 KEPT_FOR_A_TIME = ("_repl/control/*.parquet", "_repl/control/_delta_log/*", "T/_delta_log/*.json")
 CHECKPOINTS = "T/_delta_log/*.checkpoint.parquet"
-MOST = {"T/part-*.parquet": 12, "keys/T/*/*.npy": 12, "rows: owner": 4, CHECKPOINTS: 4}
+MOST = {DATA: 12, KEY_INDEX: 12, "rows: owner": 4, CHECKPOINTS: 4}
 """of each other kind two: one in use, and one before it"""
-
-
-def patterns(section: str) -> dict[str, re.Pattern[str]]:
-    """The patterns of a table of the page, by what stands there."""
-    text = PAGE.read_text("utf-8").split(f"\n## {section}")[1].split("\n## ")[0]
-    cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    found = [name for cell in cells for name in re.findall("`([^`]+)`", cell) if name != "T/"]
-    return {name: re.compile(_regex(name)) for name in found}
-
-
-def _regex(pattern: str) -> str:
-    parts = re.split(r"(\*|\bT\b|\[0-9\])", pattern)
-    known = {"*": "[^/]*", "T": "(?!_)[^/]+/[^/]+", "[0-9]": "[0-9]"}
-    return "".join(known.get(part, re.escape(part)) for part in parts)
-
-
-def counted(folder: Path, *tables: dict[str, re.Pattern[str]], beside: str = "") -> Counter[str]:
-    """How many files there are of each pattern. ``beside``: what another table has."""
-    known = {name: regex for table in tables for name, regex in table.items()}
-    found: Counter[str] = Counter()
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder).as_posix()
-        if path.is_dir() or (beside and re.match(beside, name)):
-            continue
-        fits = [pattern for pattern, regex in known.items() if regex.fullmatch(name)]
-        assert fits, f"docs/files.md does not know {name}"
-        found[fits[0]] += 1
-    return found
 
 
 @pytest.fixture
@@ -110,12 +81,8 @@ def test_each_file_is_known_and_has_an_end(
         tended(relay, target)
         purge(relay, applied_file(control, open_log(str(relay))))
         kinds = [row["kind"] for row in control._rows_of(control._open()).to_pylist()]
-        found = (
-            counted(target, patterns("Below `target.path`"), beside="_repl/(?!control|xa)")
-            + counted(target / "_repl", patterns("Below `target.state_path`"), beside="control|xa")
-            + counted(relay, patterns("Below `relay.path`"))
-            + Counter(f"rows: {kind}" for kind in kinds)
-        )
+        found = below_target(target) + below_relay(relay)
+        found += Counter(f"rows: {kind}" for kind in kinds)
         bounded = {kind: n for kind, n in found.items() if kind not in KEPT_FOR_A_TIME}
         assert {kind: n for kind, n in bounded.items() if n > MOST.get(kind, 2)} == {}
     assert len(rows(target, A)) == 21 * rounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.control import control as control_module
 from spark_repl.control.channels import channel_at
 from spark_repl.control.cut import Cut
@@ -26,7 +27,7 @@ A, B = Table("a"), Table("b")
 SHORT = {"every_cut_hours": 1, "minute_cut_hours": 1, "cut_retention_hours": 6, "vacuum_hours": 1}
 
 
-def hours_pass(hours: int, target: Path) -> None:
+def hours_pass(hours: float, target: Path) -> None:
     """All that lies there, and each cut, is so much older."""
     path = channel_at(str(target)).control.path
     held = DeltaTable(path).to_pyarrow_table()
@@ -80,6 +81,28 @@ def test_the_longest_tier_counts(log: LogWriter, target: Path, longest: str) -> 
     tended(log.folder, target, keys=keys, parts=HERE)
     assert retentions(target, "a") == ["interval 24 hours"] * 2
     assert shown(target) == before and len(before) > 4
+
+
+def test_up_to_the_end_of_its_promise(log: LogWriter, target: Path) -> None:
+    """Its files were removed right behind it. A minute before it is listed, and read; a minute
+    behind it is not listed."""
+    keys = {**SHORT, "every_cut_hours": 6}
+    begun(log, target, keys)
+    log.transaction(update(A, ((1, "x"), (1, "p"))))
+    assert run(log.folder, target, keys=keys, parts=HERE)
+    at, before = cuts(target)[-1].position, shown(target)[-1]
+    changed(log, target, keys, "q", "r")
+    hours_pass(6 - 4 - 1 / 60, target)
+
+    def listed() -> list[int]:
+        log.transaction(insert(B, (log.gno, "more")))
+        tended(log.folder, target, keys=keys, parts=HERE)
+        control = channel_at(str(target)).control
+        return [cut.position for cut, _ in kept_cuts(control, datetime.now(UTC))]
+
+    assert at in listed() and before in shown(target)
+    hours_pass(2 / 60, target)
+    assert at not in listed()
 
 
 def test_a_promise_that_is_made_longer_later_is_kept(log: LogWriter, target: Path) -> None:

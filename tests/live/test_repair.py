@@ -22,6 +22,7 @@ from spark_repl.delta.log_replay import live_files
 from spark_repl.service.receiving import executed_of
 from tests.support.live.receiving import Running, config_for, toml
 from tests.support.live.server import Load, Server
+from tests.support.written_files import below_relay, below_target
 
 from .test_copy import _catch_up, _copy, _rows
 
@@ -110,3 +111,7 @@ def test_rows_that_were_changed_by_hand(
     assert _rows(config, "t.r") == sorted(server.query(asked))
     path, now = files(config, "t.r")
     assert path == "t/r" and copied <= now
+    left = below_target(Path(config.target.path)) + below_relay(Path(config.relay.path))
+    assert {"verify/*": 2, "relay.index": 1}.items() <= left.items()
+    ended = ("requests/*.repair", "requests/*.read/*.arrow", "verify/*/*/*", "staging/*/*")
+    assert [left[pattern] for pattern in ended] == [0] * 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_repl.delta import storage
+from spark_repl.runtime.object_store import canonical
+from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.examples import ALL, ROOT
 from tests.support.s3_server import BUCKET, s3_server
 
@@ -107,3 +111,22 @@ def test_the_example_with_a_bucket(server: object, bank: Path) -> None:
 def test_the_later_of_two_appliers_does_not_write_over_a_version(server: object) -> None:
     found = ran("-c", _RACE, TARGET)
     assert found.stdout.split()[-1:] == ["ConcurrentChangeError"], found.stderr
+
+
+def test_what_age_costs_in_a_bucket(server: object, tmp_path: Path) -> None:
+    """The bench's targets are made there, with commits that the load's come behind, and go."""
+    log, table = LogWriter(tmp_path / "log"), Table("a")
+    log.ddl(table.create)
+    log.transaction(insert(table, (1, "x")))
+    file, _, end = log.spans[-1]
+    for key in range(2, 5):
+        log.transaction(insert(table, (key, "x")))
+    below, place = f"s3://{BUCKET}/bench", f"source:{file}:{end}"
+    age = ("--age-days", "0.01", "--commits-per-day", "14400", "--rate", "50", "--json")
+    bench = ("-m", "spark_repl", "bench", "endurance", "--target", below)
+    made = ran(*bench, "--relay", str(log.folder), "--prepared", place, *age)
+    assert made.returncode == 0, made.stderr[-3000:]
+    found = json.loads(made.stdout.splitlines()[-1])
+    assert found["commits_per_table"] == 144
+    assert all(found[name]["commit_to_cut_p50_s"] > 0 for name in ("new", "old"))
+    assert not storage.exists(canonical(f"{below}/old/t/a/_delta_log"))

@@ -70,10 +70,12 @@ def test_wrong_use(capsys):
 
 
 @pytest.mark.soak
-def test_an_old_target(spark, begun, capsys, monkeypatch):
+@pytest.mark.parametrize("writer", ["direct", "merge"])
+def test_an_old_target(spark, begun, capsys, monkeypatch, tmp_path, writer):
     monkeypatch.setattr(endurance, "_LOOKS", 1)
     relay, place = begun
     arguments = ["--relay", relay, "--prepared", place, "--group-transactions", "1"]
+    arguments += ["--writer", writer, "--target", str(tmp_path)]
     age = ["--age-days", "0.05", "--commits-per-day", "3600", "--rate", "50"]
     found = bench(capsys, "endurance", *arguments, *age)
     assert (found["age_days"], found["rate"], found["commits_per_table"]) == (0.05, 50, 180)
@@ -85,6 +87,7 @@ def test_an_old_target(spark, begun, capsys, monkeypatch):
     for name in load | {"status_s", "rss_mib"}:
         assert found[name] == max(found["old"][name], found["old_again"][name])
     assert "warm_up" not in found
+    assert list(tmp_path.glob("*old*")) == []
 
 
 @pytest.mark.parametrize(

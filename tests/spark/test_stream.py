@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -34,6 +35,7 @@ from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import transactions
 from tests.support.dump_stream import receive
 from tests.support.relay_reader import receive_into
+from tests.support.written_files import STATE, patterns
 
 A = Table("a")
 
@@ -126,6 +128,23 @@ def test_goes_on_from_its_checkpoint(relay, tmp_path):
     assert found == [log.gtid(2), log.gtid(3)], "the open transaction at the end is not there yet"
 
 
+@pytest.mark.slow
+def test_what_a_checkpoint_holds_is_bounded(relay, tmp_path):
+    """A batch for each transaction: Spark keeps notes of the last hundred."""
+    log = LogWriter(tmp_path / "log")
+    log.ddl(A.create)
+    for key in range(110):
+        log.transaction(insert(A, (key, "a")))
+    assert len(relay(log.folder, maxBytesPerTrigger=1)) == 111
+    known, found = patterns(STATE), Counter[str]()
+    for path in (tmp_path / "c").rglob("*"):
+        name = f"checkpoint/1/{path.relative_to(tmp_path / 'c').as_posix()}"
+        assert path.is_dir() or any(regex.fullmatch(name) for regex in known.values()), name
+        found[path.parent.name] += path.is_file()
+    assert 100 <= found["offsets"] <= 102 and 100 <= found["commits"] <= 102
+    assert found["c"] == 1 and found["0"] <= 102, "metadata, and what the source notes"
+
+
 def purged(folder: Path) -> None:
     """Purges all that can be, once the reader of the stream that has ended is gone: until its
     process ends, it holds the file that it was in."""
@@ -215,6 +234,7 @@ def test_damage_stops_the_applier_behind_what_is_good(spark, tmp_path):
     data[at.offset + 4] = 99
     Path(file).write_bytes(data)
     config = Config().override({"relay.path": str(folder), "target.path": str(target)})
+    stop_file = target / "_repl" / "index" / "stopping"
     for _ in range(2):  # again where nothing comes that is good
         with (
             pytest.raises(LogError, match="event type 99 is unknown") as stopped,
@@ -223,6 +243,8 @@ def test_damage_stops_the_applier_behind_what_is_good(spark, tmp_path):
             replica.apply(follow=True)
         assert stopped.value.position == str(at.offset)
         assert_rows(spark, target, A, [(key, "x" * 30) for key in range(28)])
+        assert not stop_file.exists() and stop_file.parent.exists()
+        stop_file.touch()  # as a killed one leaves it
     assert_applied_once(target)
 
 

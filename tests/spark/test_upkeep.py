@@ -182,17 +182,22 @@ def test_vacuum_removes_what_nobody_needs_and_its_key_index(
 ) -> None:
     log.transaction(insert(A, (1, "one")))
     log.transaction(insert(A, (2, "two")))
-    run(spark, log.folder, target, group_max_transactions=1)
+    feed = {"target.change_data_feed": True}
+    run(spark, log.folder, target, group_max_transactions=1, keys=feed)
     folder, (keys,) = target / "t" / "a", (target / "_repl" / "keys" / "t" / "a").iterdir()
+    changes = folder / "_change_data" / "part-of-a-dead-attempt.zstd.parquet"
+    changes.parent.mkdir(exist_ok=True)
+    changes.write_bytes(b"x")
     orphan = folder / "part-of-a-dead-attempt.zstd.parquet"
     orphan.write_bytes(b"x")
     (keys / f"{orphan.name}.npy").write_bytes(b"x")
     week_ago = orphan.stat().st_mtime - 200 * 3600
-    for path in (orphan, target / "_repl" / "vacuumed" / "t" / "a"):
+    for path in (orphan, changes, target / "_repl" / "vacuumed" / "t" / "a"):
         os.utime(path, (week_ago, week_ago))
     log.transaction(update(A, ((1, "one"), (1, "new"))))
-    run(spark, log.folder, target)
-    assert not orphan.exists()
+    run(spark, log.folder, target, keys=feed)
+    assert not orphan.exists() and not changes.exists()
+    assert list(changes.parent.iterdir()), "young ones stay"
     assert len(list(keys.glob("*.npy"))) == len(list(folder.glob("*.parquet"))) >= 2
     assert_rows(spark, target, A, [(1, "new"), (2, "two")])
     assert "VACUUM END" in operations(target, "t/a")

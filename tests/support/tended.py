@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,13 @@ def _vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None
             kept |= set().union(
                 *(_removed(folder, one["remove"]) for one in lines if "remove" in one)
             )
-    for path in Path(folder).glob("*.*"):
-        if path.name not in kept and path.stat().st_mtime < before:
-            path.unlink()
+    for path in [path for path in Path(folder).rglob("*.*") if path.is_file()]:
+        name = path.relative_to(folder).as_posix()
+        if name.startswith("_delta_log/") or name in kept:
+            continue
+        with suppress(FileNotFoundError):  # of a compaction that was in vain
+            if path.stat().st_mtime < before:
+                path.unlink()
 
 
 def _removed(folder: str, remove: dict[str, Any]) -> set[str]:
@@ -54,10 +59,12 @@ def _removed(folder: str, remove: dict[str, Any]) -> set[str]:
     return {data_file("", remove["path"])} | ({os.path.relpath(name, folder)} if name else set())
 
 
-def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done every hundred commits, or five hundred, is done at each."""
-    monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
-    monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
+def hurry(monkeypatch: pytest.MonkeyPatch, *, often: bool = True) -> None:
+    """What is done every hundred commits, or five hundred, is done at each, if ``often``; and there
+    is a VACUUM."""
+    if often:
+        monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
+        monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
     monkeypatch.setattr(LocalDelta, "vacuum", _vacuum, raising=False)
 
 

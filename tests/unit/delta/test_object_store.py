@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
 from spark_repl.cli.main import main
@@ -25,6 +26,7 @@ from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json,
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
 from spark_repl.delta.new_file import date_ahead
+from spark_repl.delta.table_log import _inventory
 from spark_repl.errors import ConfigError, FencedError, OtherChannelError, TargetError
 from spark_repl.runtime.object_store import canonical, spark_settings
 from spark_repl.runtime.retry import temporary
@@ -253,6 +255,32 @@ def test_a_table_in_quarantine(target, tmp_path, capsys):
     assert rows(target, a) == [(7, "y"), (8, "z")] and rows(target, b) == [(1, "x"), (2, "x")]
     assert not cuts(target)[-1].quarantined
     assert not storage.names(Layout(target).quarantine)
+
+
+def test_a_log_with_folders_in_it_is_cleaned_up(target, tmp_path):
+    """Delta makes some (_staged_commits, _sidecars), as objects of no bytes: they have no time."""
+    log = f"{target}/t/_delta_log"
+    for _ in range(3):
+        write_deltalake(f"{target}/t", ROWS, mode="append", storage_options=storage.options(log))
+    DeltaTable(f"{target}/t", storage_options=storage.options(log)).create_checkpoint()
+    storage.file_system().create_dir(storage.key_of(f"{log}/_staged_commits"))
+    assert storage.listed(log).keys() == {
+        *(f"{number:020d}.json" for number in range(3)), f"{2:020d}.checkpoint.parquet",
+        "_last_checkpoint",
+    }  # fmt: skip
+    assert remove_commits(f"{target}/t", Durable(target), before=time.time() + 60) == 2
+
+
+def test_what_vacuum_may_look_at_beside_a_pinned_cut(target):
+    """Folders are there as objects of no bytes, and have no time."""
+    write_deltalake(f"{target}/t", ROWS, storage_options=storage.options(target))
+    storage.file_system().create_dir(storage.key_of(f"{target}/t/_delta_log/_staged_commits"))
+    table = DeltaTable(f"{target}/t", storage_options=storage.options(target))
+    (data,) = (uri.rpartition("/")[2] for uri in table.file_uris())
+    commit = f"{target}/t/_delta_log/{0:020d}.json"
+    assert _inventory(f"{target}/t", {"other"})["path"].to_pylist() == [
+        commit, f"{target}/t/{data}"]  # fmt: skip
+    assert _inventory(f"{target}/t", {data})["path"].to_pylist() == [commit]
 
 
 def test_the_clean_up_of_a_log_asks_for_no_checkpoint(target, tmp_path, monkeypatch):

@@ -257,6 +257,15 @@ def test_an_applier_that_carries_out_no_requests_says_so(running: Replica) -> No
     assert list(Path(Layout.of(running.config.target).requests).iterdir()) == []
 
 
+def test_what_a_killed_run_has_read_for_a_request_goes_with_it(running: Replica) -> None:
+    left = Path(Layout.of(running.config.target).requests, "1.read", "1.arrow")
+    left.parent.mkdir(parents=True)
+    left.touch()
+    with pytest.raises(TargetError, match="copies and repairs nothing"):
+        check_answers(running.config, running.tracking.control.epoch, "1.repair")
+    assert not left.parent.exists()
+
+
 def test_one_of_a_version_before_is_waited_for(running: Replica) -> None:
     """It does not say whether it carries out requests; neither does another owner's status."""
     status = Path(Layout.of(running.config.target).status)

@@ -1,0 +1,98 @@
+"""docs/files.md: of each kind of file that it lists a test shows how it ends, or stays one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.written_files import RELAY, STATE, TARGET, patterns
+
+from .test_docs import missing_tests
+
+ROUNDS = "applier/test_files.py::test_each_file_is_known_and_has_an_end"
+KINDS = "applier/test_files_by_kind.py::test_"
+TIDYING = "unit/control/test_tidying.py::test_"
+INDEXES = "unit/relay/test_relay_index.py::test_"
+CLEANED = "unit/delta/test_log_cleanup.py::test_"
+REPLACED = f"{KINDS}a_folder_that_nothing_names"
+ENDS = {
+    TARGET: {
+        "T/[column=value/]part-*.parquet": f"{ROUNDS} {KINDS}a_shared_table {KINDS}a_pinned_cut"
+        " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
+        "T/*/part-*.parquet": "live/test_repair.py::test_rows_that_were_changed_by_hand"
+        " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
+        "T/deletion_vector_*.bin": ROUNDS,
+        "T/_change_data/[column=value/]*": f"{KINDS}a_change_data_feed"
+        " spark/test_upkeep.py::test_vacuum_removes_what_nobody_needs_and_its_key_index",
+        "T/_delta_log/*.json": f"{CLEANED}what_young_versions_stand_on_stays"
+        f" {CLEANED}promised_versions_stay",
+        "T/_delta_log/*.crc": f"{CLEANED}checksums_of_old_versions_go",
+        "T/_delta_log/*.checkpoint.parquet": f"{ROUNDS}"
+        f" {CLEANED}checkpoints_are_thinned_where_few_commits_lie_between",
+        "T/_delta_log/_last_checkpoint": REPLACED,
+        "T/_delta_log/.*.tmp": f"{CLEANED}what_killed_commits_have_left_goes",
+        "T/_delta_log/*#*": f"{CLEANED}what_killed_commits_have_left_goes",
+        "T/_delta_log/_commit_*.json.tmp": f"{CLEANED}what_killed_commits_have_left_goes",
+        "_repl/control/*.parquet": f"{KINDS}as_many_tables_as_cuts_tell_by_what_has_changed"
+        f" {TIDYING}what_commits_that_failed_have_left_goes_behind_an_hour",
+        "_repl/control/_delta_log/*": f"{TIDYING}what_was_replaced_goes_though_its_removal_is"
+        "_forgotten",
+        "_repl/xa/*.events": f"{KINDS}prepared_branches",
+        "_repl/xa/*.new": f"{KINDS}prepared_branches",
+        "_repl/quarantine/*/*.events": f"{KINDS}a_table_in_quarantine",
+        "_repl/quarantine/*/*.new": f"{KINDS}a_table_in_quarantine",
+    },
+    STATE: {
+        "index/*.idx": f"{ROUNDS} {INDEXES}indexes_of_files_that_are_gone",
+        "index/stopping": "spark/test_stream.py::test_damage_stops_the_applier_behind_what_is_good",
+        "keys/S/*/*.npy": f"{ROUNDS} {KINDS}a_shared_table {KINDS}a_pinned_cut",
+        "keys/S/*.npy": ROUNDS,
+        "keys/S/*/*.segment.arrow": "property/test_key_segments.py"
+        "::test_files_that_a_look_up_opens_are_bounded",
+        "checkpoint/*/metadata": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
+        "checkpoint/*/offsets/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
+        "checkpoint/*/commits/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
+        "checkpoint/*/sources/*/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
+        "staging/*/*": f"{ROUNDS} unit/control/test_owner.py::test_a_folder_is_handed_on",
+        "requests/*.json": f"{KINDS}a_repair_that_is_asked_for",
+        "requests/*.repair": f"{KINDS}a_repair_that_is_asked_for",
+        "requests/*.read/*.arrow": f"{KINDS}a_repair_that_is_asked_for",
+        "verify/*": f"{KINDS}a_verify",
+        "verify/*/*/*": f"{KINDS}a_verify",
+        "status.json": ROUNDS,
+        "run.json": "unit/service/test_run_reports.py::test_while_it_begins",
+        "vacuumed/T": REPLACED,
+        "forgotten/T": REPLACED,
+        "replaced/T": REPLACED,
+        "durable/T": REPLACED,
+        "durable/_repl/control": ROUNDS,
+        "xa/*.events": "unit/control/test_xa_store.py::test_only_its_own_files_are_forgotten",
+        "index/*.part": ROUNDS,
+        "keys/S/*/*.part": ROUNDS,
+        "*.new": ROUNDS,
+        "requests/*.part": ROUNDS,
+        "verify/*.part": f"{KINDS}a_verify",
+        "checkpoint/*/*/.*.tmp": "unit/runtime/test_part_files.py::test_parts_of_killed_writers",
+    },
+    RELAY: {
+        "relay.[0-9]*": f"{ROUNDS} unit/receiver/test_dump.py::test_purge",
+        "relay.index": ROUNDS,
+        "relay.end": ROUNDS,
+        "receiver.json": ROUNDS,
+        "receiver.uuid": "live/test_repair.py::test_rows_that_were_changed_by_hand",
+        "relay.lock": ROUNDS,
+        "relay.index.lock": ROUNDS,
+        "relay.purge.lock": ROUNDS,
+        "*.part": "unit/receiver/test_relay_recovery.py"
+        "::test_what_a_rotation_left_behind_is_removed",
+    },
+}
+
+
+@pytest.mark.parametrize("section", ENDS)
+def test_each_kind_of_file_has_a_test_of_its_end(section: str) -> None:
+    assert patterns(section).keys() == ENDS[section].keys()
+
+
+def test_these_tests_are_there() -> None:
+    named = "\n".join(tests for section in ENDS.values() for tests in section.values())
+    assert missing_tests(named) == []
