@@ -95,6 +95,8 @@ class RewrittenStatements:
                     table=name, number=1050, hint=SHARED,
                 )  # fmt: skip
             self._source_names.see(name, logged[name])
+        if own.effect is Effect.TRUNCATE_TABLE and self._tracking.live(own.tables[0]):
+            self._source_names.see(own.tables[0], logged[own.tables[0]])
         if own.effect is Effect.DROP_TABLE:
             for name in own.tables:
                 self._source_names.forget(name)

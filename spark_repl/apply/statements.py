@@ -203,11 +203,12 @@ class Statements:
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
         there = table.at_place
-        if marks := marks_of(there, logged, policy):
+        named = replace(there, source_name=self._filters.source_names.of(name))
+        if marks := marks_of(named, logged, policy):
             return self._changes.mark_rows(table, marks, cut)
         if logs_changes(there) and policy is not Policy.IGNORE_DROP:
-            opened = nullable(there)
-            return self._changes.add_rows(table, opened, row_of(opened, logged), cut)
+            rows = row_of(nullable(named), logged)
+            return self._changes.add_rows(table, nullable(there), rows, cut)
         if appends(there) and not has_versions(there):
             return Way.LEFT_OUT
         if policy is Policy.IGNORE_DROP:

@@ -14,6 +14,10 @@ class SourceNames:
     def __contains__(self, name: str) -> bool:
         return name in self._logged
 
+    def of(self, name: str) -> str:
+        """What the source calls the table ``name``: that, where nothing else has been seen."""
+        return self._logged.get(name, name)
+
     def see(self, name: str, logged: str) -> None:
         """The table ``name`` is the log's ``logged`` from here on, whatever it was before."""
         self._logged[name] = logged

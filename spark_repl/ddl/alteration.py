@@ -78,3 +78,5 @@ class Altered:
     gone: PartitionRows | None = None
     """the rows that go with their partitions, or change places with another table's; nothing else
     is changed then"""
+    null_dates: bool = False
+    """whether dates that no calendar has are NULL in the rows"""

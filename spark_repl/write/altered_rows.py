@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from ..binlog.definition import Column, ColumnType, Form
+from ..binlog.definition import DATE_TYPES, Column, ColumnType, Form
 from ..binlog.json.variant_text import document_to_variant
 from ..ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
 from ..ddl.conversion import convert
@@ -22,6 +22,7 @@ from ..delta.schema_change import has_mapping, keeps_columns
 from ..errors import SettingError, StatementError
 from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
+from .logged_images import are_images, check_dates
 from .outlived_rows import check_fit, outlived
 from .written import Written
 
@@ -96,7 +97,7 @@ def without_zero_dates(altered: Altered) -> Altered:
         for o in altered.origins
     )
     gone = altered.gone and replace(altered.gone, no_nulls=True)
-    return replace(altered, origins=origins, gone=gone)
+    return replace(altered, origins=origins, gone=gone, null_dates=True)
 
 
 def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
@@ -126,15 +127,23 @@ class _Made:
     def __init__(self, arrays: Sequence[pa.Array], of: AlteredRows) -> None:
         self._arrays, self._before, self._altered = arrays, of.before, of.altered
         self._session, self._gone = of.session, outlived(of.before, arrays)
+        self._images = are_images(of.before, arrays) if of.altered.null_dates else None
         self._made: dict[int, pa.Array] = {}
         columns = of.altered.definition.columns
-        self._rows = InputRows(len(arrays[0]), columns, self.column, of.session, convert)
+        self._rows = InputRows(len(arrays[0]), columns, self._looked_at, of.session, convert)
 
     def column(self, i: int) -> pa.Array:
         """Raises StatementError."""
         if i not in self._made:
             self._made[i] = self._make(i)
         return self._made[i]
+
+    def _looked_at(self, i: int) -> pa.Array:
+        """A column as expressions have it. Raises StatementError."""
+        column = self._altered.definition.columns[i]
+        change = TypeChange(column, column, self._session)
+        check_dates(self.column(i), self._images, change)
+        return self.column(i)
 
     def _make(self, i: int) -> pa.Array:
         origin, column = self._altered.origins[i], self._altered.definition.columns[i]
@@ -156,6 +165,8 @@ class _Made:
         lacks = whole and values.null_count
         if _stays(origin, change) and not lacks:
             return values
+        if column.type not in DATE_TYPES:
+            check_dates(values, self._images, change)
         check_fit(values, self._gone, change)
         return convert(values, change)
 
