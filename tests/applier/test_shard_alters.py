@@ -89,6 +89,19 @@ def test_a_type_gets_narrower_with_the_last_that_has_it(log: LogWriter, tmp_path
     assert lake(tmp_path)["w"] == "integer"
 
 
+def test_a_type_stays_wide_with_other_statements(log: LogWriter, tmp_path: Path) -> None:
+    """Of the last shard that has the column: ADD writes no file anew, which the feed refuses."""
+    for number in (1, 2):
+        log.ddl("ALTER TABLE orders ADD w BIGINT DEFAULT 5", f"shop_{number}")
+    log.ddl("ALTER TABLE orders MODIFY w INT", "shop_2")
+    log.ddl("ALTER TABLE orders DROP w", "shop_1")
+    assert run(log.folder, tmp_path / "lake", feed=True, **BOTH)
+    before = files(tmp_path / "lake")
+    log.ddl("ALTER TABLE orders ADD x INT", "shop_2")
+    alike(log, tmp_path, feed=True)
+    assert files(tmp_path / "lake") == before and lake(tmp_path)["w"] == "long"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "there", "values"),
     [
