@@ -183,6 +183,17 @@ def test_a_type_that_none_holds(log: LogWriter, tmp_path: Path) -> None:
     assert "copy all tables into an empty target" in str(error.hint)
 
 
+def test_a_shard_that_was_new_at_the_start_has_no_say_once_it_is_dropped(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(ONE.create, "shop_1")
+    log.ddl(of(2, ("id", "decimal(9,4)"), ("v", V)).create, "shop_2")
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    log.ddl("DROP TABLE orders", "shop_2")
+    log.ddl("ALTER TABLE orders MODIFY id DOUBLE NOT NULL, DROP v", "shop_1")
+    alike(log, tmp_path)
+    assert lake(tmp_path) == {"id": "double", "shop": "string"}
+
+
 def test_rows_that_are_of_no_known_shard(log: LogWriter, tmp_path: Path) -> None:
     """What their columns are nobody knows: they would be NULL in a column of another type."""
     assert run(log.folder, tmp_path / "lake", **BOTH)
