@@ -87,7 +87,7 @@ class FileSet:
 
     def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
         """Where a file's digests are kept: files never change, what their columns mean may."""
-        shown = repr((key, self.columns.physical, self.deleted, *self.columns.wider))
+        shown = repr((key, self.columns.physical, self.columns.types, self.deleted))
         said = "\0".join((self.folder, path, self.schema_string, shown))
         return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
 

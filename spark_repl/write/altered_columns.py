@@ -35,7 +35,10 @@ def metadata(tracking: Tracking, table: Table, altered: Altered) -> NewTable | N
     if table.is_shared:  # what other channels have is not known: all columns stay as they are
         _check_renamed(table, altered)
         return union(table.snapshot, wanted, (), others)
-    names = table.definition.arrow_schema().names
+    kinds = {field.name.lower(): field.type for field in wanted.arrow_schema()}
+    had = table.definition.arrow_schema()
+    # One that stays what it is has no narrower type behind a statement about others.
+    names = [field.name for field in had if kinds.get(field.name.lower()) != field.type]
     return union(table.snapshot, wanted, names, others, widens=True)
 
 

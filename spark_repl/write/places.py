@@ -48,7 +48,8 @@ def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Ite
         tracking.layout.table(at): since for at, since in (copy.since if copy else {}).items()
     }
     for made in made_behind(tracking.control, cut):
-        paths.setdefault((own(made.name), made.made_by), made.path)
+        if made.path not in shown.values():  # else its statement does not come again
+            paths.setdefault((own(made.name), made.made_by), made.path)
         if is_shared(made.path):
             folder = tracking.layout.table(made.path)
             joined[folder] = min(made.since, joined.get(folder, made.since))

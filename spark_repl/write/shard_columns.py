@@ -88,9 +88,9 @@ def union(
     widens: bool = False,
 ) -> NewTable | None:
     """The Delta table's metadata with the columns of a shard's ``definition``; ``had``: the names
-    of those that it had, ``others``: the other shards' definitions; ``widens``: whether a column
-    may get a wider type, as another one of that name: all files that have it are to be written
-    anew then. None where nothing changes.
+    of those that it had and has not as they were, ``others``: the other shards' definitions;
+    ``widens``: whether a column may get a wider type, as another one of that name: all files that
+    have it are to be written anew then. None where nothing changes.
 
     Raises SettingError where one that the shard did not have alone does not hold its values."""
     wanted = {field.name.lower(): field for field in definition.arrow_schema()}

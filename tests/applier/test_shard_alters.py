@@ -89,6 +89,19 @@ def test_a_type_gets_narrower_with_the_last_that_has_it(log: LogWriter, tmp_path
     assert lake(tmp_path)["w"] == "integer"
 
 
+def test_a_type_stays_wide_with_other_statements(log: LogWriter, tmp_path: Path) -> None:
+    """Of the last shard that has the column: ADD writes no file anew, which the feed refuses."""
+    for number in (1, 2):
+        log.ddl("ALTER TABLE orders ADD w BIGINT DEFAULT 5", f"shop_{number}")
+    log.ddl("ALTER TABLE orders MODIFY w INT", "shop_2")
+    log.ddl("ALTER TABLE orders DROP w", "shop_1")
+    assert run(log.folder, tmp_path / "lake", feed=True, **BOTH)
+    before = files(tmp_path / "lake")
+    log.ddl("ALTER TABLE orders ADD x INT", "shop_2")
+    alike(log, tmp_path, feed=True)
+    assert files(tmp_path / "lake") == before and lake(tmp_path)["w"] == "long"
+
+
 @pytest.mark.parametrize(
     ("before", "after", "there", "values"),
     [
@@ -168,6 +181,17 @@ def test_a_type_that_none_holds(log: LogWriter, tmp_path: Path) -> None:
         error
     )
     assert "copy all tables into an empty target" in str(error.hint)
+
+
+def test_a_shard_that_was_new_at_the_start_has_no_say_once_it_is_dropped(tmp_path: Path) -> None:
+    log = LogWriter(tmp_path / "log")
+    log.ddl(ONE.create, "shop_1")
+    log.ddl(of(2, ("id", "decimal(9,4)"), ("v", V)).create, "shop_2")
+    assert run(log.folder, tmp_path / "lake", **BOTH)
+    log.ddl("DROP TABLE orders", "shop_2")
+    log.ddl("ALTER TABLE orders MODIFY id DOUBLE NOT NULL, DROP v", "shop_1")
+    alike(log, tmp_path)
+    assert lake(tmp_path) == {"id": "double", "shop": "string"}
 
 
 def test_rows_that_are_of_no_known_shard(log: LogWriter, tmp_path: Path) -> None:
