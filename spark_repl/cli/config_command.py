@@ -314,7 +314,8 @@ def _shown(config: Config, name: str, origin: str) -> tuple[Any, str]:
     """A key's effective value, masked where it is secret, and where it is from."""
     section, _, key = name.rpartition(".")
     if section.startswith("tables["):
-        return getattr(config.tables[int(section[7:-1]) - 1], key), origin
+        value = getattr(config.tables[int(section[7:-1]) - 1], key)
+        return (dict(value) if key == "mask" else value), origin
     value = getattr(getattr(config, section) if section else config, key)
     source = config.source
     if name == "source.password" and source.password_env:

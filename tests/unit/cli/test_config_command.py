@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -177,6 +178,15 @@ def test_the_rule_of_a_tool_s_table_is_explained(file: Path, capsys: Any) -> Non
     assert (found["policy"], found["mask"]) == ("ignore_drop", [["mail", "null"]])
     _, _, found = run(capsys, "config", "explain", "t.a", "--config", str(file))
     assert found["tables"] == "t.a" and "columns_and_rows_by" not in found
+
+
+def test_masks_are_shown_as_the_file_has_them(file: Path, capsys: Any) -> None:
+    file.write_text('[[tables]]\nmatch = "t.a"\nmask = { mail = "null", "a b" = "truncate:3" }\n')
+    assert main(["config", "show", "--config", str(file)]) == 0
+    [line] = [one for one in capsys.readouterr().out.splitlines() if ".mask = " in one]
+    shown = line.partition(".mask = ")[2].partition("#")[0]
+    masks = tomllib.loads(f"mask = {shown}")["mask"]
+    assert masks == {"mail": "null", "a b": "truncate:3"}
 
 
 def test_a_masked_key_is_explained(file: Path, capsys: Any) -> None:
