@@ -84,6 +84,13 @@ def test_a_filter_that_tells_no_rows_apart(text: str) -> None:
     check_row_filters(config(alone).tables)
 
 
+@pytest.mark.parametrize("count", [900, 5000])
+def test_a_filter_that_is_too_deep(count: int) -> None:
+    text = " OR ".join(f"id = {number}" for number in range(count))
+    with pytest.raises(ConfigError, match="it is too deep"):
+        check_row_filters(config({**RULE, "row_filter": text}).tables)
+
+
 def test_configurations_whose_rows_overlap(tmp_path: Path) -> None:
     def us(text: str, **more: Any) -> dict[str, Config]:
         given = {"channel": "us", "tables": [{**RULE, "row_filter": text}], **more}
