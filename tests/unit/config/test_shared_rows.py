@@ -50,6 +50,7 @@ def test_its_table_is_the_channels_own() -> None:
         ({"to": ""}, "needs to: the name of the table"),
         ({"to": "lake.%"}, "it is one name, without %"),
         ({"to": "Lake.orders"}, "it is in lower case"),
+        ({"to": r"lake.all\_orders"}, r"to lake.all\_orders: beside channels it is a plain name"),
         ({"match": "shop.%"}, 'with extra_columns = ["channel"] it is one table\'s name'),
         ({"match": "shop.all_orders"}, "the wildcard _ has no place"),
         ({"row_filter": ""}, "needs row_filter, which tells the channels' rows apart"),
