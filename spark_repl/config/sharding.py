@@ -107,6 +107,8 @@ def _shared(rule: TableRule, channel: str) -> Iterator[str]:
         yield f"channels has no {channel}, which is this channel"
     if rule.to != rule.to.lower():
         yield f"to {rule.to}: beside channels it is in lower case, as any of them may have names"
+    if "\\" in rule.to:
+        yield f"to {rule.to}: beside channels it is a plain name, without \\: _ is a letter there"
 
 
 def _plain(rule: TableRule, rules: Sequence[TableRule]) -> Iterator[str]:

@@ -52,6 +52,8 @@ def _passing(syntax: Syntax, truth: bool) -> Passing:
         return reduce(_either if truth else _both, known) if known else {}
     if name == "BETWEEN":
         value, low, high = inputs
+        if None in (_whole(low), _whole(high)):
+            return {}  # All three are compared as doubles, which are not exact, where one is.
         within = Syntax("AND", (Syntax(">=", (value, low)), Syntax("<=", (value, high))))
         return _passing(within, truth)
     if name not in _NOT:

@@ -65,6 +65,7 @@ _SHARD_ANEW = (
     "leave the statement out (spark-repl skip), or copy all tables of all of the channels anew"
     " (spark-repl snapshot into an empty target)"
 )
+_TOO_DEEP = "it is too deep"
 _SQL_MODE = 0
 # Nobody says in which time zone, and how the source's version rounds a quotient.
 _SESSION = Session(quotients=False)
@@ -129,12 +130,12 @@ def fault(text: str) -> str:
     """What is wrong with an expression whatever the table's columns are; '' if nothing is."""
     try:
         _check_words(text)
-        syntax = read(text, _SQL_MODE)
+        names = names_in(read(text, _SQL_MODE))
     except (NotComputed, StatementError) as error:
         return str(error) if isinstance(error, NotComputed) else error.message
     except RecursionError:
-        return "it is too deep"
-    return "" if names_in(syntax) else "it looks at no column"
+        return _TOO_DEEP
+    return "" if names else "it looks at no column"
 
 
 def check_row_filters(rules: Sequence[TableRule]) -> None:
@@ -153,8 +154,11 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
 
 def _unheld(rule: TableRule) -> str:
     """What keeps a filter from telling the rows of several channels apart; "" for nothing."""
-    if not rule.channels or passing_values(rule.row_filter):
-        return ""
+    try:
+        if not rule.channels or passing_values(rule.row_filter):
+            return ""
+    except RecursionError:
+        return _TOO_DEEP
     return "it says of no column which values this channel has: by =, IN, <, BETWEEN, MOD, and AND"
 
 
@@ -284,7 +288,7 @@ def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFi
     try:
         node = truth(row_wise(text, _SQL_MODE, columns, _SESSION))
     except RecursionError as error:
-        raise NotComputed("it is too deep") from error
+        raise NotComputed(_TOO_DEEP) from error
     numbers = tuple(sorted(node.columns))
     for number in numbers:
         if columns[number].form == Form.VARIANT:

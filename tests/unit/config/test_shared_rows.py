@@ -50,6 +50,7 @@ def test_its_table_is_the_channels_own() -> None:
         ({"to": ""}, "needs to: the name of the table"),
         ({"to": "lake.%"}, "it is one name, without %"),
         ({"to": "Lake.orders"}, "it is in lower case"),
+        ({"to": r"lake.all\_orders"}, r"to lake.all\_orders: beside channels it is a plain name"),
         ({"match": "shop.%"}, 'with extra_columns = ["channel"] it is one table\'s name'),
         ({"match": "shop.all_orders"}, "the wildcard _ has no place"),
         ({"row_filter": ""}, "needs row_filter, which tells the channels' rows apart"),
@@ -82,6 +83,13 @@ def test_a_filter_that_tells_no_rows_apart(text: str) -> None:
         check_row_filters(config({**RULE, "row_filter": text}).tables)
     alone = {"match": "a.b", "row_filter": text}
     check_row_filters(config(alone).tables)
+
+
+@pytest.mark.parametrize("count", [900, 5000])
+def test_a_filter_that_is_too_deep(count: int) -> None:
+    text = " OR ".join(f"id = {number}" for number in range(count))
+    with pytest.raises(ConfigError, match="it is too deep"):
+        check_row_filters(config({**RULE, "row_filter": text}).tables)
 
 
 def test_configurations_whose_rows_overlap(tmp_path: Path) -> None:
