@@ -197,6 +197,11 @@ def policies(value: Any) -> str | None:
 
 ANY = text(r".*", "a string")
 SOME = text(r"[^\x00]+", "a string that is not empty")
+# Part of the appId of every Delta commit, and of a folder's name, where _ and . are hidden ones.
+CHANNEL = text(
+    r"[A-Za-z0-9][A-Za-z0-9_.$-]{0,63}",
+    "1 to 64 letters, digits or any of _ . $ -, and begin with none of these",
+)
 SECRET = unshown(r".*", "a string")
 HOST = unshown(r"[^\x00\s@/]+", "a host's name or address alone")
 VARIABLE = unshown(r"([A-Za-z_][A-Za-z0-9_]*)?", "the name of an environment variable")

@@ -169,11 +169,7 @@ class Observe:
 class Config:
     """Everything a replica is told. ``Config()`` has every default."""
 
-    # The channel is part of the appId of every Delta commit, so it keeps to plain letters.
-    channel: str = _key(
-        "default",
-        rules.text(r"[A-Za-z0-9_.$-]{1,64}", "1 to 64 letters, digits or any of _ . $ -"),
-    )
+    channel: str = _key("default", rules.CHANNEL)
     source: Source = field(default_factory=Source)
     relay: Relay = field(default_factory=Relay)
     target: Target = field(default_factory=Target)

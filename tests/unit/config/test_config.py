@@ -83,6 +83,8 @@ def test_unknown_key_names_the_nearest(values: dict[str, Any], names: str) -> No
         ({"apply": 3}, "apply must be a table"),
         ({"channel": "a/b"}, "channel must be 1 to 64"),
         ({"channel": ""}, "channel must be 1 to 64"),
+        ({"channel": "_b"}, "begin with none of these"),
+        ({"channel": ".."}, "begin with none of these"),
         ({"channel": "a\n"}, "channel must be 1 to 64"),
         ({"target": {"path": ""}}, "target.path must be a string that is not empty"),
         ({"target": {"column_mapping": 1}}, "target.column_mapping must be true or false"),
