@@ -21,7 +21,7 @@ from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .delta_table import opened
 from .log_replay import checkpoint_path, commit_path
-from .storage import exists, is_whole, names, open_input, remove_if_there
+from .storage import is_file, is_whole, names, open_input, remove_if_there
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -95,10 +95,10 @@ def _stands(folder: str) -> bool:
     version = last(folder)
     if not version or not is_whole(checkpoint_path(folder, version)):
         return False
-    while exists(commit_path(folder, version)):
+    while is_file(commit_path(folder, version)):
         version += 1
         path = checkpoint_path(folder, version)
-        if exists(path) and not is_whole(path):
+        if is_file(path) and not is_whole(path):
             return False
     return True
 
@@ -127,4 +127,6 @@ def is_newest(folder: str, version: int) -> bool:
     two looks at most, where to open the table lists its log and reads it: 5 ms, and more with its
     length. Commits are removed behind a checkpoint alone, which is looked for last. Raises
     OSError."""
-    return version >= 0 and not exists(commit_path(folder, version + 1)) and last(folder) <= version
+    return (
+        version >= 0 and not is_file(commit_path(folder, version + 1)) and last(folder) <= version
+    )

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from ..runtime.object_store import is_remote
-from .storage import exists, open_output
+from .storage import is_file, open_output
 
 _AHEAD_S = 3600
 
@@ -36,7 +36,7 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 def date_ahead(path: str) -> None:
     """Dates a file ahead of VACUUM. Raises FileNotFoundError when it is gone."""
     if is_remote(path):
-        if not exists(path):
+        if not is_file(path):
             raise FileNotFoundError(path)
         return
     then = time.time() + _AHEAD_S

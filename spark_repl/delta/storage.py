@@ -68,12 +68,24 @@ def exists(path: str) -> bool:
     return bool(info.type != pyarrow.fs.FileType.NotFound)
 
 
+def is_file(path: str) -> bool:
+    """Whether there is a file: of an object store that is one request, where ``exists`` lists what
+    lies below the name, too, before it says no."""
+    if not is_remote(path):
+        return os.path.isfile(path)
+    try:
+        file_system().open_input_file(key_of(path)).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
 def is_whole(path: str) -> bool:
     """Whether there is a file, and not what power failures leave of one: it isn't empty, and one
     of Parquet has both its ends, and room for the footer that the last one tells of. That takes two
     small reads; an object is whole."""
     if is_remote(path):
-        return exists(path)
+        return is_file(path)
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size

@@ -15,7 +15,7 @@ from ..errors import FencedError
 from ..runtime.object_store import is_remote
 from .log_replay import commit_path
 from .spark_names import quoted
-from .storage import below, exists
+from .storage import below, is_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ class TableLog(ABC):
         """Whether nobody has committed behind the snapshot, and its own commit is there still: two
         names are asked for, where listing a log takes the longer the older it is."""
         version = snapshot.version
-        return exists(commit_path(snapshot.folder, version)) and not exists(
+        return is_file(commit_path(snapshot.folder, version)) and not is_file(
             commit_path(snapshot.folder, version + 1)
         )
 

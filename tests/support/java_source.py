@@ -21,16 +21,17 @@ def classes_of(jvm: Any, source: str) -> dict[str, bytes]:
     return {str(name): bytes(code) for name, code in compiler.getBytecodes().items()}
 
 
-def sources() -> dict[str, str]:
-    """The package's own, by the name of the file."""
-    return {path.name: path.read_text("utf-8") for path in sorted(FOLDER.glob("*.java"))}
+def sources(*, s3: bool = False) -> dict[str, str]:
+    """The package's own, by the name of the file: those that need S3A's jars, or the others."""
+    texts = {path.name: path.read_text("utf-8") for path in sorted(FOLDER.glob("*.java"))}
+    return {name: text for name, text in texts.items() if s3 is ("hadoop.fs.s3a" in text)}
 
 
 def main() -> None:
     from spark_repl.runtime.session import build_session
 
-    spark = build_session(master="local[1]")
-    for source in sources().values():
+    spark = build_session(master="local[1]", target="s3://any/where")
+    for source in (*sources().values(), *sources(s3=True).values()):
         for name, code in classes_of(spark._jvm, source).items():
             (FOLDER / f"{name.rpartition('.')[2]}.class").write_bytes(code)
     spark.stop()

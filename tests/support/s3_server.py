@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +44,27 @@ def check_credentials(url: str, *, wanted: bool) -> None:
     ).close()
 
 
+@contextmanager
+def requested() -> Iterator[list[str]]:
+    """What the environment's server is asked for in the context, as method and URL: the list is
+    filled at its end."""
+    asked, recorder = list[str](), f"{os.environ['AWS_ENDPOINT_URL']}/moto-api/recorder"
+    for step in ("reset-recording", "start-recording"):
+        urllib.request.urlopen(f"{recorder}/{step}", b"").close()
+    yield asked
+    urllib.request.urlopen(f"{recorder}/stop-recording", b"").close()
+    with urllib.request.urlopen(f"{recorder}/download-recording") as answer:
+        entries = [json.loads(line) for line in answer if line.strip()]
+    asked += [f"{entry['method']} {entry['url']}" for entry in entries]
+
+
 def _serve() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["MOTO_RECORDER_FILEPATH"] = os.path.join(folder, "requests")
+        _serve_until_told()
+
+
+def _serve_until_told() -> None:
     import logging
 
     from moto.server import ThreadedMotoServer

@@ -21,7 +21,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.xa_store import XaStore
-from spark_repl.delta import deletion_vector, storage
+from spark_repl.delta import checkpoint, deletion_vector, storage
 from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
@@ -34,7 +34,7 @@ from spark_repl.schedule.branches import Branch, Xid
 from spark_repl.write.key_index import KeyIndex
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, rows, run
-from tests.support.s3_server import BUCKET, check_credentials, s3_server
+from tests.support.s3_server import BUCKET, check_credentials, requested, s3_server
 
 ROWS = pa.table({"id": pa.array([5, 3, 9], pa.int64()), "name": ["a", None, "c"]})
 
@@ -290,7 +290,21 @@ def test_the_clean_up_of_a_log_asks_for_no_checkpoint(target, tmp_path, monkeypa
             file.write(b"{}")
     with storage.open_output(f"{target}/_delta_log/_last_checkpoint") as file:
         file.write(b'{"version": 3}')
-    monkeypatch.setattr(storage, "exists", lambda path: pytest.fail(f"{path} is asked for"))
+    monkeypatch.setattr(storage, "is_file", lambda path: pytest.fail(f"{path} is asked for"))
     assert remove_commits(target, Durable(str(tmp_path)), before=time.time() + 60) == 3
     left = sorted(name.lstrip("0") for name in storage.names(f"{target}/_delta_log"))
     assert left == ["3.checkpoint.parquet", "3.json", "4.json", "_last_checkpoint"]
+
+
+def test_whether_a_version_is_the_newest_is_two_names(target):
+    """And none of them is listed: a listing takes the longer the more lies there."""
+    write_deltalake(f"{target}/t", ROWS, storage_options=storage.options(target))
+    DeltaTable(f"{target}/t", storage_options=storage.options(target)).create_checkpoint()
+    with requested() as asked:
+        assert checkpoint.is_newest(f"{target}/t", 0)
+    kinds = [(entry.split()[0], entry.rpartition("/")[2]) for entry in asked]
+    hint = "_last_checkpoint"
+    assert kinds == [("HEAD", f"{1:020d}.json"), ("HEAD", hint), ("GET", hint)]
+    write_deltalake(f"{target}/t", ROWS, mode="append", storage_options=storage.options(target))
+    assert not checkpoint.is_newest(f"{target}/t", 0) and checkpoint.is_newest(f"{target}/t", 1)
+    assert storage.exists(f"{target}/t") and not storage.is_file(f"{target}/t")
