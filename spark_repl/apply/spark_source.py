@@ -159,6 +159,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.final = self._end(self._index())
 
     def reportLatestOffset(self) -> dict[str, Any]:
+        if self.takes_published and (log := open_log(self.path)).end is not None:
+            return Place.at(_end_of(log, self.base), log, self.base).to_offset()
         log, index = self._look()
         return Place.at(self._end(index), log, self.base).to_offset()
 
