@@ -96,12 +96,12 @@ def test_what_is_promised_is_read_by_delta_rs_and_duckdb(
     gone = Counter(path.name.rpartition(".")[2] for path in before if not path.exists())
     assert gone["json"] > 5 and gone["parquet"] > 20, "commits and data files"
     left = promised(target)
-    assert len(left) > 3
+    assert len(left) > 2
     places = [(f"{target}/{at.path}", at.version) for cut in left
               for name, at in shown_tables(cut).items() if name == "t.a"]  # fmt: skip
     rows = [at_cut(target, cut)["t.a"] for cut in left]
     known = [(cut, found) for cut, found in zip(left, rows, strict=True) if cut.position in shown]
-    assert len(known) > 2
+    assert len(known) > 1, "the pinned one, and others; fewer where a minute has passed meanwhile"
     for cut, found in known:
         assert found == shown[cut.position], "by delta-rs"
     assert by_duckdb(places) == rows
