@@ -15,13 +15,12 @@ from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
 from tests.support.local_delta import CRASHES, applier, apply_without_stream, run, stopped
 from tests.support.shards import MAPPED
-from tests.support.shared import writers
+from tests.support.shared import commits, writers
 from tests.support.shared_rows import (
     CHANNELS,
     History,
     by,
     check,
-    commits,
     orders,
     rule,
     seen,

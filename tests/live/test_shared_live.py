@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_repl import joint_cut
 from tests.support.live.server import Server
-from tests.support.live.shared_sources import CHANNELS, SharedSources
+from tests.support.live.shared_sources import CHANNELS, SharedSources, end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,40 +69,7 @@ def test_two_sources_in_one_table(
 ) -> None:
     sources = Sources(tmp_path, make_server)
     assert subprocess.run(sources.command("config", "check"), check=False).returncode == 0
-    running = sources.run(*CHANNELS)
-    sources.until_shown(running)
-    with sources.load():
-        sources.alter("eu", "w")
-        sources.alter("us", "w")
-        sources.until_shown(running)
-        running.kill()
-        running.communicate()
-        both = [sources.run(channel) for channel in CHANNELS]
-        sources.until_shown(*both)
-        both[0].kill()
-        both[0].communicate()
-        sources.alter("us", "u")
-        sources.until_shown(both[1], only="us")
-        both[0] = sources.run("eu")
-        sources.until_shown(*both)
-    sources.until_shown(*both)
-    check(sources, spark)
-    for channel in CHANNELS:
-        found = sources.says("verify", channel=channel)
-        assert (found["tables"], found["differing"], found["undecided"]) == (2, 0, 0)
-    for one in both:
-        one.terminate()
-        assert one.communicate(timeout=60) and one.returncode == 0
-
-
-def check(sources: Sources, spark: SparkSession) -> None:
-    """The joint cut, and the Delta table itself, are what the sources have."""
-    want, target = sources.rows(), sources.configs["eu"].target.path
-    now = joint_cut(spark, target)
-    assert [*now.tables] == ["lake.orders"]
-    for frame in (
-        now.table("lake.orders"),
-        spark.read.format("delta").load(f"{target}/lake/orders"),
-    ):
-        rows = frame.select("shop", "id", "v", "w", "u").collect()
-        assert sorted(map(tuple, rows), key=str) == sorted(want, key=str)
+    both = sources.through_kills()
+    sources.check_shown(spark, "lake.orders", ("shop", "id", "v", "w", "u"), sources.rows())
+    sources.check_verified(2)
+    end(both)

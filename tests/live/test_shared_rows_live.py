@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_repl import joint_cut
 from tests.support.live.server import Server
-from tests.support.live.shared_sources import CHANNELS, SharedSources
+from tests.support.live.shared_sources import CHANNELS, SharedSources, end
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,35 +72,9 @@ def test_two_sources_of_one_table(
 ) -> None:
     sources = Sources(tmp_path, make_server)
     assert subprocess.run(sources.command("config", "check"), check=False).returncode == 0
-    running = sources.run(*CHANNELS)
-    sources.until_shown(running)
-    with sources.load():
-        sources.alter("eu", "w")
-        sources.alter("us", "w")
-        sources.until_shown(running)
-        running.kill()
-        running.communicate()
-        both = [sources.run(channel) for channel in CHANNELS]
-        sources.until_shown(*both)
-        both[0].kill()
-        both[0].communicate()
-        sources.alter("us", "u")
-        sources.until_shown(both[1], only="us")
-        both[0] = sources.run("eu")
-        sources.until_shown(*both)
-    sources.until_shown(*both)
-    want, target = sources.rows(), sources.configs["eu"].target.path
-    now = joint_cut(spark, target)
-    assert [*now.tables] == ["shop.orders"]
-    for frame in (
-        now.table("shop.orders"),
-        spark.read.format("delta").load(f"{target}/shop/orders"),
-    ):
-        rows = frame.select("_channel", "region", "id", "v", "w", "u").collect()
-        assert sorted(map(tuple, rows), key=str) == sorted(want, key=str)
-    for channel in CHANNELS:
-        found = sources.says("verify", channel=channel)
-        assert (found["tables"], found["differing"], found["undecided"]) == (1, 0, 0)
-    for one in both:
-        one.terminate()
-        assert one.communicate(timeout=60) and one.returncode == 0
+    both = sources.through_kills()
+    sources.check_shown(
+        spark, "shop.orders", ("_channel", "region", "id", "v", "w", "u"), sources.rows()
+    )
+    sources.check_verified(1)
+    end(both)

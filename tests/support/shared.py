@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +83,13 @@ def check_seen(target: Path, of_all: Mapping[str, Mapping[str, Rows]]) -> None:
     check_log(target)
 
 
-def check_log(target: Path) -> None:
+def check_log(target: Path, channel_of: Callable[[str], str] = lambda shard: shard[:2]) -> None:
     """No commit adds or removes files of another channel's shards than that whose position it
-    bears."""
+    bears. ``channel_of``: a shard's channel."""
     for version, actions in commits(target):
         apps = {a["txn"]["appId"].split(":")[1] for a in actions if "txn" in a}
         shards = {
-            value[:2]
+            channel_of(value)
             for a in actions
             for kind in ("add", "remove")
             if kind in a

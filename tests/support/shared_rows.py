@@ -10,15 +10,14 @@ from typing import Any
 
 from spark_repl.control.shared_tables import shared_shards
 from spark_repl.control.shown_tables import shown_tables
-from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, run
 from tests.support.shards import MAPPED
+from tests.support.shared import FOLDER, check_log
 
 CHANNELS = ("eu", "us")
 FILTERS = {"eu": "id % 2 = 0", "us": "id MOD 2 <> 0 AND v <> 'none'"}
-FOLDER = "lake/orders"
 APART: dict[str, Any] = {"to": "", "channels": [], "extra_columns": []}
 Rows = Mapping[str, list[tuple[tuple[str, Any], ...]]]
 
@@ -82,23 +81,7 @@ def check(target: Path, of_all: Mapping[str, Mapping[str, Any]]) -> None:
     assert sorted(there) == sorted(union)
     keys = [dict(row)["id"] for _, row in there]
     assert len(keys) == len({*keys})
-    for version, actions in commits(target):
-        apps = {a["txn"]["appId"].split(":")[1] for a in actions if "txn" in a}
-        of_files = {
-            value
-            for a in actions
-            for kind in ("add", "remove")
-            if kind in a
-            for value in a[kind]["partitionValues"].values()
-        }
-        assert len(apps | of_files) < 2, (version, apps, of_files)
-
-
-def commits(target: Path) -> list[tuple[int, list[dict[str, Any]]]]:
-    names = sorted((target / FOLDER / "_delta_log").glob("*.json"))
-    return [
-        (int(name.stem), read_commit(str(target / FOLDER), int(name.stem)) or []) for name in names
-    ]
+    check_log(target, str)
 
 
 class History:

@@ -7,18 +7,22 @@ import subprocess
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from spark_repl import joint_cut
 from spark_repl.config import Config
 from spark_repl.control.channels import control_of
 from spark_repl.control.copies import standing
 from spark_repl.gtid import GtidSet
 from tests.support.live.receiving import Command, config_for, processes, toml
 from tests.support.live.server import Server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _MOST_S = 240.0
 CHANNELS = ("eu", "us")
@@ -121,3 +125,50 @@ class SharedSources:
             ended.set()
             for one in threads:
                 one.join()
+
+    def through_kills(self) -> list[Command]:
+        """Runs the channels under load, in one process that is killed and then in two, of which one
+        is killed; columns come at both at once. Returns the two, when all is shown."""
+        running = self.run(*CHANNELS)
+        self.until_shown(running)
+        with self.load():
+            self.alter("eu", "w")
+            self.alter("us", "w")
+            self.until_shown(running)
+            running.kill()
+            running.communicate()
+            both = [self.run(channel) for channel in CHANNELS]
+            self.until_shown(*both)
+            both[0].kill()
+            both[0].communicate()
+            self.alter("us", "u")
+            self.until_shown(both[1], only="us")
+            both[0] = self.run("eu")
+            self.until_shown(*both)
+        self.until_shown(*both)
+        return both
+
+    def check_shown(
+        self, spark: SparkSession, table: str, columns: Sequence[str], want: list[tuple[Any, ...]]
+    ) -> None:
+        """The joint cut, and the Delta table itself, have these rows and no others."""
+        target = self.configs["eu"].target.path
+        now = joint_cut(spark, target)
+        assert [*now.tables] == [table]
+        folder = f"{target}/{table.replace('.', '/')}"
+        for frame in (now.table(table), spark.read.format("delta").load(folder)):
+            rows = frame.select(*columns).collect()
+            assert sorted(map(tuple, rows), key=str) == sorted(want, key=str)
+
+    def check_verified(self, tables: int) -> None:
+        """``verify`` of each channel finds no difference in so many tables."""
+        for channel in CHANNELS:
+            found = self.says("verify", channel=channel)
+            assert (found["tables"], found["differing"], found["undecided"]) == (tables, 0, 0)
+
+
+def end(running: list[Command]) -> None:
+    """By SIGTERM, as a service does."""
+    for one in running:
+        one.terminate()
+        assert one.communicate(timeout=60) and one.returncode == 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from spark_repl.errors import (
     TargetError,
 )
 from spark_repl.gtid import GtidSet
+from tests.support.before_append import Before
 
 
 def config(target: Path, channel: str, **more: Any) -> Config:
@@ -51,19 +51,6 @@ def begun(target: Path, channel: str, append: Any = write_deltalake) -> tuple[Co
 def make(control: Control, names: Names, name: str) -> None:
     check = names.before_making([name])
     announce(control, name, name.replace(".", "/"), 1, "x:1", check)
-
-
-class Before:
-    """Appends; ``then`` comes just before the next append."""
-
-    def __init__(self) -> None:
-        self.then: Callable[[], None] | None = None
-
-    def __call__(self, *given: Any, **more: Any) -> None:
-        then, self.then = self.then, None
-        if then:
-            then()
-        write_deltalake(*given, **more)
 
 
 def test_the_first_makes_what_another_takes_at_that_moment(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,10 @@ from spark_repl.control.names import Names
 from spark_repl.control.shared_tables import SharedTable, shared_tables
 from spark_repl.ddl.told_apart import ChannelRows
 from spark_repl.errors import SettingError
+from tests.support.before_append import Before
 
 KEY = (("id", "whole number"),)
 CHANNELS = ("eu", "us", "cn")
-
-
-class Before:
-    """Appends; ``then`` comes just before the next append."""
-
-    def __init__(self) -> None:
-        self.then: Callable[[], None] | None = None
-
-    def __call__(self, *given: Any, **more: Any) -> None:
-        then, self.then = self.then, None
-        if then:
-            then()
-        write_deltalake(*given, **more)
 
 
 def table(channel: str, text: str, key: tuple[tuple[str, str], ...] = KEY) -> SharedTable:
