@@ -14,8 +14,8 @@ import pytest
 from tests.support.imports import PACKAGE, ROOT, modules
 from tests.support.sources import tree
 
-MODULE_LINES_MAX, TEST_LINES_MAX = 350, 400
-MODULE_LINES_REPORTED = 250
+MODULE_LINES_MAX, TEST_LINES_MAX = 600, 600
+MODULE_LINES_REPORTED = 450
 FUNCTION_LINES_MAX, TEST_FUNCTION_LINES_MAX = 50, 65
 BAD_NAMES = {"utils", "util", "common", "base", "manager", "helpers", "helper", "misc"}
 
