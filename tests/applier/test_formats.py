@@ -16,8 +16,10 @@ from spark_repl import formats
 from spark_repl.apply.spark_source import MySQLRelayReader
 from spark_repl.binlog.events.transaction import Kind
 from spark_repl.control import control, control_rows, told_cuts
+from spark_repl.control.by_hand import skipped, xa_decisions
 from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.copies import last_copy
+from spark_repl.control.pins import pins
 from spark_repl.control.xa_store import XaStore
 from spark_repl.copy import recopy
 from spark_repl.copy.repair_request import RepairRequest
@@ -34,16 +36,20 @@ from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from spark_repl.write import key_index, key_segments, own_metadata
+from tests.fixtures.make_format_kinds import EACH, KINDS, SHARDS_OF, WITHHELD, rows_of
 from tests.fixtures.make_formats import HERE, PLAN, REPAIR, RULES, TABLE
+from tests.support import shared_rows
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, at_cut, cuts, rows, run
+from tests.support.made_copy import finish
+from tests.support.waiting_source import BOUND
 
 LATER = "written by spark_repl 9.8.7 in format 2; this version, .*, knows format 1"
 MANY, TOLD = HERE / "v0.1.0-many", HERE / "v0.1.0-told"
 ENDS = sorted([(1, "y"), (100, "prepared"), *((k, "x") for k in range(20) if k != 1)])
 
 
-@pytest.fixture(params=sorted(one.name for one in HERE.iterdir()))
+@pytest.fixture(params=sorted(path.parent.name for path in HERE.glob("*/relay")))
 def left(request, tmp_path) -> Path:
     """What a version before has left."""
     return shutil.copytree(HERE / request.param, tmp_path / "left", copy_function=shutil.copy)
@@ -111,6 +117,95 @@ def test_two_channels_of_before_go_on(many):
     assert sorted(row[:2] for row in shown["t.h"] if not row[-1]) == [(1, "x")]
     assert cut.quarantined["t.q"].transactions == 2
     assert at_cut(lake, cuts(lake, "us")[-1]) == {"u.a": [(1, "x"), (2, "x")]}
+
+
+@pytest.fixture
+def of_before(tmp_path):
+    """``of_before(name)``: a copy of the fixture of that name, and what its cuts showed."""
+
+    def copy(name):
+        made = HERE / f"v0.1.0-{name}"
+        folder = shutil.copytree(made, tmp_path / name, copy_function=shutil.copy)
+        return folder, *(json.loads((made / f"{n}.json").read_text()) for n in ("before", "after"))
+
+    return copy
+
+
+def check_goes_on(lake, before, after, go_on, channel=""):
+    """Check that the cuts of before are read, also after ``go_on``, which ends with ``after``."""
+    assert rows_of(lake, channel) == before
+    go_on()
+    found = rows_of(lake, channel)
+    assert found[: len(before)] == before and len(found) > len(before)
+    assert found[-1:] == after
+
+
+def test_a_table_of_each_kind_goes_on(of_before):
+    """With a pinned cut, prepared branches, one committed by hand, a skipped transaction, a table
+    in quarantine, one of an online tool, and checkpoints of the logs."""
+    folder, before, after = of_before("kinds")
+    lake = folder / "lake"
+    found = status(str(lake))
+    assert len(found["xa_recover"]) == 2
+    control = channel_at(str(lake)).control
+    assert pins(control)["yearly"].position == cuts(lake)[4].position
+    assert str(skipped(control)).endswith(":33")
+    assert [one.action for one in xa_decisions(control)] == ["COMMIT"]
+    segments = [*lake.glob("_repl/keys/**/*.segment.arrow")]
+    assert len(segments) == len({path.parent for path in segments}) >= len(EACH) - 1
+    check_goes_on(lake, before[""], after[""], lambda: run(folder / "log", lake, **KINDS))
+    assert cuts(lake)[-1].quarantined["t.q"].transactions == 2
+
+
+def test_tables_that_withhold_rows_or_columns_go_on(of_before):
+    folder, before, after = of_before("withheld")
+    lake = folder / "lake"
+    check_goes_on(lake, before[""], after[""], lambda: run(folder / "log", lake, **WITHHELD))
+
+
+@pytest.mark.parametrize("name", ["behind", "first"])
+def test_a_copy_that_has_not_caught_up_goes_on(of_before, name):
+    folder, before, after = of_before("copies")
+    log, lake = folder / name / "log", folder / name / "lake"
+    check_goes_on(lake, before[name], after[name], lambda: run(log, lake, **BOUND))
+
+
+def test_a_copy_that_is_not_finished_goes_on(of_before):
+    folder, before, after = of_before("copies")
+    lake = folder / "waiting" / "lake"
+    assert rows_of(lake) == before["waiting"] and rows_of(lake)[-1:] == after["waiting"]
+    executed = cuts(lake)[-1].gtid_executed
+    assert run(folder / "waiting" / "log", lake, **BOUND)
+    assert cuts(lake)[-1].waiting.keys() == {"t.a"}
+    finish(lake, executed)
+    assert run(folder / "waiting" / "log", lake, **BOUND)
+    assert cuts(lake)[-1].waiting == {}
+    assert at_cut(lake, cuts(lake)[-1])["t.a"] == [(k, f"v{k}", 100 - k) for k in range(1, 7)]
+
+
+@pytest.mark.parametrize("kind", ["shards", "rows"])
+def test_a_table_of_two_channels_goes_on(of_before, kind):
+    """And the cuts that are pinned together."""
+    folder, before, after = of_before(f"shared/{kind}")
+    lake = folder / "lake"
+    for channel in ("eu", "us"):
+        assert "both" in pins(channel_at(str(lake), channel).control)
+        assert rows_of(lake, channel) == before[channel]
+    for channel in ("eu", "us"):
+        options = SHARDS_OF if kind == "shards" else shared_rows.by(channel)
+        assert run(folder / channel, lake, **{**options, "channel": channel})
+    for channel in ("eu", "us"):
+        found = rows_of(lake, channel)
+        assert found[: len(before[channel])] == before[channel]
+        assert found[-1:] == after[channel]
+
+
+def test_a_target_that_merge_wrote_goes_on(of_before):
+    """With the direct writer, which finds rows in the files that MERGE wrote."""
+    folder, before, after = of_before("merge")
+    lake = folder / "lake"
+    options = {"keys": {"column_mapping": True}, "writer": "direct"}
+    check_goes_on(lake, before[""], after[""], lambda: run(folder / "log", lake, **options))
 
 
 def test_cuts_that_are_told_since_others_go_on(tmp_path):
