@@ -128,6 +128,8 @@ def _print_rows(fields: dict[str, Any]) -> None:
             counts = f", {one['first']} in the first cut, {one['second']} in the second"
         print(f"{one['table']}: {one['kind']} {json.dumps(one['row'], default=str)}"
               f"{columns}{counts}")  # fmt: skip
+    for name, kinds in fields["by_kind"].items():
+        print(f"{name}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}")
     for name, reason in fields["not_compared"].items():
         print(f"{name}: not compared: {reason}", file=sys.stderr)
 

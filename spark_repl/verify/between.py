@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..config.renaming import whole_of
 from ..errors import TargetError
 from ..runtime.retry import first_line
-from .compare import differing
+from .compare import differing, sums
 from .cut_definitions import CutDefinitions
-from .differences import shown
+from .differences import Differing, shown
 from .table_files import files_of
 from .target_files import FileSet, digest_files, lacking
 from .work_folder import TablePlan
@@ -40,9 +41,11 @@ _WORDS = {"missing": "gone", "extra": "new", "source": "first", "target": "secon
 @dataclass
 class FoundBetween:
     """``rows``: of the second cut; ``ranges``: data files that were read, as far as the cuts have
-    not the same."""
+    not the same; ``by_kind``: table -> how many of its keys are gone, new, different, or of another
+    count."""
 
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
+    by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
     not_compared: dict[str, str] = field(default_factory=dict)
     differences: list[dict[str, Any]] = field(default_factory=list)
 
@@ -115,16 +118,19 @@ class Between:
         tasks = compared.tasks()
         shares = [tasks[first :: self._connections] for first in range(self._connections)]
         self._run(digest_files, [share for share in shares if share])
-        keys = compared.differing()
+        unlike = compared.differing()
         comparison.tables[name] = {
             "rows": sum(map(new.rows_of, new.files.values())),
             "ranges": len(tasks),
-            "differing": len(keys),
+            "differing": len(unlike.keys),
         }
+        if len(unlike.keys):
+            kinds = unlike.by_kind(definition).items()
+            comparison.by_kind[name] = {_WORDS.get(kind, kind): count for kind, count in kinds}
         comparison.differences += [
             {_WORDS.get(name, name): value for name, value in one.items()}
             | {"kind": _WORDS.get(one["kind"], one["kind"])}
-            for one in compared.shown(keys[: max(most, 0)])
+            for one in compared.shown(unlike.take(np.arange(len(unlike.keys))[: max(most, 0)]))
         ]
         work.forget(name)
 
@@ -189,17 +195,28 @@ class _Pair:
         ]
         return list({task.out: task for task in both}.values())
 
-    def differing(self) -> Keys:
-        return differing(self._sorted(), self.new.live(self.work, self.key))
+    def differing(self) -> Differing:
+        keys = differing(self._sorted(), self.new.live(self.work, self.key))
+        return Differing(keys, self._rows_of(self.old, keys), self._rows_of(self.new, keys))
+
+    def _rows_of(self, files: FileSet, keys: Keys) -> npt.NDArray[np.int64]:
+        """Return how many live rows each key has."""
+        count = np.zeros(len(keys), np.int64)
+        for _, made, alive in files.live(self.work, self.key) if len(keys) else ():
+            rows = alive[np.isin(made[0][alive], keys)]
+            count += sums(keys, made[0][rows], made[1][rows]).count
+        return count
 
     def _sorted(self) -> list[Digests]:
         live = [made[:, alive] for _, made, alive in self.old.live(self.work, self.key)]
         return [np.ascontiguousarray(one[:, np.argsort(one[0])]) for one in live]
 
-    def shown(self, keys: Keys) -> list[dict[str, Any]]:
-        schema = self.definition.arrow_schema()
-        rows = [one.rows_with(self.work, keys, self.key, schema) for one in (self.old, self.new)]
-        return shown(self.definition, keys, *rows) if len(keys) else []
+    def shown(self, unlike: Differing) -> list[dict[str, Any]]:
+        if not len(unlike.keys):
+            return []
+        schema, both = self.definition.arrow_schema(), (self.old, self.new)
+        rows = [one.rows_with(self.work, unlike.keys, self.key, schema) for one in both]
+        return shown(self.definition, unlike, *rows)
 
 
 def totals(comparison: FoundBetween) -> dict[str, int]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .repairs import Repairs
     from .verifier import VerifyLimits, VerifyResult
 
-_TABLES = ("differences", "not_compared", "by_others", "paths")
+_TABLES = ("differences", "not_compared", "by_others", "paths", "by_kind")
 
 
 def verify(
@@ -81,6 +81,7 @@ def between(
         "differences": comparison.differences,
         "not_compared": comparison.not_compared,
         "by_table": comparison.tables,
+        "by_kind": comparison.by_kind,
     }
 
 

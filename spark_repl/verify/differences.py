@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..delta.columns import equal, one_chunk
-from ..delta.digests import digests
+from ..delta.digests import Digests, digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,23 +23,71 @@ if TYPE_CHECKING:
 _VALUE_MAX = 200
 
 
+@dataclass(frozen=True)
+class Differing:
+    """Keys whose rows differ, sorted, and the number of rows of each key on both sides."""
+
+    keys: Keys
+    source: npt.NDArray[np.int64]
+    target: npt.NDArray[np.int64]
+
+    def take(self, which: npt.NDArray[Any]) -> Differing:
+        """Return some of the keys: a mask, or positions."""
+        return Differing(self.keys[which], self.source[which], self.target[which])
+
+    def kinds(self, definition: TableDefinition) -> list[str]:
+        """Return each key's kind, by the numbers of its rows: "missing" (only the source has the
+        key), "extra" (only the target), "different", or "count" if the table has no key."""
+        if not definition.primary_key:
+            return ["count"] * len(self.keys)
+        absent = np.where(self.target == 0, "missing", "different")
+        return [str(kind) for kind in np.where(self.source == 0, "extra", absent)]
+
+    def by_kind(self, definition: TableDefinition) -> dict[str, int]:
+        """Return the number of keys of each kind that occurs."""
+        return dict(Counter(self.kinds(definition)))
+
+
 def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
-    """The first ``most`` of a table's named keys: ``kind`` is "missing" (the source alone has the
-    row), "extra" (the target alone), "different", or, of a table without a key, "count"."""
-    keys = check.named[:most]
-    if not len(keys) or check.at is None:
+    """Describe at most ``most`` of a table's named keys. A key is left out if the rows that tell
+    its values and columns were not brought from the source."""
+    named = check.differing()
+    if not len(named.keys) or check.at is None or most <= 0:
         return []
     source = [check.values] if check.values is not None else []
-    rows = shown(check.definition, keys, source, check.target_rows(keys, check.at))
-    return [{**one, "table": check.name} for one in rows]
+    brought = [named.keys[:0], *(_digests(check.definition, rows) for rows in source)]
+    by_target = named.source == 0 if check.definition.primary_key else named.target > 0
+    complete = np.isin(named.keys, np.concatenate(brought)) | by_target
+    chosen = named.take(np.flatnonzero(complete)[:most])
+    target = check.target_rows(chosen.keys, check.at)
+    return [{**one, "table": check.name} for one in shown(check.definition, chosen, source, target)]
 
 
 def shown(
-    definition: TableDefinition, keys: Keys, source: list[pa.Table], target: list[pa.Table]
+    definition: TableDefinition,
+    differing: Differing,
+    source: list[pa.Table],
+    target: list[pa.Table],
 ) -> list[dict[str, Any]]:
-    """What is said of each key, by the rows of both sides."""
-    left, right = (_by_key(definition, rows, keys) for rows in (source, target))
-    return [_shown(definition, left.get(key, []), right.get(key, [])) for key in keys.tolist()]
+    """Describe each key by the rows of both sides: kind, key values, columns that differ."""
+    left, right = (_by_key(definition, rows, differing.keys) for rows in (source, target))
+    fields = list[dict[str, Any]]()
+    for number, (key, kind) in enumerate(
+        zip(differing.keys.tolist(), differing.kinds(definition), strict=True)
+    ):
+        pair = left.get(key, []), right.get(key, [])
+        described: dict[str, Any] = {
+            "table": definition.name,
+            "kind": kind,
+            "row": _row(definition, *pair),
+        }
+        if kind == "count":
+            counts = int(differing.source[number]), int(differing.target[number])
+            described |= {"source": counts[0], "target": counts[1]}
+        elif kind == "different" and len(pair[0]) == len(pair[1]) == 1:
+            described["columns"] = list(_unlike(pair[0][0], pair[1][0]))
+        fields.append(described)
+    return fields
 
 
 def _by_key(
@@ -44,28 +95,26 @@ def _by_key(
 ) -> dict[int, list[pa.Table]]:
     rows_by_key: dict[int, list[pa.Table]] = {}
     for table in tables:
-        arrays = [one_chunk(column) for column in table.columns]
-        made = digests(arrays, definition.primary_key)[0]
+        made = _digests(definition, table)
         for row in np.flatnonzero(np.isin(made, keys)).tolist():
             rows_by_key.setdefault(int(made[row]), []).append(table.slice(row, 1))
     return rows_by_key
 
 
-def _shown(
+def _digests(definition: TableDefinition, rows: pa.Table) -> Keys:
+    """Return the digest of each row's key."""
+    made: Digests = digests([one_chunk(column) for column in rows.columns], definition.primary_key)
+    return np.asarray(made[0])
+
+
+def _row(
     definition: TableDefinition, source: list[pa.Table], target: list[pa.Table]
 ) -> dict[str, Any]:
+    """Return the values of a row's key, or of the whole row if the table has no key."""
     names = [definition.columns[number].name for number in definition.primary_key]
-    row = (source or target)[:1]
-    values = row[0].select(names) if row and names else row[0] if row else None
-    shown = {n: _text(values.column(n)[0].as_py()) for n in values.column_names} if values else {}
-    fields: dict[str, Any] = {"table": definition.name, "kind": "different", "row": shown}
-    if not names:
-        return fields | {"kind": "count", "source": len(source), "target": len(target)}
-    if not source or not target:
-        return fields | {"kind": "missing" if source else "extra"}
-    if len(source) == len(target) == 1:
-        fields["columns"] = list(_unlike(source[0], target[0]))
-    return fields
+    rows = source or target
+    values = rows[0].select(names) if names else rows[0]
+    return {name: _text(values.column(name)[0].as_py()) for name in values.column_names}
 
 
 def _unlike(left: pa.Table, right: pa.Table) -> Iterator[str]:

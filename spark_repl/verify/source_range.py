@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Source
 
-SHOWN = 1000
-"""rows of a range that are brought along with their values, at most"""
-
 
 @dataclass(frozen=True)
 class RangeTask:
     """``definition``: the target's, ``mask_key``: of its masks. ``out``: the file for all digests;
-    without it those of the keys ``keep`` (sorted) come home, with their rows. ``rows_per_s``: 0 for
-    as many as there are."""
+    without it those of the keys ``keep`` (sorted) come home, with a row of the first ``shown``
+    keys. ``rows_per_s``: 0 for as many as there are."""
 
     source: Source
     definition: TableDefinition
@@ -44,12 +41,13 @@ class RangeTask:
     keep: npt.NDArray[np.uint64] | None = None
     rows_per_s: float = 0
     mask_key: bytes = field(default=b"", repr=False)
+    shown: int = 0
 
 
 @dataclass(frozen=True)
 class RangeRows:
-    """What a range holds. ``kept``: digests of the rows that were asked for, ``values`` the first
-    of these rows."""
+    """What a range holds. ``kept``: digests of the rows that were asked for, ``values``: a row of
+    each of their first keys."""
 
     kept: Digests
     values: pa.Table | None
@@ -96,17 +94,15 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
     logged, key = definition.in_log, definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     stream, began = begin_query(connection, statement), time.monotonic()
-    parts, values, rows = [np.zeros((2, 0), np.uint64)], list[pa.Table](), 0
+    parts, values, rows = [np.zeros((2, 0), np.uint64)], _FirstRows(task.shown), 0
     for columns in read_rows(stream, len(logged.columns)):
         read = copied_rows(definition, columns, task.zero_dates, task.mask_key)
         made = digests([one_chunk(column) for column in read.columns], key)
         rows += made.shape[1]
         if task.keep is not None:
             wanted = np.isin(made[0], task.keep)
+            values.add(made[0], read, wanted)
             made = made[:, wanted]
-            if wanted.any() and sum(part.num_rows for part in values) < SHOWN:
-                part = read.filter(pa.array(wanted))
-                values.append(part.slice(0, SHOWN))
         parts.append(made)
         if task.rows_per_s:
             time.sleep(max(0.0, began + rows / task.rows_per_s - time.monotonic()))
@@ -114,4 +110,25 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
     if task.out:
         save(task.out, np.ascontiguousarray(kept[:, np.argsort(kept[0])]))
         kept = kept[:, :0]
-    return RangeRows(kept, pa.concat_tables(values) if values else None)
+    return RangeRows(kept, pa.concat_tables(values.parts) if values.parts else None)
+
+
+class _FirstRows:
+    """A row of each of the first ``most`` keys."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._keys = most, np.zeros(0, np.uint64)
+        self.parts: list[pa.Table] = []
+
+    def add(self, keys: npt.NDArray[np.uint64], rows: pa.Table, wanted: Any) -> None:
+        """Add the wanted rows whose keys have no row yet."""
+        room = self._most - len(self._keys)
+        if room <= 0 or not wanted.any():
+            return
+        numbers = np.flatnonzero(wanted)
+        _, first = np.unique(keys[numbers], return_index=True)
+        numbers = numbers[np.sort(first)]
+        numbers = numbers[~np.isin(keys[numbers], self._keys)][:room]
+        if len(numbers):
+            self._keys = np.concatenate([self._keys, keys[numbers]])
+            self.parts.append(rows.take(pa.array(numbers)))

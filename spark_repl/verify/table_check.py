@@ -24,6 +24,7 @@ from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..copy.source_tables import literal, quoted
 from ..ddl.masks import masks_order
 from .compare import Keys, Sums, differing, sums
+from .differences import Differing
 from .saved_digests import load
 from .source_range import RangeRows, RangeTask
 from .target_files import FileSet, places
@@ -52,7 +53,8 @@ class _Seen:
 @dataclass
 class TableCheck:
     """``ranges``: WHERE clauses that together read all rows, or the ``sample``; ``rows``: how many
-    the source has in them, at the first look; ``mask_key``: of the definition's masks.
+    the source has in them, at the first look; ``mask_key``: of the definition's masks; ``shown``:
+    the number of keys whose rows are brought from each range.
     ``changed``: why the table's looks so far count no more."""
 
     config: Config
@@ -62,6 +64,7 @@ class TableCheck:
     sample: SampledRows | None = None
     rate: float = 0
     mask_key: bytes = field(default=b"", repr=False)
+    shown: int = 0
     rows: int = 0
     looks: int = 0
     changed: str = ""
@@ -84,8 +87,17 @@ class TableCheck:
     def named(self) -> Keys:
         if self._seen is None:
             return _NONE
-        missing = self._seen.target.count == 0
-        return self.left[self.times >= np.where(missing, NAMED_AFTER_MISSING, NAMED_AFTER)]
+        return self.left[self._is_named(self._seen)]
+
+    def differing(self) -> Differing:
+        """Return the named keys with the numbers of their rows at the last look."""
+        if (seen := self._seen) is None:
+            return Differing(_NONE, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return Differing(self.left, seen.source.count, seen.target.count).take(self._is_named(seen))
+
+    def _is_named(self, seen: _Seen) -> npt.NDArray[np.bool_]:
+        missing = seen.target.count == 0
+        return np.asarray(self.times >= np.where(missing, NAMED_AFTER_MISSING, NAMED_AFTER))
 
     @property
     def is_open(self) -> bool:
@@ -125,7 +137,15 @@ class TableCheck:
         zero_dates = self.config.target.zero_dates
         source = self.config.source
         return RangeTask(
-            source, self.definition, zero_dates, where, out, keep, self.rate, self.mask_key
+            source,
+            self.definition,
+            zero_dates,
+            where,
+            out,
+            keep,
+            self.rate,
+            self.mask_key,
+            self.shown,
         )
 
     def _out(self, number: int) -> str:

@@ -83,7 +83,8 @@ class VerifyLimits:
 class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
     table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
-    table -> what repairs it; ``paths``: where each table lay that was looked at."""
+    table -> what repairs it; ``paths``: where each table lay that was looked at; ``by_kind``: table
+    -> how many of its keys are missing, extra, different, or of another count."""
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -93,6 +94,7 @@ class VerifyResult:
     looks: int = 0
     repairs: dict[str, Repairs] = field(default_factory=dict)
     paths: dict[str, str] = field(default_factory=dict)
+    by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def total(self, name: str) -> int:
         return sum(one[name] for one in self.tables.values())
@@ -172,7 +174,14 @@ class Verifier:
             rate = self._limits.rows_per_s / self._limits.connections
             sample = SampledRows.from_json(taken.sample) if taken.sample else None
             checks[definition.name] = TableCheck(
-                self.config, definition, taken.ranges, folder, sample, rate, rules.key
+                self.config,
+                definition,
+                taken.ranges,
+                folder,
+                sample,
+                rate,
+                rules.key,
+                self._limits.shown,
             )
         return checks
 
@@ -320,6 +329,8 @@ class Verifier:
         self.comparison.tables[check.name] = {
             "rows": check.rows, "ranges": ranges, "differing": named, "undecided": undecided,
         }  # fmt: skip
+        if named:
+            self.comparison.by_kind[check.name] = check.differing().by_kind(check.definition)
         if named and self._limits.repairs:
             self.comparison.repairs[check.name] = repairs_of(check)
         self._look_above(check.name)

@@ -122,6 +122,22 @@ def test_what_differs_is_named(
     ]  # fmt: skip
 
 
+def test_many_rows_that_differ_are_of_one_kind(server: Server, tmp_path: Path) -> None:
+    """All rows of one range differ, more than the result names: none of them is called extra."""
+    fill(server, "a")
+    with Following(server, tmp_path) as following:
+        following.catch_up()
+        by_hand(following, "t.a", lambda rows: rows.set_column(2, "d", pa.array([0.5] * len(rows))))
+        found = following.verify(shown=ROWS - 1)
+        assert found.by_kind == {"t.a": {"different": ROWS}}
+        assert len(found.differences) == ROWS - 1
+        assert all(one["columns"] == ["d"] for one in found.differences)
+        by_hand(following, "t.a", lambda rows: rows.slice(0, 0))
+        found = following.verify()
+    assert found.by_kind == {"t.a": {"missing": ROWS}}
+    assert len({one["row"]["id"] for one in found.differences}) == 100
+
+
 def test_a_sample_is_of_the_same_rows_on_both_sides(server: Server, tmp_path: Path) -> None:
     """Whatever its rows are chosen by; the source sends no others, and a difference among them is
     named."""
