@@ -12,8 +12,11 @@ import numpy as np
 
 from ..control.cut import Cut
 from ..crash_points import reach
+from ..gtid import format_gtid
+from ..relay.record import gtid_text
 from ..relay.source_place import SourcePlace
 from ..schedule.due import copied, left_out
+from ..schedule.group import BY_HAND_MAX, ByHand
 from ..write.table import versions
 
 if TYPE_CHECKING:
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# XA branches ended by hand at one place: fewer than any transaction has bytes.
-_BY_HAND_MAX = 50
 # Cuts of statements that follow each other are held back for so many seconds, and so many of them.
 _HELD_BACK_S, _HELD_BACK_MOST = 0.25, 50
 
@@ -88,16 +89,27 @@ class LowWaterMark:
         had += int(np.count_nonzero(records["end"] <= self._replayed_to))
         return len(records) - had
 
-    def end_by_hand(self) -> int | None:
-        """The position at which the next XA branch that is ended by hand lands. None while a table
-        is ahead, so that no place is behind all, and where too many were ended at this place."""
-        end = self.position + 1 + self._by_hand
-        ahead = self._tracking.is_ahead(end, self.executed, self.place)
-        return None if not self.position or ahead or self._by_hand == _BY_HAND_MAX else end
+    def end_by_hand(self) -> ByHand | None:
+        """Return where the next XA branch is ended by hand. None while a table is ahead, so that no
+        place is behind all, and where too many were ended at this place."""
+        at = ByHand(self.position, self._by_hand, *self._last())
+        ahead = self._tracking.is_ahead(at.end, self.executed, self.place)
+        return None if not self.position or ahead or self._by_hand == BY_HAND_MAX else at
 
-    def has_begun(self, position: int) -> bool:
-        """Whether some table has what lands there."""
-        return any(table.position == position for table in self._tracking.tables.values())
+    def _last(self) -> tuple[str, int]:
+        """Return (GTID, commit time) of the last transaction before the mark. Where the log does
+        not hold it, one of those that are executed stands for it: ("", 0) without any."""
+        for record in self._log.index.before(self.position):
+            if gtid := gtid_text(record)[0]:
+                return gtid, int(record["commit_time"])
+        committed_us = self.cut_before.source.get("commit_time", 0) if self.cut_before else 0
+        for (uuid, tag), intervals in self.executed.intervals.items():
+            return format_gtid(uuid, tag, intervals[-1][1] - 1), committed_us
+        return "", committed_us
+
+    def has_begun(self, at: ByHand) -> bool:
+        """Return whether some table has what lands there."""
+        return any(table.position == at.end for table in self._tracking.tables.values())
 
     def cut(self, group: Group) -> Cut:
         """What a cut behind the group says, without the tables' versions. Where that is on the

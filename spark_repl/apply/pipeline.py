@@ -251,16 +251,15 @@ class Pipeline:
         """
         self._status.warns(self._xa.old(self._status.xa_age_limit_s))
         for branch in self._xa.waiting():
-            position, executed = self.mark.position, self.mark.executed
-            end = self.mark.end_by_hand()
-            if end is None:
+            executed, at = self.mark.executed, self.mark.end_by_hand()
+            if at is None:
                 return
             # Where some tables have its rows it can't be taken back.
-            xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(end))
-            group = self._stager.ready(Group.of_branch(branch, position, end, xa, executed))
+            xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(at))
+            group = self._stager.ready(Group.of_branch(branch, at, xa, executed))
             self._retries.begin(group.slot, group.shares, lambda: None)
             try:
-                self._landing.end_by_hand(group, position)
+                self._landing.end_by_hand(group, at.position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
             finally:

@@ -15,7 +15,7 @@ from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
 from ..config.renaming import shard_of
 from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE, extra_of
-from ..ddl.table_modes import OF_IMAGES, logs_changes
+from ..ddl.table_modes import HISTORY, MIRROR, OF_IMAGES, logs_changes
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
 
@@ -44,23 +44,34 @@ _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 @dataclass(frozen=True)
 class Commits:
     """What transactions are called, and when the source committed them. ``records`` [n]: fields of
-    the index's, ascending by position."""
+    the index's, ascending by position. ``branch``, ``after``: for an XA branch that is ended by
+    hand, the GTID of its XA PREPARE and that of the transaction after which it is ended: "" where
+    they have none. It is the only transaction then."""
 
     records: Any
+    branch: str | None = None
+    after: str | None = None
 
     @classmethod
-    def of(cls, records: Any) -> Commits:
-        """Those of index records, without what is not needed."""
+    def of(cls, records: Any, branch: str | None = None, after: str | None = None) -> Commits:
+        """Return the commits of index records, without the fields that are not needed."""
         picked = np.empty(len(records), [(name, records.dtype[name]) for name in _NAMES])
         for name in _NAMES:
             picked[name] = records[name]
-        return cls(picked)
+        return cls(picked, branch, after)
 
-    def at(self, positions: Longs) -> tuple[pa.Array, pa.Array]:
-        """(GTIDs, NULL for anonymous ones; commit times) of the transactions at some packed
-        positions, [n] each."""
+    def at(self, positions: Longs, mode: str = MIRROR) -> tuple[pa.Array, pa.Array]:
+        """Return (GTIDs, NULL for anonymous ones; commit times) of the transactions at some packed
+        positions, [n] each.
+
+        Versions of a table of ``mode`` history are asked for by GTID sets. A branch that is ended
+        by hand has no GTID of its own there: it counts as done where the one before it does.
+        """
         place = pa.array(np.searchsorted(self.records["position"], positions))
         gtids, times = self._columns
+        if self.branch is not None:
+            name = self.after if mode == HISTORY else self.branch
+            return pa.repeat(pa.scalar(name or None, pa.string()), len(place)), times.take(place)
         return gtids.take(place), times.take(place)
 
     @cached_property
@@ -98,7 +109,7 @@ def changed_by(
                 table=target.name,
                 hint="copy the table anew (spark-repl snapshot --table)",
             )
-        made["gtid"], made["commit_time"] = commits.at(positions)
+        made["gtid"], made["commit_time"] = commits.at(positions, target.mode)
     return {name: made[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
 
 

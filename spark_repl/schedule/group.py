@@ -32,6 +32,32 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 
 NO_SLOT = -1
 
+BY_HAND_MAX = 50
+"""how many XA branches can be ended by hand at one place: fewer than any transaction has bytes"""
+
+
+@dataclass(frozen=True)
+class ByHand:
+    """Where an XA branch is ended by hand: after the transaction ``gtid`` ("" without one), which
+    was committed at ``committed_us`` and ends at the packed ``position``. ``number``: how many
+    branches were ended there before."""
+
+    position: int
+    number: int
+    gtid: str
+    committed_us: int
+
+    @property
+    def end(self) -> int:
+        """The position that tables have then. It is before the end of any later transaction."""
+        return self.position + 1 + self.number
+
+    @property
+    def place(self) -> int:
+        """The position of the rows, which no other transaction has: after the beginning of every
+        earlier transaction, before that of every later one."""
+        return self.position - BY_HAND_MAX + self.number
+
 
 @dataclass(frozen=True)
 class Group:
@@ -40,7 +66,8 @@ class Group:
     ``last``: the index, in its batch, of the transaction behind the group; ``slot``: its place in
     the commit order; ``executed``: all before the group; ``idempotent``: tables where missing rows
     and duplicate keys are no errors; ``cascades``: what was known of foreign keys; ``in_a_row``:
-    it is a statement, and another one follows at once in the batch.
+    it is a statement, and another one follows at once in the batch. ``ended_by_hand``: where an XA
+    branch is ended that no log ends; its one record's position is the place of its rows.
     """
 
     records: Records
@@ -53,6 +80,7 @@ class Group:
     xa: XaGroup = field(default_factory=XaGroup)
     cascades: Cascades = field(default_factory=Cascades)
     in_a_row: bool = False
+    ended_by_hand: ByHand | None = None
 
     @classmethod
     def of(cls, records: Records, wave: npt.NDArray[np.int32], last: int) -> Group:
@@ -60,16 +88,14 @@ class Group:
         return cls(records, wave, np.zeros(len(records), np.int32), last)
 
     @classmethod
-    def of_branch(
-        cls, branch: Branch, position: int, end: int, xa: XaGroup, executed: GtidSet
-    ) -> Group:
-        """One XA COMMIT that is in no log, behind everything up to ``position``."""
+    def of_branch(cls, branch: Branch, at: ByHand, xa: XaGroup, executed: GtidSet) -> Group:
+        """One XA COMMIT that is in no log, after everything up to ``at``."""
         record = np.zeros(1, RECORD)
-        record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, position, end
+        record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, at.place, at.end
         record["length"], record["uncompressed"] = branch.size, branch.uncompressed
-        record["commit_time"] = branch.prepared_at
+        record["commit_time"] = max(branch.prepared_at, at.committed_us)
         group = cls.of(record, np.zeros(1, np.int32), 0)
-        return replace(group, xa=xa, executed=executed)
+        return replace(group, xa=xa, executed=executed, ended_by_hand=at)
 
     @cached_property
     def shares(self) -> dict[int, str]:
@@ -80,7 +106,16 @@ class Group:
 
     @property
     def start(self) -> int:
-        return int(self.records["position"][0])
+        by_hand = self.ended_by_hand
+        return int(self.records["position"][0]) if by_hand is None else by_hand.position
+
+    @property
+    def gtids_by_hand(self) -> tuple[str, ...]:
+        """The GTIDs that rows of a branch have which is ended by hand: (that of its XA PREPARE,
+        that of the transaction before its end); () for a group of the log."""
+        if self.ended_by_hand is None:
+            return ()
+        return next(iter(self.xa.commits.values())).gtid, self.ended_by_hand.gtid
 
     @property
     def end(self) -> int:

@@ -38,7 +38,7 @@ def stage_tasks(
         branches = {i: commits[at] for i, at in enumerate(holds[mine].tolist()) if at in commits}
         spans = spans_of(log, base, records[mine], branches)
         done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
-        names = Commits.of(records[mine]) if told else None
+        names = Commits.of(records[mine], *group.gtids_by_hand) if told else None
         tasks.append(StageTask(number, spans, skip=done, commits=names, **options))
     return tasks
 

@@ -17,7 +17,7 @@ from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD, Kind
 from spark_repl.schedule.branches import Branch, XaGroup
-from spark_repl.schedule.group import NO_SLOT, Group, StagedGroup
+from spark_repl.schedule.group import BY_HAND_MAX, NO_SLOT, ByHand, Group, StagedGroup
 from spark_repl.schedule.planner import Planner, shared_out
 
 UUID = "11111111-2222-3333-4444-555555555555"
@@ -107,8 +107,14 @@ def test_reading_one_reads_the_same_again() -> None:
 
 def test_a_branch_that_is_in_no_log() -> None:
     xa = XaGroup(commits={0: BRANCH})
-    one = Group.of_branch(BRANCH, 1000, 1003, xa, OTHERS)
+    at = ByHand(1000, 2, f"{UUID}:9", 4_000_000)
+    one = Group.of_branch(BRANCH, at, xa, OTHERS)
     assert (one.start, one.end, one.length) == (1000, 1003, 40)
+    assert one.records["position"][0] == 1000 - BY_HAND_MAX + 2
+    assert one.gtids_by_hand == (BRANCH.gtid, f"{UUID}:9") and not one.gtids
+    assert Group.of_branch(BRANCH, replace(at, committed_us=7), xa, OTHERS).records[
+        "commit_time"
+    ] == [5_000_000]
     assert one.executed == OTHERS and one.xa is xa and one.with_rows and one.last == 0
     assert one.records["commit_time"][0] == 5_000_000 and one.records["uncompressed"][0] == 40
 
