@@ -98,7 +98,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
     values: Mapping[str, Any] = {}
     try:
         values = read_values(file)
-        config = Config.from_mapping(values)
+        config = Config.from_mapping(values, file=file)
     except ConfigError as error:
         findings = [Finding(ERROR, f) for f in error.faults or (str(error),)]
         rules = read_tables(values.get("tables", ()), [])  # what is right of them
@@ -178,9 +178,8 @@ def _unwise(config: Config, values: Mapping[str, Any], file: str) -> Iterator[Fi
 def show(options: argparse.Namespace) -> int:
     """Every key with its effective value, and where that is from. Raises ConfigError."""
     values = read_values(options.config) if options.config else {}
-    Config.from_mapping(values, file=options.config)  # its faults, by the file's name
     given = flags(options)
-    config = Config.from_mapping(values).override(given)
+    config = Config.from_mapping(values, file=options.config).override(given)
     rows = {name: _shown(config, name, origin) for name, origin in _origins(values, given)}
     if options.json:
         keys = {name: {"value": value, "from": origin} for name, (value, origin) in rows.items()}

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import Config, toml
+from ..config.relative_paths import command_beside, written_beside
 from ..copy.survey import Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import opener
@@ -39,14 +40,26 @@ _KEYS = {
     "source.server_id": ("of its own among all servers and replicas of the source", ""),
     "source.tls": ('"": required of a server elsewhere; verify_identity checks who it is', ""),
     "source.tls_ca": ("PEM file of the authority that signed the source's certificate", ""),
-    "relay.path": ("the received log: a folder of its own, on a local disk", "Folder of the log"),
+    "relay.path": (
+        "the received log: a folder of its own, on a local disk",
+        "Folder of the log, from the file's folder",
+    ),
     "target.path": (
-        "the Delta tables: a folder, or s3://bucket/prefix", "Where the Delta tables go",
+        "the Delta tables: a folder, or s3://bucket/prefix",
+        "Where the Delta tables go, from the file's folder",
     ),
     "apply.workers": ("partitions that decode and write side by side", ""),
 }  # fmt: skip
 _USUAL = {"source.host": "127.0.0.1", "source.port": 3306, "source.user": "repl",
           "relay.path": "relay", "target.path": "lake"}  # fmt: skip
+# key -> what the file has of a flag's value, which starts at the working folder
+_PATHS: dict[str, Callable[[str, str], str]] = {
+    **dict.fromkeys(
+        ("source.socket", "source.password_file", "source.tls_ca", "relay.path", "target.path"),
+        written_beside,
+    ),
+    "source.password_command": lambda _, command: command_beside("command line", command),
+}
 _WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path", "target.path")
 
 
@@ -66,7 +79,7 @@ def init(options: argparse.Namespace) -> int:
         raise _there(options.config)
     terminal = sys.stdin.isatty() and not options.json
     answers = ask(options, _asked if terminal else None, getpass.getpass)
-    config = Config().override(answers.values)
+    config = Config().override(answers.values).beside(options.config)
     looked = None
     if not options.offline:
         looked, server_id = look(_with_password(config, answers), answers.values)
@@ -96,11 +109,14 @@ def ask(
     hidden: Callable[[str], str],
 ) -> Answers:
     """What the flags say, and a terminal's user where they say nothing; ``asked`` None: there is no
-    terminal. Raises ConfigError for a value that can't be, by the rules of the file."""
+    terminal. Paths of flags start at the working folder, paths that are typed at the file's.
+    Raises ConfigError for a value that can't be, by the rules of the file."""
     values: dict[str, Any] = {}
     for key, (_, question) in _KEYS.items():
         value = getattr(options, key.replace(".", "_"))
         local = key in ("source.host", "source.port") and options.source_socket
+        if value is not None and key in _PATHS:
+            value = _PATHS[key](options.config, value)
         if value is None and question and asked and not local:
             value = asked(question, _USUAL[key])
             value = int(value) if key == "source.port" and value.isdigit() else value
@@ -148,6 +164,7 @@ def text_of(values: dict[str, Any], looked: Survey | None) -> str:
         "# Configuration of one replica: spark-repl run --config FILE",
         "# Keys that are not here have their defaults: docs/configuration.md has all of them;",
         "# spark-repl config check --source --config FILE says what is wrong, now and later.",
+        "# Relative paths start at the folder of this file.",
     ]
     if looked:
         size = f"{looked.tables} tables, {_size(looked.bytes)}"

@@ -9,14 +9,15 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
 from . import rules
 from .faults import together
+from .relative_paths import beside, command_beside
 from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
 
 
@@ -27,18 +28,26 @@ def _key(
     return field(default=default, metadata={"rule": rule, "done": done}, **more)
 
 
+def _path(
+    default: str, rule: rules.Rule, resolve: Callable[[str, str], str] = beside, **more: Any
+) -> Any:
+    """A field for a path, which a file has relative to its own folder. ``resolve``: makes the
+    path absolute from the file's path and the value."""
+    return field(default=default, metadata={"rule": rule, "done": None, "beside": resolve}, **more)
+
+
 @dataclass(frozen=True)
 class Source:
     """The MySQL server to follow, for the receiver and for copies of tables."""
 
     host: str = _key("127.0.0.1", rules.HOST)
     port: int = _key(3306, rules.integer(1, 65535))
-    socket: str = _key("", rules.ANY)
+    socket: str = _path("", rules.ANY)
     user: str = _key("repl", rules.SOME)
     password: str = _key("", rules.SECRET, repr=False)
     password_env: str = _key("", rules.VARIABLE)
-    password_file: str = _key("", rules.SECRET)
-    password_command: str = _key("", rules.SECRET, repr=False)
+    password_file: str = _path("", rules.SECRET)
+    password_command: str = _path("", rules.SECRET, command_beside, repr=False)
     server_id: int = _key(4711, rules.integer(1, 2**32 - 1))
     hosts: tuple[str, ...] = _key((), rules.hosts)
     tls: str = _key(
@@ -46,9 +55,9 @@ class Source:
         rules.choice("", "disabled", "preferred", "required", "verify_ca", "verify_identity"),
     )
     """"": as ``source/account`` decides by ``tls_ca`` and the host"""
-    tls_ca: str = _key("", rules.ANY)
-    tls_cert: str = _key("", rules.ANY)
-    tls_key: str = _key("", rules.ANY)
+    tls_ca: str = _path("", rules.ANY)
+    tls_cert: str = _path("", rules.ANY)
+    tls_key: str = _path("", rules.ANY)
     auto_position: bool = _key(True, rules.flag)
     log_file: str = _key("", rules.ANY)
     log_position: int = _key(4, rules.integer(4, 2**32 - 1))
@@ -66,7 +75,7 @@ class Source:
 class Relay:
     """The folder of binary log files that the applier reads; its sizes are the receiver's."""
 
-    path: str = _key("relay", rules.SOME)
+    path: str = _path("relay", rules.SOME)
     # End positions in event headers have 32 bits.
     segment_size_bytes: int = _key(1073741824, rules.integer(4096, 2**32 - 1))
     space_limit_bytes: int = _key(0, rules.integer(0))
@@ -78,8 +87,8 @@ class Relay:
 class Target:
     """The Delta tables: where they lie and how MySQL's types and odd values become columns."""
 
-    path: str = _key("lake", rules.SOME)
-    state_path: str = _key("", rules.ANY)
+    path: str = _path("lake", rules.SOME)
+    state_path: str = _path("", rules.ANY)
     column_mapping: bool = _key(True, rules.flag)
     deletion_vectors: bool = _key(True, rules.flag)
     change_data_feed: bool = _key(False, rules.flag)
@@ -92,7 +101,7 @@ class Target:
         "stop", rules.choice("stop", "accept", "copy"), done=("stop", "accept")
     )
     mask_key_env: str = _key("", rules.VARIABLE)
-    mask_key_file: str = _key("", rules.SECRET)
+    mask_key_file: str = _path("", rules.SECRET)
     every_cut_hours: int = _key(1, rules.integer(1, 876000))
     minute_cut_hours: int = _key(24, rules.integer(1, 876000))
     cut_retention_hours: int = _key(168, rules.integer(1, 876000))
@@ -159,7 +168,7 @@ class Observe:
 
     listen: str = _key("auto", rules.listen)
     """"auto": with ``run`` at ``rules.LISTEN`` if nobody else is there, else ""; "": nowhere"""
-    token_file: str = _key("", rules.ANY)
+    token_file: str = _path("", rules.ANY)
     log_format: str = _key("text", rules.choice("text", "json"))
     verify_hours: int = _key(0, rules.integer(0, 876000))
     verify_rows_per_s: int = _key(50000, rules.integer(0))
@@ -182,7 +191,8 @@ class Config:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
-        """The configuration of a file's values. Raises one ConfigError that lists every fault."""
+        """Return the configuration of a file's values, whose relative paths start at the folder of
+        ``file``. Raises one ConfigError that lists every fault."""
         faults: list[str] = []
         top: dict[str, Any] = {}
         for name, value in values.items():
@@ -201,7 +211,19 @@ class Config:
         faults += together({**sections, **given})
         if faults:
             raise faulty("is not a valid configuration", faults, file)
-        return cls(**top)
+        return cls(**top) if file is None else cls(**top).beside(file)
+
+    def beside(self, file: str) -> Config:
+        """Return a copy whose relative paths, also those by default, start at the file's folder."""
+        sections = {}
+        for name in _SECTIONS:
+            section = getattr(self, name)
+            sections[name] = replace(section, **{
+                key.name: key.metadata["beside"](file, getattr(section, key.name))
+                for key in fields(section)
+                if "beside" in key.metadata
+            })  # fmt: skip
+        return replace(self, **sections)
 
     def to_mapping(self) -> dict[str, Any]:
         """What ``from_mapping`` takes; holds the password."""
@@ -260,7 +282,8 @@ def value_of(config: Config, name: str) -> Any:
 
 
 def load(path: str | Path) -> Config:
-    """Reads a TOML file. Raises ConfigError for a file that can't be read and for every fault."""
+    """Return the configuration of a TOML file; its relative paths start at the file's folder.
+    Raises ConfigError for a file that can't be read and for every fault."""
     return Config.from_mapping(read_values(path), file=str(path))
 
 

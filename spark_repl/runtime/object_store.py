@@ -14,9 +14,9 @@ from functools import cache
 
 import pyarrow.fs
 
+from ..config.relative_paths import NO_FOLDER
 from ..errors import ConfigError
 
-_NO_FOLDER = re.compile(r"(s3[an]?|file|gs|hdfs|abfss?|wasbs?|dbfs):", re.IGNORECASE)
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 # delta-rs decodes percent signs, panics at some of the others, and takes a backslash for a slash.
@@ -35,7 +35,7 @@ def canonical(path: str) -> str:
     only scheme that all three writers know. Raises ConfigError for what can't be a target."""
     uri = _URI.fullmatch(path)
     if uri is None:
-        if named := _NO_FOLDER.match(path):
+        if named := NO_FOLDER.match(path):
             raise ConfigError(
                 f"a target that begins with {named[0]} would be a folder of that name here",
                 file=path,

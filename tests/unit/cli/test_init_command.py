@@ -40,10 +40,30 @@ def test_the_file_says_what_was_given(tmp_path: Path) -> None:
     assert main(["init", "--offline", "--config", str(file), *words]) == 0
     config = load(file)
     assert (config.source.host, config.source.port, config.channel) == ("db1", 3307, "eu")
-    assert (config.source.password_file, config.target.path) == (ODD, ODD)
+    odd = os.path.abspath(ODD)  # words of the command line start at the working folder
+    assert (config.source.password_file, config.target.path) == (odd, odd)
     assert (config.source.server_id, config.source.tls) == (77, "verify_ca")
     assert file.stat().st_mode & 0o777 == 0o600
     assert config.source.password_env == ""
+
+
+def test_paths_of_the_command_line_start_at_the_working_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has them from its own folder, or whole; what was not given lies beside the file."""
+    (tmp_path / "conf").mkdir()
+    words = ["init", "--offline", "--target", "conf/lake", "--tls-ca", "ca.pem"]
+    words += ["--password-command", "./secret ./x"]
+    monkeypatch.chdir(tmp_path)
+    assert main([*words, "--config", "conf/r.toml"]) == 0
+    written = tomllib.loads((tmp_path / "conf" / "r.toml").read_text())
+    assert (written["target"]["path"], written["relay"]["path"]) == ("lake", "relay")
+    monkeypatch.chdir("/")
+    config = load(tmp_path / "conf" / "r.toml")
+    assert config.target.path == str(tmp_path / "conf" / "lake")
+    assert config.relay.path == str(tmp_path / "conf" / "relay")
+    assert config.source.tls_ca == str(tmp_path / "ca.pem")
+    assert config.source.password_command == f"{tmp_path}/secret ./x"
 
 
 def test_names_of_the_source_stay_in_comments() -> None:
@@ -85,7 +105,7 @@ def test_somebody_else_writes_it_meanwhile(tmp_path: Path) -> None:
 def test_without_a_terminal_the_host_has_to_be_given(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--host is missing"):
         ask(options(), None, pytest.fail)
-    assert ask(options("--socket", "s"), None, pytest.fail).values["source.socket"] == "s"
+    assert ask(options("--socket", "/s"), None, pytest.fail).values["source.socket"] == "/s"
 
 
 def test_a_terminal_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +117,11 @@ def test_a_terminal_is_asked_for_what_is_missing(monkeypatch: pytest.MonkeyPatch
         return "3310" if usual == 3306 else str(usual)
 
     answers = ask(options("--host", "db1", "--relay", "r"), answer, lambda _: "typed")
-    assert asked == ["Its port", "The account there", "Where the Delta tables go"]
+    assert asked == [
+        "Its port",
+        "The account there",
+        "Where the Delta tables go, from the file's folder",
+    ]
     assert answers.values["source.port"] == 3310 and answers.password == "typed"
     assert "typed" not in text_of(answers.values, None)
     asked.clear()
