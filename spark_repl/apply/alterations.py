@@ -90,20 +90,26 @@ class Alterations:
         return way
 
     def take_engine(self, logged: Logged) -> Way:
-        """ENGINE alone: rows of a table whose engine kept none are its own from here on."""
+        """ENGINE=InnoDB alone: rows of a table whose engine kept none are its own from here on."""
         statement = logged.statement
         table = self._tracking.live(statement.tables[0]) if statement.engine else None
-        if table is None or not table.at_place.rowless:
+        if table is None or not (table.at_place.rowless or table.at_place.engine):
             return Way.NOTHING
-        self._tracking.define(table, replace(table.at_place, rowless=False), logged.cut)
+        now = replace(table.at_place, rowless=False, engine="")
+        self._tracking.define(table, now, logged.cut)
         return Way.DEFINITION
 
     @staticmethod
     def made(logged: Logged, before: TableDefinition) -> Altered:
         """What the statement's actions make of a table. Raises StatementError."""
         assert logged.statement.alteration is not None
-        inline, quotients = logged.source.has_inline_keys, logged.source.rounds_quotients
-        session = replace(logged.session, inline_keys=inline, quotients=quotients)
+        source = logged.source
+        session = replace(
+            logged.session,
+            inline_keys=source.has_inline_keys,
+            quotients=source.rounds_quotients,
+            keeps_row_id=source.keeps_row_id,
+        )
         return alter(before, logged.statement.alteration, session)
 
     def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:

@@ -123,6 +123,10 @@ _FORMS = {
 DECIMAL128_DIGITS = 38
 
 
+_LATER = ("gone", "rowless", "engine")
+"""fields of TableDefinition that are written only where they have a value"""
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column. ``meta`` depends on the type:
@@ -237,6 +241,8 @@ class TableDefinition:
     """columns of which a rule says something still, and which the source has dropped"""
     rowless: bool = field(default=False, compare=False)
     """whether the source's engine keeps no rows, whatever it logs of them (BLACKHOLE)"""
+    engine: str = field(default="", compare=False)
+    """in upper case, where a statement names another one than InnoDB"""
 
     @property
     def name(self) -> str:
@@ -282,7 +288,7 @@ class TableDefinition:
         return self.logged_key if self.mode == "history" else self.primary_key
 
     def to_json(self) -> str:
-        fields = {n: v for n, v in asdict(self).items() if n not in ("gone", "rowless") or v}
+        fields = {n: v for n, v in asdict(self).items() if n not in _LATER or v}
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
@@ -300,7 +306,7 @@ class TableDefinition:
             tuple((number, _column_of(column)) for number, column in fields.get("withheld", ())),
             fields.get("row_filter", ""), fields.get("mode", ""),
             tuple(fields.get("logged_key", ())), tuple(fields.get("gone", ())),
-            fields.get("rowless", False),
+            fields.get("rowless", False), fields.get("engine", ""),
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:

@@ -27,7 +27,7 @@ from .new_columns import is_nullable, with_timestamps
 from .origins import origins
 from .renamed import rename
 from .string_literals import in_column
-from .table_options import ROWLESS
+from .table_options import ROWLESS, other_engine
 
 if TYPE_CHECKING:
     from .effect import Statement
@@ -56,7 +56,7 @@ def alter(
 
 
 def _alter(definition: TableDefinition, alteration: Alteration, session: Session) -> Altered:
-    entries = arranged(definition, alteration.actions, session)
+    entries = arranged(definition, alteration, session)
     charset, converts = _charset(alteration, definition, session)
     converted = (definition.charset, charset) if converts else ("", "")
     columns = _columns(entries, converted, charset, session)
@@ -74,6 +74,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         indexes=keyed.indexes,
         partitioning=parted.partitioning,
         rowless=alteration.engine in ROWLESS if alteration.engine else definition.rowless,
+        engine=other_engine(alteration.engine) if alteration.engine else definition.engine,
     )
     gone = [action for action in alteration.actions if isinstance(action, RowsGo)]
     reasons, come = [action.reason for action in gone], any(action.come for action in gone)

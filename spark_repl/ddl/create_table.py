@@ -15,7 +15,7 @@ from .key_clause import KeyClause, KeyPart, at_key, read_key
 from .new_columns import is_nullable, new_columns
 from .partition_clause import read_partitioning
 from .statement import SELECT
-from .table_options import ROWLESS, merged, option
+from .table_options import ROWLESS, merged, option, other_engine
 
 if TYPE_CHECKING:
     from ..binlog.partitioning import Partitioning
@@ -187,4 +187,5 @@ def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...])
         indexes=keys.plain_of(made),
         partitioning=table.partitioning,
         rowless=table.engine.upper() in ROWLESS,
+        engine=other_engine(table.engine),
     )

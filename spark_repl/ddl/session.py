@@ -24,6 +24,7 @@ class Session:
     ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
     ``inline_keys``: whether its server makes foreign keys of REFERENCES among a column's attributes
     (9.0 and later); ``quotients``: whether it rounds those of exact numbers as 9.7 does.
+    ``keeps_row_id``: whether it keeps an invisible my_row_id first (8.0.30 and later).
     ``client``, ``connection``: the character sets of these names, '' for UTF-8.
     """
 
@@ -35,6 +36,7 @@ class Session:
     utf8mb4_collation: int = 0
     inline_keys: bool = True
     quotients: bool = True
+    keeps_row_id: bool = True
     client: str = ""
     connection: str = ""
     server_collation: int = 0

@@ -24,7 +24,13 @@ OF_OTHERS = ("FEDERATED", "MERGE", "MRG_MYISAM")
 ROWLESS = ("BLACKHOLE", "EXAMPLE")
 """engines whose tables have no rows, whatever the log has of them"""
 WITHOUT_ROWS = (*ROWLESS, *OF_OTHERS)
+_INNODB = ("INNODB", "DEFAULT")
 SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
+
+
+def other_engine(name: str) -> str:
+    """Return the engine as ``TableDefinition.engine`` has it."""
+    return "" if name.upper() in _INNODB else name.upper()
 
 
 def option(cursor: Cursor) -> tuple[str, str] | None:

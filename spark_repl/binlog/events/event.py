@@ -67,6 +67,11 @@ class FormatDescription:
         return _version(self.server_version) >= (9, 7)
 
     @property
+    def keeps_row_id(self) -> bool:
+        """Whether an invisible my_row_id stays the first column, whatever ALTER TABLE says."""
+        return _version(self.server_version) >= (8, 0, 30)
+
+    @property
     def in_use(self) -> bool:
         return bool(self.flags & EventFlag.IN_USE)
 
