@@ -48,6 +48,8 @@ from .stream import RelayStream
 from .stream_listener import StreamListener
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from ..config import Apply, Config
     from ..control.control import Control
     from ..control.layout import Layout
@@ -85,6 +87,9 @@ class Replica:
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
+        source = config.source  # its receiver begins the log where its configuration has it
+        begin = (source.log_file, source.log_position)
+        self._begin: tuple[str, int] | None = ("", 0) if source.auto_position else begin
         self._notes: dict[str, Note] = {}
         self._answers = False
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
@@ -98,6 +103,12 @@ class Replica:
         self._fault: SparkReplError | None = None  # whose table goes into quarantine
         self._stop, self._copied = threading.Event(), threading.Event()
         self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
+
+    def begin_here(self) -> Self:
+        """Accept a log that begins in mid-history for an empty target: rows from before are missing
+        in its tables. Called before ``start``."""
+        self._begin = None
+        return self
 
     def __enter__(self) -> Replica:
         try:
@@ -144,7 +155,9 @@ class Replica:
         make_folder(self.layout.keys(""))
         options = replace(TableOptions.of(config), direct=config.apply.writer == "direct")
         tracking = Tracking(self.layout, control, delta, options)
-        applied, point = resume(tracking, self._relay_path, copies=self._copies)
+        applied, point = resume(
+            tracking, self._relay_path, copies=self._copies, begin=self._begin
+        )  # fmt: skip
         applied.hold(point.position)
         if tracking.waiting and not self._copies:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)

@@ -28,7 +28,12 @@ from typing import TYPE_CHECKING
 from ..config.renaming import is_shared
 from ..control.by_hand import skipped
 from ..control.channels import channels
-from ..control.continuity import check_continuity, goes_on_at, is_anonymous
+from ..control.continuity import (
+    check_beginning,
+    check_continuity,
+    goes_on_at,
+    is_anonymous,
+)
 from ..control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
 from ..control.history import indexed, record, resolve
 from ..control.table_paths import used_paths
@@ -81,9 +86,14 @@ class ResumePoint:
 
 
 def resume(
-    tracking: Tracking, relay_path: str, *, copies: bool = False
+    tracking: Tracking,
+    relay_path: str,
+    *,
+    copies: bool = False,
+    begin: tuple[str, int] | None = ("", 0),
 ) -> tuple[AppliedLog, ResumePoint]:
     """Loads the tables, opens the log, and says where to go on. The caller owns the target.
+    ``begin``: as ``check_beginning`` has it, for an empty target; None: wherever the log begins.
 
     Raises LogError, HistoryError, TargetError, SchemaError; FencedError when it doesn't.
     """
@@ -99,13 +109,15 @@ def resume(
         lambda files: indexed(files, resolve(control, files, cut, highest), layout.index),
     )
     applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
-    begin = _begin(applied, cut, copied=copy is not None)
-    executed, begun = begin.executed, begin.position
+    begins = _begin(applied, cut, copied=copy is not None)
+    if cut is None and copy is None and begin is not None:
+        check_beginning(relay, index, applied.first_place(), begin)
+    executed, begun = begins.executed, begins.position
     record(control, history)
     if copy is not None and give_up_stale(copy, applied, tracking, copies=copies):
-        return resume(tracking, relay_path, copies=copies)
+        return resume(tracking, relay_path, copies=copies, begin=begin)
     if history.renewed and (cut is not None or copy is None):
-        tracking.find_ahead(cut, applied.start, begin.place, by_place=begin.by_place)
+        tracking.find_ahead(cut, applied.start, begins.place, by_place=begins.by_place)
     if copy is not None and copy.behind is None:
         check_log(copy, executed, relay_path)
         executed = copy.start

@@ -27,6 +27,8 @@ def apply(options: argparse.Namespace) -> int:
     spark = build_session(master=master, target=config.target.path)
     with Progress(config) as progress:
         replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
+        if options.from_here:
+            replica.begin_here()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: replica.stop())
         with replica:

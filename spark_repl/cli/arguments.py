@@ -182,6 +182,10 @@ def _apply(commands: Commands) -> None:
         help="end there: after-gaps, before-gtids:SET, after-gtids:SET, source:FILE:POS or"
         " relay:FILE:POS",
     )
+    apply.add_argument(
+        "--from-here", action="store_true",
+        help="accept a log that begins in mid-history: rows from before are missing in the tables",
+    )  # fmt: skip
     apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
     _options(apply, ("--master", "--take-over", "--verbose", "--log-format"))
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import HistoryError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
+from ..relay.log import split_name
 from ..relay.record import Flag
 from ..relay.source_place import SourcePlace
 
@@ -87,6 +88,42 @@ def check_continuity(
             hint="give the older files too, or use an empty target",
         )
     return executed
+
+
+_BEGIN = 4
+"""the position of a binary log's first event"""
+
+
+def check_beginning(
+    log: RelayLog, index: TransactionIndex, first: SourcePlace | None, begin: tuple[str, int]
+) -> None:
+    """Raise HistoryError if a log that is to be applied to an empty target begins in mid-history:
+    rows from before are in no table then. ``first``: the place of the source where the log begins;
+    ``begin``: where the user's configuration has it begin, which is no fault; ("", 0): nowhere.
+    """
+    if first is not None and begin == (first.file, first.position):
+        return
+    if before := _before(log, index, first):
+        raise HistoryError(
+            f"the log begins in mid-history, and the target is empty: it lacks {before}",
+            file=log.files[0].path,
+            hint="copy the tables from the source: spark-repl run --config F; or accept that these"
+            " rows are missing: spark-repl apply --from-here",
+        )
+
+
+def _before(log: RelayLog, index: TransactionIndex, first: SourcePlace | None) -> str:
+    """Return what was executed before the log, as far as the log shows it; "" if nothing."""
+    if previous := log.previous_gtids():
+        return str(previous)
+    # A replica's own relay log says nothing of what the replica had before.
+    begins = {source: spans[0][0] for source, spans in index.gtids().intervals.items()}
+    if gap := {source: (1, start) for source, start in begins.items() if start > 1}:
+        return str(GtidSet({source: [span] for source, span in gap.items()}))
+    if first is None or not is_anonymous(index):
+        return ""
+    mid = split_name(first.file)[1] > 1 or first.position > _BEGIN
+    return f"what is before {first} of the source" if mid else ""
 
 
 def is_anonymous(index: TransactionIndex) -> bool:

@@ -22,10 +22,10 @@ from ..observe.announcement import announce
 from ..observe.endpoint import check_free
 from ..receiver.purge import clear
 from ..receiver.report import has_received
-from ..relay.published import read_end
 from .applied_purge import watch
 from .command_process import Start, start
 from .first_copy import copy_tables
+from .older_log import clear_unusable
 from .reload import Reload
 from .run_reports import report_of
 from .scheduled_verify import ScheduledVerify
@@ -112,7 +112,8 @@ class ChannelRun:
         if first:
             source = f"{config.source.host}:{config.source.port}"
             self._begins(f"asking {source} what is to be copied")
-            plan_copy(config)  # before the receiver starts: its log begins where the copy does
+            copy = plan_copy(config)  # before the receiver starts: its log begins where that does
+            clear_unusable(config, copy)
         while True:
             try:
                 return self._follow(first=first)
@@ -191,15 +192,13 @@ class ChannelRun:
 
 
 def is_new(config: Config) -> bool:
-    """Whether target and relay log are empty, or hold no more than a first copy that isn't
-    finished."""
+    """Return whether the target is empty, or holds no more than a first copy that isn't finished.
+    The relay log doesn't count: it may be older than the target, and holds no rows from before."""
     control = control_of(config)
     copy = last_copy(control)
     if copy is not None and not copy.error:  # one that was given up was beside a running applier
         return copy.behind is None and not copy.is_done
-    if control.exists() and (control.cut_count() or control.rows("table")):
-        return False
-    return read_end(config.relay.path) is None
+    return not (control.exists() and (control.cut_count() or control.rows("table")))
 
 
 def _of_file(file: str, config: Config) -> Config:

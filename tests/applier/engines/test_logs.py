@@ -7,6 +7,7 @@ import os
 import pytest
 
 import spark_repl
+from spark_repl.config import Config
 from spark_repl.errors import FencedError, HistoryError, LogError
 from spark_repl.position import RelayPosition
 from tests.spark.lab import (
@@ -31,16 +32,23 @@ TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 
 
 def test_log_that_begins_in_mid_history(engine, log, target):
-    # Scenario 53: without an applier position the log's beginning counts.
+    """Scenario 53: an empty target refuses it, unless the user accepts that rows are missing."""
     log.transaction(insert(A, (1, "before"), (2, "before")))
     log.rotate()
     log.transaction(insert(A, (3, "a")))
     (log.folder / "bin.000001").unlink()
-    result = run(engine, log.folder, target)
-    assert result.gtid_executed == f"{log.source}:1-4"
+    error = stopped(engine, log.folder, target)
+    assert isinstance(error, HistoryError) and f"it lacks {log.source}:1-3" in str(error)
+    assert "--from-here" in str(error.hint)
+    assert not cuts(target) and not (target / "t").exists()
+    config = Config.from_mapping(
+        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
+    )
+    with replica_of(engine, config).begin_here() as replica:
+        assert apply_without_stream(replica).gtid_executed == f"{log.source}:1-4"
     assert_rows(engine, target, A, [(3, "a")])
     log.transaction(update(A, ((1, "before"), (1, "after"))))
-    error = stopped(engine, log.folder, target)
+    error = stopped(engine, log.folder, target)  # a target that has a cut goes on without asking
     assert error.number == 1032
     assert "incomplete" in error.message
 

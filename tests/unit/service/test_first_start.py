@@ -1,4 +1,4 @@
-"""Whether ``run`` begins with a first copy: only where there is nothing yet."""
+"""Whether ``run`` begins with a first copy: only where the target has nothing yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from spark_repl.control.copies import Copy, record_copy
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.gtid import GtidSet
+from spark_repl.position import RelayPosition
+from spark_repl.relay.published import End, EndWriter
 from spark_repl.service.channel_run import is_new
+from tests.support.binlog_writer import LogWriter
 
 _SET = GtidSet.parse("11111111-2222-3333-4444-555555555555:1-9")
 
@@ -31,6 +34,13 @@ def control(config: Config) -> Control:
 
 
 def test_nothing_is_there(config: Config) -> None:
+    assert is_new(config)
+
+
+def test_the_relay_log_is_older_than_the_target(config: Config) -> None:
+    """The target was removed, or target.path is another one now."""
+    LogWriter(Path(config.relay.path)).ddl("CREATE DATABASE t")
+    EndWriter(Path(config.relay.path)).publish(End("ab" * 16, RelayPosition(1, 200), 1))
     assert is_new(config)
 
 
