@@ -29,6 +29,7 @@ from ..errors import (
     StatementError,
 )
 from ..gtid import GtidSet
+from ..position import RelayPosition
 from .read_logged import concerned
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def check_quarantine(logged: Logged, tracking: Tracking) -> None:
     statement = logged.statement
     filters = tracking.filters
     known = concerned(statement, tracking.tables, filters.now.rewrites)
-    names = [name for name in known if name in still]
+    names = [name for name in known if name in still and not _is_past(still[name], logged)]
     if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
         names = [name for name in names if tracking.policy(name) in _KEEP_TABLES]
     if names:
@@ -83,6 +84,29 @@ def check_quarantine(logged: Logged, tracking: Tracking) -> None:
             table=", ".join(names),
             hint=CURE,
         )
+
+
+def _is_past(one: Quarantine, logged: Logged) -> bool:
+    """Return whether a statement stands before the change with which a quarantine began: the table
+    had it by then, and the applier has gone back since, to a cut before it."""
+    try:
+        return logged.position < RelayPosition.parse(one.position).packed
+    except SparkReplError:  # the error named no position
+        return False
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A change that can't be applied, and the path of its table, which may have another name, or
+    no statement that made it, at the cut to which the applier goes back."""
+
+    error: SparkReplError
+    path: str
+
+    @property
+    def place(self) -> tuple[str, str | None, str | None]:
+        """What tells it from others."""
+        return self.path, self.error.position, self.error.gtid
 
 
 class Quarantining:
@@ -97,12 +121,12 @@ class Quarantining:
         self.store = QuarantineStore(layout.quarantine, layout.target)
         self._final = Final.of(self._control.last_cut())
 
-    def load(self, fault: SparkReplError | None = None) -> None:
+    def load(self, fault: Fault | None = None) -> None:
         """Takes up the quarantines that go on, and the one that ``fault`` begins; what is left of
         others goes. Raises OSError, TargetError and FormatError for what can't be read,
         FencedError."""
         control, tracking = self._control, self._tracking
-        at = {table.path: table for table in tracking.tables.values()}
+        at = {table.path: table for table in tracking.all_tables()}
         recorded = quarantines(control)
         ended = [one.id for one in recorded if one.ended]
         for one in recorded:
@@ -135,11 +159,12 @@ class Quarantining:
             and name not in self._catch_up.copies(executed)
         )
 
-    def _begin(self, error: SparkReplError) -> None:
-        """Has the table of ``error`` stand still from where its commits say that it is. Raises what
+    def _begin(self, fault: Fault) -> None:
+        """Has the table of ``fault`` stand still from where its commits say that it is. Raises what
         ``Control.write`` raises."""
-        name = self._names.of(error.table or "")
-        table = self._tracking.tables.get(name)
+        error, name = fault.error, self._names.of(fault.error.table or "")
+        tables = self._tracking.all_tables()
+        table = next((table for table in tables if table.path == fault.path), None)
         if table is None:  # it was in no cut: the log makes it again
             log.warning("%s is not there any more: it is made again", name)
             return

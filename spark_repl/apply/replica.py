@@ -37,6 +37,7 @@ from .coordinator import Coordinator
 from .gaps import Gaps
 from .opened import Opened
 from .pipeline import Pipeline
+from .quarantining import Fault
 from .repairing import Repairing
 from .replaying import Replaying
 from .replica_parts import Parts
@@ -100,7 +101,8 @@ class Replica:
         self._endpoint: Endpoint | None = None
         self.page = ""  # its address, once it is served
         self._beside: SparkReplError | None = None
-        self._fault: SparkReplError | None = None  # whose table goes into quarantine
+        self._fault: Fault | None = None  # whose table goes into quarantine
+        self._faults = set[tuple[str, str | None, str | None]]()  # the places of all of them
         self._stop, self._copied = threading.Event(), threading.Event()
         self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
 
@@ -322,10 +324,16 @@ class Replica:
         log.warning("%s: reading anew what the tables hold", late)
 
     def _quarantine(self, error: SparkReplError) -> None:
-        """Has what comes for its table kept from here on; raises it where that can't be."""
+        """Has what comes for its table kept from here on; raises it where that can't be, or where
+        the applier has gone back for this change before: it would do so for ever."""
         if not self.coordinator.may_quarantine(error):
             raise error
-        self._fault = error
+        table = self.tracking.tables[self.tracking.names.of(error.table or "")]
+        fault = Fault(error, table.path)
+        if fault.place in self._faults:
+            raise error
+        self._faults.add(fault.place)
+        self._fault = fault
         self._copied.set()
 
     def _go_back(self) -> None:

@@ -15,11 +15,11 @@ from spark_repl.cli.main import main
 from spark_repl.control.cut_export import manifest
 from spark_repl.control.cut_reader import CutReader
 from spark_repl.control.layout import Layout
-from spark_repl.errors import ConfigError, QuarantineError, StatementError
+from spark_repl.errors import ConfigError, QuarantineError, RowError, StatementError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.support.local_delta import at_cut, cuts, rows, run, stopped
+from tests.support.local_delta import applier, at_cut, cuts, rows, run, stopped
 from tests.support.made_copy import finish, plan, read
 
 A, B = Table("a"), Table("b")
@@ -279,6 +279,60 @@ def test_a_copy_of_another_table_given_up(log: LogWriter, target: Path) -> None:
     assert command(target, "replay") == 0
     assert run(log.folder, target, **MENDED)
     assert rows(target, A) == sorted([*WHOLE, *((key + 10, "kept") for key in range(5, 9))])
+
+
+C = Table("c")
+BEHIND_THE_COPY = {
+    "created": [C.create],
+    "created again": [C.create, "DROP TABLE t.c", C.create],
+    "renamed": ["RENAME TABLE t.a TO t.c"],
+    "renamed twice": ["RENAME TABLE t.a TO t.d", "RENAME TABLE t.d TO t.c"],
+    "renamed and altered": ["RENAME TABLE t.a TO t.c", "ALTER TABLE t.c COMMENT 'c'"],
+}
+
+
+@pytest.mark.parametrize("applied", [False, True], ids=["", "kept before the copy is taken in"])
+@pytest.mark.parametrize("statements", [*BEHIND_THE_COPY.values()], ids=[*BEHIND_THE_COPY])
+def test_a_table_that_a_statement_made_while_another_is_copied(
+    log: LogWriter, target: Path, statements: list[str], applied: bool
+) -> None:
+    """The applier goes back to the cut before the copy: the table isn't in it, or has another name.
+    It doesn't go back for ever."""
+    log.transaction(insert(B, (1, "x")))
+    assert run(log.folder, target, **KEEP)
+    plan(target, "t.b")
+    for statement in statements:
+        log.ddl(statement)
+    log.transaction(insert(C, (1, "x")), insert(B, (2, "x")))
+    log.transaction(delete(C, (77, "no such")), insert(C, (2, "kept")))
+    log.transaction(insert(C, (3, "kept")))
+    if applied:
+        assert run(log.folder, target, **KEEP)
+    read(target, B, [(1, "x"), (2, "x")])
+    finish(target, f"{log.source}:1-{log.gno - 1}")
+    for _ in range(2):
+        assert run(log.folder, target, **KEEP)
+        last = cuts(target)[-1]
+        assert last.gtid_executed == f"{log.source}:1-{log.gno - 1}"
+        assert {name: one.transactions for name, one in last.quarantined.items()} == {"t.c": 2}
+        shown = at_cut(target, last)
+        assert shown["t.c"] == [(1, "x")] and shown["t.b"] == [(1, "x"), (2, "x")]
+    assert command(target, "replay", table="t.c") == 0
+    assert run(log.folder, target, **MENDED)
+    assert at_cut(target, cuts(target)[-1])["t.c"] == [(1, "x"), (2, "kept"), (3, "kept")]
+
+
+def test_a_change_that_comes_again_stops_the_applier(log: LogWriter, target: Path) -> None:
+    """Whatever keeps its table from standing still, the applier goes back for it once."""
+    poisoned(log)
+    with applier(log.folder, target, **KEEP) as replica:
+        with pytest.raises(RowError) as raised:
+            replica.coordinator.apply(replica.index.slice(0, replica.index.end))
+        error = raised.value
+        replica._quarantine(error)
+        with pytest.raises(RowError) as again:
+            replica._quarantine(error)
+        assert again.value is error
 
 
 def test_another_log(log: LogWriter, target: Path, tmp_path: Path) -> None:
