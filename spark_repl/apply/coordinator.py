@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .gaps import Gaps
     from .landing import Dispatched
     from .pipeline import Pipeline
+    from .quarantining import Fault
 
 log = logging.getLogger(__name__)
 
@@ -74,9 +75,9 @@ class Coordinator:
     def executed(self) -> GtidSet:
         return self._pipeline.executed
 
-    def may_quarantine(self, error: SparkReplError) -> bool:
-        """Whether what has stopped the applier may go into quarantine, with its table."""
-        return self._pipeline.may_quarantine(error)
+    def fault_of(self, error: SparkReplError) -> Fault | None:
+        """What has stopped the applier, if it may go into quarantine, with its table."""
+        return self._pipeline.fault_of(error)
 
     @property
     def position(self) -> int:

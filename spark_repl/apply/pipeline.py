@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from ..write.group_writer import GroupWriter
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
+    from .quarantining import Fault
     from .resume import ResumePoint
     from .stager import Stager
     from .statements import Statements
@@ -228,11 +229,12 @@ class Pipeline:
                 self._retries.end(group.slot)
         self._order.done(group.slot)
 
-    def may_quarantine(self, error: SparkReplError) -> bool:
-        """Whether an error has stopped a group of rows, and may go into quarantine with its table:
-        a statement's may not."""
-        quarantining = self._stager.quarantining
-        return error in self._faults and quarantining.takes(error, self.mark.executed)
+    def fault_of(self, error: SparkReplError) -> Fault | None:
+        """An error that has stopped a group of rows, if it may go into quarantine with its table: a
+        statement's may not."""
+        if error not in self._faults:
+            return None
+        return self._stager.quarantining.fault_of(error, self.mark.executed)
 
     def _show_before(self) -> None:
         """Publishes the cuts of the statements before the one that failed."""

@@ -144,20 +144,23 @@ class Quarantining:
         if fault is not None:
             self._begin(fault)
 
-    def takes(self, error: SparkReplError, executed: GtidSet) -> bool:
-        """Whether a change that can't be applied, for good and by its data, goes into quarantine
-        with its table: what foreign keys carry on has no table of its own."""
+    def fault_of(self, error: SparkReplError, executed: GtidSet) -> Fault | None:
+        """A change that can't be applied, for good and by its data, which goes into quarantine with
+        its table; None of any other: what foreign keys carry on has no table of its own."""
         if not error.table or not isinstance(error, (RowError, DecodeError, SchemaError)):
-            return False
+            return None
         if isinstance(error, DecodeError) and error.is_of_cascade:
-            return False
+            return None
         name, tracking = self._names.of(error.table), self._tracking
-        return (
-            tracking.may_quarantine(name)
-            and tracking.live(name) is not None
-            and name not in tracking.quarantines()
-            and name not in self._catch_up.copies(executed)
-        )
+        table = tracking.live(name)
+        if (
+            table is None
+            or not tracking.may_quarantine(name)
+            or name in tracking.quarantines()
+            or name in self._catch_up.copies(executed)
+        ):
+            return None
+        return Fault(error, table.path)
 
     def _begin(self, fault: Fault) -> None:
         """Has the table of ``fault`` stand still from where its commits say that it is. Raises what

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from ..control.channels import opened, say_if_new
+from ..control.continuity import NOWHERE, Begin
 from ..control.copies import CatchUp
 from ..control.owner import succeed
 from ..ddl.row_filters import check_row_filters
@@ -37,7 +38,6 @@ from .coordinator import Coordinator
 from .gaps import Gaps
 from .opened import Opened
 from .pipeline import Pipeline
-from .quarantining import Fault
 from .repairing import Repairing
 from .replaying import Replaying
 from .replica_parts import Parts
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from ..observe.endpoint import Endpoint
     from ..relay.index import TransactionIndex
     from ..schedule.stops import Until
+    from .quarantining import Fault
     from .read_rows import RowsToRepair
 
 log = logging.getLogger(__name__)
@@ -89,8 +90,8 @@ class Replica:
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
         source = config.source  # its receiver begins the log where its configuration has it
-        begin = (source.log_file, source.log_position)
-        self._begin: tuple[str, int] | None = ("", 0) if source.auto_position else begin
+        at_place = (source.log_file, source.log_position)
+        self._begin: Begin = NOWHERE if source.auto_position else at_place
         self._notes: dict[str, Note] = {}
         self._answers = False
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
@@ -326,11 +327,8 @@ class Replica:
     def _quarantine(self, error: SparkReplError) -> None:
         """Has what comes for its table kept from here on; raises it where that can't be, or where
         the applier has gone back for this change before: it would do so for ever."""
-        if not self.coordinator.may_quarantine(error):
-            raise error
-        table = self.tracking.tables[self.tracking.names.of(error.table or "")]
-        fault = Fault(error, table.path)
-        if fault.place in self._faults:
+        fault = self.coordinator.fault_of(error)
+        if fault is None or fault.place in self._faults:
             raise error
         self._faults.add(fault.place)
         self._fault = fault

@@ -29,6 +29,8 @@ from ..config.renaming import is_shared
 from ..control.by_hand import skipped
 from ..control.channels import channels
 from ..control.continuity import (
+    NOWHERE,
+    Begin,
     check_beginning,
     check_continuity,
     goes_on_at,
@@ -86,16 +88,11 @@ class ResumePoint:
 
 
 def resume(
-    tracking: Tracking,
-    relay_path: str,
-    *,
-    copies: bool = False,
-    begin: tuple[str, int] | None = ("", 0),
+    tracking: Tracking, relay_path: str, *, copies: bool = False, begin: Begin = NOWHERE
 ) -> tuple[AppliedLog, ResumePoint]:
     """Loads the tables, opens the log, and says where to go on. The caller owns the target.
-    ``begin``: as ``check_beginning`` has it, for an empty target; None: wherever the log begins.
-
-    Raises LogError, HistoryError, TargetError, SchemaError; FencedError when it doesn't.
+    ``begin``: as ``check_beginning`` has it. Raises LogError, HistoryError, TargetError,
+    SchemaError; FencedError when it doesn't.
     """
     control, layout = tracking.control, tracking.layout
     note_shown(control)
@@ -109,9 +106,7 @@ def resume(
         lambda files: indexed(files, resolve(control, files, cut, highest), layout.index),
     )
     applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
-    begins = _begin(applied, cut, copied=copy is not None)
-    if cut is None and copy is None and begin is not None:
-        check_beginning(relay, index, applied.first_place(), begin)
+    begins = _begin(applied, cut, begin, copied=copy is not None)
     executed, begun = begins.executed, begins.position
     record(control, history)
     if copy is not None and give_up_stale(copy, applied, tracking, copies=copies):
@@ -171,9 +166,11 @@ class _Begin:
     by_place: bool = False
 
 
-def _begin(applied: AppliedLog, cut: Cut | None, *, copied: bool) -> _Begin:
+def _begin(applied: AppliedLog, cut: Cut | None, begin: Begin, *, copied: bool) -> _Begin:
     """Raises HistoryError. Of a copy it is known by GTID alone what it holds."""
     relay, history, index = applied.relay, applied.history, applied.index
+    if cut is None and not copied:
+        check_beginning(relay, index, applied.first_place(), begin)
     if history.renewed and not copied:
         if cut is None:
             anonymous = is_anonymous(index)

@@ -90,18 +90,20 @@ def check_continuity(
     return executed
 
 
+Begin = tuple[str, int] | None
+"""the file and position of the source where the user accepts that a log begins; None: anywhere"""
+NOWHERE: Begin = ("", 0)
 _BEGIN = 4
 """the position of a binary log's first event"""
 
 
 def check_beginning(
-    log: RelayLog, index: TransactionIndex, first: SourcePlace | None, begin: tuple[str, int]
+    log: RelayLog, index: TransactionIndex, first: SourcePlace | None, begin: Begin
 ) -> None:
     """Raise HistoryError if a log that is to be applied to an empty target begins in mid-history:
-    rows from before are in no table then. ``first``: the place of the source where the log begins;
-    ``begin``: where the user's configuration has it begin, which is no fault; ("", 0): nowhere.
+    rows from before are in no table then. ``first``: the place of the source where the log begins.
     """
-    if first is not None and begin == (first.file, first.position):
+    if begin is None or (first is not None and begin == (first.file, first.position)):
         return
     if before := _before(log, index, first):
         raise HistoryError(
