@@ -119,6 +119,7 @@ class Alterations:
         made = replace(made, definition=self._forms.apply(made.definition))
         if self._forms.zero_dates == "null":
             made = without_zero_dates(made)
+        made = replace(made, replaced_texts=self._forms.text_errors == "replace")
         source = made
         if made.gone and policy is Policy.IGNORE_DROP:
             raise SettingError(

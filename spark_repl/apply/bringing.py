@@ -100,7 +100,10 @@ class Bringing:
         for part in staged.by_worker:
             self._status.filtered(part.decided, part.filtered, part.passed_over)
         zero_dates = sum(part.zero_dates for part in staged.by_worker)
-        self._status.count(row_changes=staged.changes, zero_dates=zero_dates)
+        text_errors = sum(part.text_errors for part in staged.by_worker)
+        self._status.count(
+            row_changes=staged.changes, zero_dates=zero_dates, text_errors=text_errors
+        )
         self._status.changed(staged.changes_by_table, self._writer.seconds)
 
     def drop(self, staged: StagedGroup) -> None:

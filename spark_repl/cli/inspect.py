@@ -79,6 +79,7 @@ def _fields(result: Result) -> dict[str, Any]:
         "skipped": counters.skipped,
         "applied_at_start": counters.at_start,
         "zero_dates": counters.zero_dates,
+        "text_errors": counters.text_errors,
         "warnings": counters.warnings,
         "tail": result.tail,
     }

@@ -94,6 +94,7 @@ class Target:
     change_data_feed: bool = _key(False, rules.flag)
     partition_by: tuple[str, ...] = _key((), rules.partitions)
     zero_dates: str = _key("error", rules.choice("error", "null", "string"))
+    text_errors: str = _key("error", rules.choice("error", "replace"))
     time_as: str = _key("string", rules.choice("string", "microseconds"))
     json_as: str = _key("string", rules.choice("string", "variant"))
     geometry_as: str = _key("struct", rules.choice("struct", "binary"))

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ..binlog.definition import DATE_TYPES
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import TEXT_ERRORS_HINT
+from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.text import gather
 from ..ddl.column_rules import hidden_columns
 from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
@@ -24,7 +26,7 @@ from ..errors import SchemaError, SourceLostError, SparkReplError, Unconvertible
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN
 from .source_tables import full_name
-from .text_rows import key_to_arrow, read_rows, select_list, to_arrow
+from .text_rows import key_to_arrow, may_replace, read_rows, select_list, to_arrow
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -47,7 +49,7 @@ class CopyTask:
     columns: Columns
     folder: str
     where: str
-    zero_dates: str
+    forms: Forms
     key: bytes = field(default=b"", repr=False)
     gtid_executed: str = ""
 
@@ -59,12 +61,14 @@ class Copied:
 
     adds: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
+    text_errors: int = 0
+    """values in which bytes without a character became U+FFFD"""
 
 
 def load(_: object = None) -> None:
     """Has a worker load its modules and kernels, a second of work, while a first table is made."""
     row, end = b"\2\0\0\0\1x", b"\5\0\0\1\xfe\0\0\2\0"
-    for (values,) in read_rows(BytesIO(row + end), 1):
+    for (values,) in read_rows(BytesIO(row + end), [BINARY]):
         gather(values, pa.string())
 
 
@@ -107,11 +111,11 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
     statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
     parts, size = list[pa.Table](), 0
     try:
-        stream = begin_query(connection, statement)
-        for columns in read_rows(stream, len(definition.columns)):
-            part = copied_rows(
-                task.definition, columns, task.zero_dates, task.key, task.gtid_executed
+        for columns in read_rows(*begin_query(connection, statement)):
+            part, replaced = copied_rows(
+                task.definition, columns, task.forms, task.key, task.gtid_executed
             )
+            out.text_errors += replaced
             if not part.num_rows:
                 continue
             out.rows += part.num_rows
@@ -137,48 +141,62 @@ def _write(task: CopyTask, parts: list[pa.Table]) -> list[dict[str, Any]]:
 def copied_rows(
     target: TableDefinition,
     columns: Iterable[Any],
-    zero_dates: str,
+    forms: Forms,
     key: bytes,
     gtid_executed: str = "",
-) -> pa.Table:
-    """``columns``: texts of all that the source has; ``key``: of masks; ``gtid_executed``: what
-    extra columns say of the rows. Rows that do not pass the target's filter are left out. Raises
-    SchemaError."""
+) -> tuple[pa.Table, int]:
+    """Return the target's rows, and how many texts have a replaced character. ``columns``: texts of
+    all that the source has; ``key``: of masks; ``gtid_executed``: what extra columns say of the
+    rows. Rows that do not pass the target's filter are left out. Raise SchemaError."""
     logged, columns = target.in_log, list(columns)
-    arrays = [_read(target, i, values, zero_dates) for i, values in enumerate(columns)]
+    read_columns = [_read(target, i, values, forms) for i, values in enumerate(columns)]
+    arrays = [array for array, _ in read_columns]
+    replaced = sum(count for _, count in read_columns)
     if logged is target:
-        return pa.Table.from_arrays(arrays, schema=target.arrow_schema())
+        return pa.Table.from_arrays(arrays, schema=target.arrow_schema()), replaced
     names = [str(number) for number in range(len(arrays))]
     read = pa.RecordBatch.from_arrays(arrays, names=names)
     if target.row_filter:
-        read = read.filter(pa.array(_passes(target, columns, arrays, zero_dates)))
+        read = read.filter(pa.array(_passes(target, columns, arrays, forms)))
     extra = copied_from(logged, gtid_executed, len(read))
     rows = target_rows(read, logged, target, key, extra)
-    return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema())
+    return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema()), replaced
 
 
-def _read(target: TableDefinition, i: int, values: Any, zero_dates: str) -> pa.Array:
-    """The source's column ``i``. Raises SparkReplError, which says nothing of a hidden value."""
+def _read(target: TableDefinition, i: int, values: Any, forms: Forms) -> tuple[pa.Array, int]:
+    """Return the source's column ``i``, and how many texts have a replaced character. Raise
+    SparkReplError, which says nothing of a hidden value."""
     logged = target.in_log
     column = logged.columns[i]
     try:
         if i in logged.primary_key:
-            return key_to_arrow(column, values, zero_dates)
-        return to_arrow(column, values, zero_dates)
+            return key_to_arrow(column, values), 0
+        return to_arrow(column, values, forms)
     except SparkReplError as error:
         if column.name in hidden_columns(target):
             error.message = f"column {column.name}: a value that can't be decoded, and is masked"
         raise
 
 
+def _looked_at(target: TableDefinition, i: int, values: Any) -> pa.Array:
+    """Return a column as a filter has it. Raise SparkReplError if a value would be replaced."""
+    try:
+        return _read(target, i, values, USUAL)[0]
+    except SparkReplError as error:
+        if error.hint == TEXT_ERRORS_HINT:
+            error.hint = UNKNOWN_HINT
+        raise
+
+
 def _passes(
-    target: TableDefinition, columns: Sequence[Any], arrays: Sequence[pa.Array], zero_dates: str
+    target: TableDefinition, columns: Sequence[Any], arrays: Sequence[pa.Array], forms: Forms
 ) -> Any:
-    """Which rows pass the target's filter. A zero date that is kept as NULL is none there."""
+    """Which rows pass the target's filter. Raise SparkReplError for values that
+    are kept as others."""
     rule = filter_of(target, target.in_log)
     asked = [
-        to_arrow(rule.columns[number], columns[number], "error")
-        if rule.columns[number].type in DATE_TYPES and zero_dates == "null"
+        _looked_at(target, number, columns[number])
+        if may_replace(rule.columns[number], forms)
         else arrays[number]
         for number in rule.numbers
     ]

@@ -243,7 +243,7 @@ class FirstCopy:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            config.target.zero_dates, self._mask_key, str(behind),
+            self.tracking.forms, self._mask_key, str(behind),
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
@@ -345,6 +345,11 @@ class FirstCopy:
         with table.lock:  # other shards may be copied beside it
             version = self._commits.commit(table, actions, stamp)
             table.look_at(self._delta.advance(table.snapshot, version))
+        if replaced := sum(part.text_errors for part in copied):
+            log.warning(
+                "%s: %d values have bytes without a character, which became U+FFFD"
+                " (target.text_errors)", table.name, replaced,
+            )  # fmt: skip
         with self._counting:
             self.rows += sum(part.rows for part in copied)
             self._told(self.rows, max(self._expected, self.rows))

@@ -54,7 +54,7 @@ class _Range:
     keys: Keys
     position: int
     out: str
-    zero_dates: str
+    forms: Forms
     mask: bytes = field(default=b"", repr=False)
     behind: str = ""
     """the GTID set of that cut"""
@@ -94,8 +94,8 @@ def _rows(task: _Range, connection: Any) -> list[pa.Table]:
     logged, key = task.definition.in_log, task.definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     tables = []
-    for columns in read_rows(begin_query(connection, statement), len(logged.columns)):
-        rows = copied_rows(task.definition, columns, task.zero_dates, task.mask, task.behind)
+    for columns in read_rows(*begin_query(connection, statement)):
+        rows, _ = copied_rows(task.definition, columns, task.forms, task.mask, task.behind)
         tables.append(rows.filter(pa.array(np.isin(key_digests(rows, key), task.keys))))
     return tables
 
@@ -136,7 +136,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     tasks = [
         _Range(
             config.source, definition, where, keys, cut.position, str(folder / f"{number}.arrow"),
-            config.target.zero_dates, rules.key, str(behind),
+            Forms.of_target(config.target), rules.key, str(behind),
         )
         for number, where in enumerate(wanted.wheres)
     ]  # fmt: skip
@@ -171,7 +171,7 @@ def _definition(
     rules = rules.folded() if case_of_names(source.rows) > 0 else rules
     (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config))
     target = config.target
-    forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
+    forms = Forms.of_target(target)
     return rules.shaped(forms.apply(table.definition))
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import KEY_TEXT_HINT, charset_of, to_text
 from ..binlog.definition import (
     CHARACTER_TYPES,
     NUMERIC_TYPES,
@@ -26,7 +27,7 @@ from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
 from ..ddl.masks import masks_order
 from ..decode.renamed_tables import claim
-from ..errors import NoTableError, SchemaError, SourceError
+from ..errors import DecodeError, NoTableError, SchemaError, SourceError
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 _NO_FILTERS = ReplicationFilters()
@@ -199,7 +200,7 @@ def chunk_ends(query: Query, table: SourceTable, target: TableDefinition) -> tup
     if table.rows < size:
         return ()
     name, ends, where = quoted(column.name), list[str](), ""
-    hexed = f"HEX({_plain(column)})" if _is_text(column) else name
+    hexed = f"HEX(CAST({name} AS BINARY))" if _is_text(column) else name
     while True:
         with _there(definition.name):
             rows = query(
@@ -208,7 +209,7 @@ def chunk_ends(query: Query, table: SourceTable, target: TableDefinition) -> tup
             )
         if not rows:
             return tuple(ends)
-        end = literal(column, rows[0][0])
+        end = literal(column, _sent(table, column, rows[0][0]))
         if ends and ends[-1] == end:
             return tuple(ends)  # one value has more rows than a chunk: the rest goes in one
         ends.append(end)
@@ -219,9 +220,17 @@ def _is_text(column: Column) -> bool:
     return column.type in CHARACTER_TYPES
 
 
-def _plain(column: Column) -> str:
-    name = quoted(column.name)
-    return name if column.collation == BINARY else f"CONVERT({name} USING utf8mb4)"
+def _sent(table: SourceTable, column: Column, value: Any) -> Any:
+    """Return a value of a key as ``literal`` takes it, of the bytes that the source has. Raise
+    SchemaError for bytes without a character, which no literal finds again."""
+    if not _is_text(column) or column.collation == BINARY:
+        return value
+    try:
+        text = to_text(bytes.fromhex(value), charset_of(column.collation))
+    except DecodeError as error:
+        message = f"column {column.name}: {error.message}"
+        raise SchemaError(message, table=table.definition.name, hint=KEY_TEXT_HINT) from None
+    return text.encode().hex()
 
 
 def literal(column: Column, value: Any) -> str:

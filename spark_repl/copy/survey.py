@@ -252,7 +252,7 @@ def _rules_fit(
     if case_of_names(query) > 0:
         filters, rules = filters.folded(), rules.folded()
     target, origins = config.target, dict[str, str]()
-    forms = Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as)
+    forms = Forms.of_target(target)
 
     def fit(definition: TableDefinition) -> None:
         own = filters.rewrites.definition(forms.apply(definition))

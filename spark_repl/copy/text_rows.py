@@ -6,7 +6,7 @@ values' places are found in the raw bytes, as they are for row events.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import KEY_TEXT_HINT, TEXT_ERRORS_HINT
 from ..binlog.definition import (
     CHARACTER_TYPES,
     DATE_TYPES,
@@ -29,12 +30,14 @@ from ..binlog.kernels.jit import jit
 from ..binlog.rows.twins import has_second_forms, refuse_second_forms
 from ..binlog.types import nested, text
 from ..binlog.types.calendar import ZERO_DATES_HINT
+from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.values import Values
 from ..ddl.real_literal import REAL_DETAIL
-from ..errors import SchemaError, SourceLostError
+from ..errors import DecodeError, SchemaError, SourceLostError, SparkReplError
 from ..source.dump import refusal
 
 _T = ColumnType
+_UTF8MB4 = 45
 _BATCH_ROWS = 1 << 15
 _BUFFER_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
@@ -50,15 +53,12 @@ class Stream(Protocol):
 
 def select_list(definition: TableDefinition) -> str:
     """The columns of a SELECT. FLOAT is printed with six digits, DOUBLE(M,D) with D behind the
-    point; as DOUBLE they come whole, a zero with its sign. A key that may have twins comes in its
-    own bytes."""
+    point; as DOUBLE they come whole, a zero with its sign."""
     parts = []
-    for i, column in enumerate(definition.columns):
+    for column in definition.columns:
         name = "`" + column.name.replace("`", "``") + "`"
         if column.type == _T.FLOAT or (column.type == _T.DOUBLE and _may_have_digits(column)):
             name = f"{name} * 1e0"
-        elif i in definition.primary_key and has_second_forms(column):
-            name = f"CAST({name} AS BINARY)"
         parts.append(name)
     return ", ".join(parts)
 
@@ -67,22 +67,26 @@ def _may_have_digits(column: Column) -> bool:
     return column.detail is None or bool(REAL_DETAIL.search(column.detail))
 
 
-def key_to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
-    """The array of a key's column. Raises as ``to_arrow``, and for a date that would be NULL as
-    others are; DecodeError for a form that could be another key's."""
-    if column.type in DATE_TYPES:
-        return to_arrow(column, values, "error")
-    if not has_second_forms(column):
-        return to_arrow(column, values, zero_dates)
-    refuse_second_forms(column, values)
-    return text.decode(values, column.collation)
+def key_to_arrow(column: Column, values: Values) -> pa.Array:
+    """Return the array of a key's column: two keys whose values are replaced would become one.
+    Raise as ``to_arrow``, and DecodeError for a form that could be another key's."""
+    if has_second_forms(column):
+        refuse_second_forms(column, values)
+    try:
+        return to_arrow(column, values, USUAL)[0]
+    except SparkReplError as error:
+        if error.hint == TEXT_ERRORS_HINT:
+            error.hint = KEY_TEXT_HINT
+        raise
 
 
-def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
-    """Batches of rows, each as ``count`` columns of values; valid until the next is taken.
+def read_rows(stream: Stream, collations: Sequence[int]) -> Iterator[list[Values]]:
+    """Batches of rows, each as columns of values, valid until the next is taken. ``collations``:
+    of the columns, as the answer says.
 
     ``stream`` stands behind the column descriptions. Raises SourceError for the server's error.
     """
+    count = len(collations)
     buffer = np.zeros(_BUFFER_BYTES, np.uint8)
     start = have = rows = 0
     offsets = np.zeros((count, _BATCH_ROWS), np.int64)
@@ -95,7 +99,10 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
             have += len(data)
             continue
         if rows:
-            yield [Values(buffer, offsets[c, :rows], lengths[c, :rows]) for c in range(count)]
+            yield [
+                Values(buffer, offsets[c, :rows], lengths[c, :rows], collation)
+                for c, collation in enumerate(collations)
+            ]
             rows = 0
         if code == _END:
             return
@@ -104,7 +111,10 @@ def read_rows(stream: Stream, count: int) -> Iterator[list[Values]]:
         if code == _BIG:
             row, left_over = _join(stream, buffer[start:have].tobytes())
             _columns(row, 0, offsets, lengths, 0)
-            yield [Values(row, offsets[c, :1], lengths[c, :1]) for c in range(count)]
+            yield [
+                Values(row, offsets[c, :1], lengths[c, :1], collation)
+                for c, collation in enumerate(collations)
+            ]
             buffer = np.zeros(max(len(buffer), 2 * len(left_over)), np.uint8)
             buffer[: len(left_over)] = np.frombuffer(left_over, np.uint8)
             start, have = 0, len(left_over)
@@ -176,24 +186,49 @@ def _split_rows(
     return offsets.shape[1], at, _FULL
 
 
-def to_arrow(column: Column, values: Values, zero_dates: str) -> pa.Array:
-    """The array that the decoder of row events would give for a column. Raises SchemaError."""
-    column_type = column.type
-    if column_type in CHARACTER_TYPES:
-        return text.gather(values, pa.binary() if column.collation == BINARY else pa.string())
-    if column_type == _T.BIT:
+def to_arrow(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
+    """Return the array that the decoder of row events would give for a column, and how many texts
+    have a replaced character. Raise SchemaError."""
+    if column.type in (_T.ENUM, _T.SET) or column.type in CHARACTER_TYPES:
+        return _text(column, values, forms)
+    return _other(column, values, forms), 0
+
+
+def may_replace(column: Column, forms: Forms) -> bool:
+    """Return whether a value of the column may be kept as another one."""
+    if column.type in DATE_TYPES:
+        return forms.zero_dates == "null" and column.form != Form.TEXT
+    texts = column.type in (_T.ENUM, _T.SET) or column.type in CHARACTER_TYPES
+    return texts and forms.text_errors == "replace"
+
+
+def _text(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
+    """Return texts as they are decoded from the log."""
+    if column.type in CHARACTER_TYPES and column.collation == BINARY:
+        return text.gather(values, pa.binary()), 0
+    collation = values.collation or column.collation or _UTF8MB4
+    if collation == BINARY:  # members, which are read as UTF-8 in TABLE_MAP, too
+        collation = _UTF8MB4
+    try:
+        return text.decode(values, collation, forms.text_errors)
+    except DecodeError as error:
+        raise SchemaError(f"column {column.name}: {error.message}", hint=error.hint) from None
+
+
+def _other(column: Column, values: Values, forms: Forms) -> pa.Array:
+    if column.type == _T.BIT:
         return _bit(column, values)
-    if column_type == _T.GEOMETRY:
+    if column.type == _T.GEOMETRY:
         return nested.geometry(column, values)
-    if column_type == _T.VECTOR:
+    if column.type == _T.VECTOR:
         return nested.vector(values)
     if column.form == Form.VARIANT:
         return text_to_variant(values)
     texts = text.gather(values, pa.string())
     if column.form == Form.MICROSECONDS:
         return _microseconds(texts)
-    if column_type in DATE_TYPES and column.form != Form.TEXT:
-        return _dates(column, texts, zero_dates)
+    if column.type in DATE_TYPES and column.form != Form.TEXT:
+        return _dates(column, texts, forms.zero_dates)
     return texts if column.arrow_type == pa.string() else texts.cast(column.arrow_type)
 
 

@@ -80,3 +80,5 @@ class Altered:
     is changed then"""
     null_dates: bool = False
     """whether dates that no calendar has are NULL in the rows"""
+    replaced_texts: bool = False
+    """whether bytes without a character are U+FFFD in the rows"""

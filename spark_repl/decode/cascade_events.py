@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, MOVED
 from ..binlog.rows.partial_rows import PartialImages
+from ..binlog.types.forms import USUAL, Forms
 from ..ddl.folded_name import fold
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
@@ -54,7 +55,7 @@ class _Read:
     plan: Plan
     images: list[list[pa.RecordBatch]]
     counts: list[int]
-    zero_dates: str
+    forms: Forms
     parts: list[tuple[Any, ...]] = field(default_factory=list)
     definitions: dict[int, TableDefinition] = field(default_factory=dict)
     walk: int = -1
@@ -110,7 +111,7 @@ class _Read:
 
     def _decoded(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
         try:
-            batch = images.decode(entries, self.zero_dates)
+            batch = images.decode(entries, self.forms)
         except DecodeError as error:
             if error.row is not None:
                 error.at(position=RelayPosition.unpack(int(positions[error.row])))
@@ -122,8 +123,8 @@ class _Read:
 def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> LoggedChanges:
     """``tasks``: one behind the other. Raises DecodeError and LogError with file and position."""
     tables = list(plan.definitions)
-    zero_dates = tasks[0].forms.zero_dates if tasks else "error"
-    read = _Read(plan, [[] for _ in tables], [0] * len(tables), zero_dates)
+    forms = tasks[0].forms if tasks else USUAL
+    read = _Read(plan, [[] for _ in tables], [0] * len(tables), forms)
     positions, begin = [np.zeros(0, np.int64)], 0
     masks: dict[str, list[npt.NDArray[np.bool_]]] = {name: [] for name in tables}
     for task in tasks:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
+from ..binlog.charsets.charset import TEXT_ERRORS_HINT
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..ddl.column_rules import hidden_columns
@@ -57,6 +58,8 @@ class _Asked:
         try:
             arrays = images.values(self.entries, only=rule.numbers)
         except DecodeError as error:
+            if error.hint == TEXT_ERRORS_HINT:
+                error.hint = UNKNOWN_HINT
             if self.hidden:
                 error.message = "a value at which row_filter looks can't be decoded, and is masked"
             raise self._placed(error, error.row) from None

@@ -49,6 +49,7 @@ def read_changes(
     zero_dates: str = "error",
     time_as: str = "string",
     geometry_as: str = "struct",
+    text_errors: str = "error",
     rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Row changes of a folder of binary logs (or one file, or an index file), a batch per table.
@@ -63,14 +64,15 @@ def read_changes(
     Batches of one table come in the log's order, those of several tables by turns: to merge them,
     sort by ``position``. An XA transaction's rows come where it is committed.
     Only row changes: TRUNCATE, DROP and ALTER TABLE are statements and don't show.
-    tables: only these. zero_dates, time_as, geometry_as: as in the configuration's [target].
+    tables: only these. zero_dates, time_as, geometry_as, text_errors: as in [target] of
+    the configuration.
     JSON is text always: Arrow has no variant type, and the text loses nothing.
     rows_query: a column of that name has the statement's text, where the server logged it.
     Raises LogError, DecodeError and StatementError, with file, position and GTID. What the last
     file has behind its last whole transaction is not read: that is logged as a warning, since a
     server may be writing it just now.
     """
-    forms, index = Forms(zero_dates, time_as, geometry_as), None
+    forms, index = Forms(zero_dates, time_as, geometry_as, text_errors=text_errors), None
     with Lease() as lease:
         relay, _ = look(path, lambda log: lease.hold(log, 0))  # as one that goes over all of it
         state = _State(relay)
@@ -214,7 +216,7 @@ def _run_batches(
                 pairs=True,
             ):
                 if tables is None or images.definition.name in tables:
-                    args = images, run.records, run.gtids, ordinals, forms.zero_dates
+                    args = images, run.records, run.gtids, ordinals, forms
                     yield from table_batches(*args, rows_query=rows_query)
         except SparkReplError as error:
             raise _placed(error, run) from error

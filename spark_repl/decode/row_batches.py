@@ -17,6 +17,7 @@ from ..position import RelayPosition
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
+    from ..binlog.types.forms import Forms
 
 Longs = npt.NDArray[np.int64]
 
@@ -33,7 +34,7 @@ def table_batches(
     records: Any,
     gtids: pa.Array,
     ordinals: Longs,
-    zero_dates: str,
+    forms: Forms,
     *,
     rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
@@ -52,8 +53,8 @@ def table_batches(
         first = np.append(True, owner[1:] != owner[:-1])  # they come in the log's order
         gtid, place = gtids.take(pa.array(owner[first])), np.cumsum(first) - 1
         try:
-            old, old_absent, _ = _side(images, before, zero_dates)
-            new, new_absent, diffs = _side(images, after, zero_dates)
+            old, old_absent, _ = _side(images, before, forms)
+            new, new_absent, diffs = _side(images, after, forms)
         except DecodeError as error:
             if error.row is not None:
                 start = records["position"][owner[error.row]]
@@ -79,9 +80,7 @@ def _constant(text: str, count: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int8)), pa.array([text]))
 
 
-def _side(
-    images: RowImages, entries: Longs, zero_dates: str
-) -> tuple[pa.Array, pa.Array, pa.Array]:
+def _side(images: RowImages, entries: Longs, forms: Forms) -> tuple[pa.Array, pa.Array, pa.Array]:
     """(struct of the images of ``entries``, -1 for none; absent columns; JSON diffs), [n] each."""
     fields = [field.with_nullable(True) for field in images.definition.arrow_schema()]
     none = entries < 0
@@ -89,7 +88,7 @@ def _side(
         rows = pa.nulls(len(entries), pa.struct(fields))
     else:
         mask = pa.array(none) if none.any() else None
-        arrays = images.values(entries, zero_dates)
+        arrays = images.values(entries, forms)
         rows = pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
     if not isinstance(images, PartialImages):
         nothing = pa.nulls(len(entries), pa.list_(pa.string()))

@@ -67,6 +67,7 @@ def stage(task: StageTask) -> Staged:
         origins=forms.origins if isinstance(forms, RenamedTables) else {},
         decided=out.decided,
         filtered=out.filtered,
+        text_errors=out.text_errors,
         passed_over=out.passed_over,
     )
 
@@ -85,7 +86,7 @@ class _Output:
         self.decided: dict[str, int] = {}
         self.filtered: dict[str, int] = {}
         self.passed_over: dict[str, int] = {}
-        self.zero_dates = 0
+        self.zero_dates = self.text_errors = 0
         self.path = self.file = None
         if task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
@@ -135,6 +136,7 @@ class _Output:
         else:
             self._fold(images, entries, entry_positions)
         self.zero_dates += images.zero_dates
+        self.text_errors += images.text_errors
 
     def _filtered(self, images: RowImages, entries: Longs, positions: Longs) -> RowImages:
         """What ``entries`` are to a table that has not all rows."""
@@ -249,7 +251,7 @@ class _Output:
 
     def _decode(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
         try:
-            rows = images.decode(entries, self.task.forms.zero_dates)
+            rows = images.decode(entries, self.task.forms)
             target = self.task.target(images.definition)
             if target is None:
                 return rows

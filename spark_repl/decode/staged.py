@@ -187,6 +187,8 @@ class Staged:
     """row changes that row filters leave out, by table"""
     passed_over: dict[str, int] = field(default_factory=dict)
     """row changes that are no INSERTs of tables that only take these, by table"""
+    text_errors: int = 0
+    """values in which bytes without a character became U+FFFD"""
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ _LASTING = (WAITING_FOR_WORK, DELAYED, PACED)
 
 _EVERY_S = 0.5
 _COUNTED = ("transactions", "row_changes", "groups", "waves", "cuts", "statements", "already",
-            "skipped")  # fmt: skip
+            "skipped", "zero_dates", "text_errors")  # fmt: skip
 _FORMAT = 1
 _NAMED_MOST = 20
 
@@ -60,6 +60,7 @@ class Counters:
     skipped: int = 0
     at_start: int = 0
     zero_dates: int = 0
+    text_errors: int = 0
     warnings: list[str] = field(default_factory=list)
     waves: int = 0
     ways: dict[str, int] = field(default_factory=dict)

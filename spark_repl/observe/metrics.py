@@ -34,6 +34,8 @@ _COUNTERS = {
     "groups": "Groups of transactions that have landed",
     "cuts_published": "Cuts that were published",
     "skipped": "Transactions that were left out by hand",
+    "zero_dates": "Dates that no calendar has, which became NULL",
+    "text_errors": "Values in which bytes without a character became U+FFFD",
 }
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ..control.quarantine_store import KeptTransactions, QuarantineStore
     from ..decode.staged import Span
 
-_FORMS = Forms("string")
+_FORMS = Forms("string", text_errors="replace")
 _COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")
 
 
@@ -97,7 +97,7 @@ def _of_span(
             ):
                 if not known.is_of(images.definition.name):
                     continue
-                for batch in table_batches(images, records, gtids, ordinals, _FORMS.zero_dates):
+                for batch in table_batches(images, records, gtids, ordinals, _FORMS):
                     changes += batch.select(list(_COLUMNS)).to_pylist()
         except SparkReplError as error:
             yield {"error": str(error), "gtid": kept.gtids[first + begin]}

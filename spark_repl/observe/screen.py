@@ -154,6 +154,8 @@ def _coordinator(status: Status) -> Iterator[str]:
     yield (f"  of this run               {counters.get('transactions', 0):,} transactions,"
            f" {counters.get('row_changes', 0):,} row changes,"
            f" {counters.get('groups', 0):,} groups")  # fmt: skip
+    if replaced := counters.get("text_errors", 0):
+        yield f"  texts with U+FFFD         {replaced:,} values had bytes without a character"
     yield (f"  now                       {rates['transactions_per_s']:,} transactions/s,"
            f" {rates['row_changes_per_s']:,} row changes/s")  # fmt: skip
     half, most = (quantile(status["commit_to_cut"], share) for share in (0.5, 0.99))

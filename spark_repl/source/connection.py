@@ -65,17 +65,21 @@ def connect(source: Source) -> Any:
         ) from error
 
 
-def begin_query(connection: Any, statement: str) -> Any:
-    """Sends a query; returns the stream from which its rows can be read, as packets.
+def begin_query(connection: Any, statement: str) -> tuple[Any, list[int]]:
+    """Send a query. Return the stream from which its rows can be read, as packets, and the
+    collation of each column: texts come in its character set, as the server stores them. What it
+    converts has a question mark for each character that it can't convert.
 
-    Raises SourceError, SourceLostError.
+    Raise SourceError, SourceLostError.
     """
     try:
+        with connection.cursor() as cursor:
+            cursor.execute("SET SESSION character_set_results = NULL")
         connection._execute_command(0x03, statement)
         result = pymysql.connections.MySQLResult(connection)
         result.init_unbuffered_query()
         result.unbuffered_active = False  # its rows are ours to read
-        return connection._rfile
+        return connection._rfile, [field.charsetnr for field in result.fields]
     except pymysql.err.MySQLError as error:
         number, text = (*error.args, "", "")[:2]
         raise error_of(number if isinstance(number, int) else 2013, str(text)) from error

@@ -74,13 +74,16 @@ def sample_of(
     table: SourceTable,
     target: TableDefinition,
     percent: float,
+    *,
+    replaces: bool = False,
 ) -> tuple[SampledRows | None, tuple[str, ...]]:
     """The sample of a table, and the WHERE clauses that read it from the source; None where the
     table has no column to choose rows by, or the ``target`` does not show it: then all are
-    read."""
+    read. ``replaces``: whether the target has U+FFFD where the source converts bytes to others."""
     definition = table.definition
     candidates = definition.primary_key[:1] or range(len(definition.columns))
-    number = next((i for i in candidates if _is_fit(definition.columns[i])), None)
+    texts = bool(definition.primary_key) or not replaces
+    number = next((i for i in candidates if _is_fit(definition.columns[i], texts=texts)), None)
     if number is None or masks_order(target):
         return None, ("",)
     column = definition.columns[number]
@@ -142,10 +145,12 @@ def _within(name: str, ranges: tuple[tuple[int, int], ...]) -> str:
     return " OR ".join(f"{name} BETWEEN {low} AND {high}" for low, high in ranges)
 
 
-def _is_fit(column: Column) -> bool:
-    """Whether both sides have the same text of the column's values. BINARY is filled with zeros."""
-    fixed = column.type == ColumnType.STRING and column.collation == BINARY
-    return column.type in _INTEGERS or (column.type in CHARACTER_TYPES and not fixed)
+def _is_fit(column: Column, *, texts: bool) -> bool:
+    """Whether both sides have the same text of the column's values. BINARY is filled with zeros.
+    ``texts``: whether a column of text may be one."""
+    if column.type in CHARACTER_TYPES and column.collation == BINARY:
+        return column.type != ColumnType.STRING
+    return column.type in _INTEGERS or (texts and column.type in CHARACTER_TYPES)
 
 
 def _as_text(column: Column) -> str:

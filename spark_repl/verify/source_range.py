@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..binlog.definition import TableDefinition
+    from ..binlog.types.forms import Forms
     from ..config import Source
 
 
@@ -35,7 +36,7 @@ class RangeTask:
 
     source: Source
     definition: TableDefinition
-    zero_dates: str
+    forms: Forms
     where: str
     out: str = ""
     keep: npt.NDArray[np.uint64] | None = None
@@ -93,10 +94,10 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
     definition = task.definition
     logged, key = definition.in_log, definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
-    stream, began = begin_query(connection, statement), time.monotonic()
+    answer, began = begin_query(connection, statement), time.monotonic()
     parts, values, rows = [np.zeros((2, 0), np.uint64)], _FirstRows(task.shown), 0
-    for columns in read_rows(stream, len(logged.columns)):
-        read = copied_rows(definition, columns, task.zero_dates, task.mask_key)
+    for columns in read_rows(*answer):
+        read, _ = copied_rows(definition, columns, task.forms, task.mask_key)
         made = digests([one_chunk(column) for column in read.columns], key)
         rows += made.shape[1]
         if task.keep is not None:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
+from ..binlog.types.forms import Forms
 from ..copy.source_tables import literal, quoted
 from ..ddl.masks import masks_order
 from .compare import Keys, Sums, differing, sums
@@ -134,12 +135,12 @@ class TableCheck:
         return [f"WHERE {column} IN ({values})" for values in lists]
 
     def _task(self, where: str, out: str, keep: Keys | None = None) -> RangeTask:
-        zero_dates = self.config.target.zero_dates
+        forms = Forms.of_target(self.config.target)
         source = self.config.source
         return RangeTask(
             source,
             self.definition,
-            zero_dates,
+            forms,
             where,
             out,
             keep,

@@ -157,10 +157,7 @@ class Verifier:
             return [*zip(tables, plans, strict=True)]
 
         filters = ReplicationFilters.of(self.config)
-        forms = Forms(
-            self.config.target.zero_dates, self.config.target.time_as,
-            self.config.target.geometry_as, self.config.target.json_as,
-        )  # fmt: skip
+        forms = Forms.of_target(self.config.target)
         checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._asked(plan):
             whole = shaped(table)
@@ -190,7 +187,10 @@ class Verifier:
     ) -> TablePlan:
         percent = self._limits.percent
         if percent < 100:
-            sample, ranges = sample_of(query, table, target, percent)
+            sample, ranges = sample_of(
+                query, table, target, percent,
+                replaces=self.config.target.text_errors == "replace",
+            )  # fmt: skip
             return TablePlan(ranges, percent, sample.to_json() if sample else "")
         first = table.definition.primary_key[:1]
         column = quoted(table.definition.columns[first[0]].name) if first else ""

@@ -24,6 +24,7 @@ from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
 from .logged_images import are_images, check_dates
 from .outlived_rows import check_fit, outlived
+from .replaced_texts import check_texts, may_recode
 from .written import Written
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def keeps_rows(
     return all(
         (
             isinstance(origin, KeptColumn)
-            and _stays(origin, _change(before.columns[origin.number], column, session))
+            and _stays(altered, origin, _change(before.columns[origin.number], column, session))
         )
         or origin == Filled(NULL)
         or number in held
@@ -64,9 +65,11 @@ def keeps_rows(
     )
 
 
-def _stays(origin: KeptColumn, change: TypeChange) -> bool:
+def _stays(altered: Altered, origin: KeptColumn, change: TypeChange) -> bool:
     """Whether every value of a column stays."""
     old, column = change.before, change.after
+    if altered.replaced_texts and may_recode(origin, change):
+        return False
     own = replace(old, name=column.name, kept=column.kept, logged=column.logged)
     same = replace(own, nullable=old.nullable or column.nullable) == column
     if same and (not origin.written or old.detail == column.detail is not None):
@@ -143,6 +146,8 @@ class _Made:
         column = self._altered.definition.columns[i]
         change = TypeChange(column, column, self._session)
         check_dates(self.column(i), self._images, change)
+        if self._altered.replaced_texts:
+            check_texts(self.column(i), change)
         return self.column(i)
 
     def _make(self, i: int) -> pa.Array:
@@ -163,8 +168,10 @@ class _Made:
         values, old = self._arrays[origin.number], self._before.columns[origin.number]
         change = _change(old, column, self._session)
         lacks = whole and values.null_count
-        if _stays(origin, change) and not lacks:
+        if _stays(self._altered, origin, change) and not lacks:
             return values
+        if self._altered.replaced_texts:
+            check_texts(values, change)
         if column.type not in DATE_TYPES:
             check_dates(values, self._images, change)
         check_fit(values, self._gone, change)

@@ -62,7 +62,7 @@ class TableOptions:
             target.column_mapping,
             target.deletion_vectors,
             Retention.of(target).longest,
-            Forms(target.zero_dates, target.time_as, target.geometry_as, target.json_as),
+            Forms.of_target(target),
             target.on_foreign_change == "accept",
             target.change_data_feed,
             target.partitions(),

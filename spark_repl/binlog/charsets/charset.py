@@ -7,11 +7,20 @@ Source: information_schema.collations of MySQL 9.7.
 from __future__ import annotations
 
 from ...errors import DecodeError
+from .characters import characters
 from .one_byte import NONE, one_byte_table
 from .wide_text import decode_wide
 
 LETTER_BACKSLASH = "\udc5c"
 """in a statement's text: a backslash of two bytes, which the server's parser takes for a letter"""
+REPLACEMENT = "\ufffd"
+"""what bytes without a character become if ``text_errors`` replaces them"""
+TEXT_ERRORS_HINT = 'set target.text_errors = "replace" in the configuration, and start again'
+"""what to do about bytes without a character; not in a key, nor where a row filter looks"""
+KEY_TEXT_HINT = (
+    "correct the key on the source, and copy the table again (spark-repl snapshot --table TABLE)"
+)
+"""the same in a key, in which characters are never replaced"""
 UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
 
 _COLLATIONS = {
@@ -121,15 +130,39 @@ def to_text(value: bytes, charset: str, *, backslash: str = "\\") -> str:
         if table is None:
             return decode_wide(value, charset, backslash=backslash)
     except (UnicodeDecodeError, KeyError) as error:
-        raise _undecodable(value, charset) from error
+        raise undecodable(value, charset) from error
     text = value.decode("latin-1").translate(dict(enumerate(table)))
     if NONE in text:
-        raise _undecodable(value, charset)
+        raise undecodable(value, charset)
     return text
 
 
-def _undecodable(value: bytes, charset: str) -> DecodeError:
+def replaced_text(value: bytes, charset: str) -> str:
+    """Return ``value`` as text, with REPLACEMENT for each character that the set lacks."""
+    out = list[str]()
+    for character in characters(value, charset):
+        try:
+            out.append(to_text(character, charset))
+        except DecodeError:
+            out.append(REPLACEMENT)
+    return "".join(out)
+
+
+def _is_character(value: bytes, charset: str) -> bool:
+    try:
+        to_text(value, charset)
+    except DecodeError:
+        return False
+    return True
+
+
+def undecodable(value: bytes, charset: str) -> DecodeError:
+    """Return the error of a value that has bytes without a character, which names the first."""
+    for character in characters(value, charset):
+        if len(character) < len(value) and not _is_character(character, charset):
+            value = character
+            break
     return DecodeError(
         f"bytes {value[:32].hex()} are not text in character set {charset}",
-        hint="repair the value on the source, or change the column to a binary type",
+        hint=TEXT_ERRORS_HINT,
     )

@@ -33,7 +33,9 @@ _CODECS = {
 }
 _DIFFERENCES = {
     "cp866": {0xFC: "\u207f", 0xFD: "\u00b2"},
-    "greek": {0xA1: "\u02bd", 0xA2: "\u02bc"},
+    # Bytes that MySQL converts to a question mark, and Python to a letter.
+    "cp1256": dict.fromkeys(b"\x8a\x8f\x98\x9a\x9f\xaa\xc0\xff", NONE),
+    "greek": {0xA1: "\u02bd", 0xA2: "\u02bc", 0xA4: NONE, 0xA5: NONE, 0xAA: NONE},
     "hebrew": {0xAF: "\u203e"},
     "koi8u": {0x95: "\u2022"},
     # MySQL's latin1 is cp1252 with its five holes filled by the C1 control of that number.

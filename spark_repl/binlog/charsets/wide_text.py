@@ -1,12 +1,15 @@
 """Character sets of more than one byte: Python's codecs, mended where MySQL 9.7 maps otherwise.
 
 Every two-byte sequence of these sets (and every three-byte one of the EUC sets) was compared with
-the server. Left out are the few for which the server itself has only U+FFFD.
+the server. What the server converts to a question mark or to U+FFFD is no character here.
 """
 
 from __future__ import annotations
 
 import codecs
+import re
+
+from .characters import characters
 
 _CODECS = {
     "big5": "big5",
@@ -29,6 +32,11 @@ _MENDED = {
     "eucjpms": str.maketrans("〜‖−¢£¬¦", "～∥－￠￡￢￤"),
 }
 _TWO_BACKSLASHES = ("sjis", "ujis")
+# Codes that the server converts to U+FFFD.
+_NO_BIG5 = frozenset(
+    (b"\xa1\x5a", b"\xa1\xc3", b"\xa1\xc5", b"\xa1\xfe", b"\xa2\x40", b"\xa2\xcc", b"\xa2\xce")
+)
+_MAYBE_NO_BIG5 = re.compile(b"|".join(map(re.escape, sorted(_NO_BIG5))))
 _BIG5_ETEN = dict(zip(range(0xF9D6, 0xF9DD), "碁銹裏墻恒粧嫺", strict=True))
 # From 8ff3f3 to 8ff3fe and from 8ff4a1 on.
 _EUCJPMS_IBM = (
@@ -46,10 +54,20 @@ def decode_wide(value: bytes, charset: str, *, backslash: str = "\\") -> str:
     if charset == "eucjpms":
         # Python reads both this and 7e as a tilde; here it is the full-width one.
         value = value.replace(b"\x8f\xa2\xb7", b"\xa1\xc1")
+    elif charset == "big5" and _MAYBE_NO_BIG5.search(value):
+        _refuse(value, charset, _NO_BIG5)
     text = codecs.decode(value, _CODECS[charset], _HANDLERS.get(charset, "strict"))
+    if charset == "ucs2" and text and max(text) > "\uffff":
+        raise UnicodeDecodeError(charset, value, 0, len(value), "surrogates")
     if charset in _TWO_BACKSLASHES:
         return text.replace("＼", backslash)
     return text.translate(_MENDED[charset]) if charset in _MENDED else text
+
+
+def _refuse(value: bytes, charset: str, codes: frozenset[bytes]) -> None:
+    """Raise UnicodeDecodeError if one of the characters of ``value`` is one of ``codes``."""
+    if not codes.isdisjoint(characters(value, charset)):
+        raise UnicodeDecodeError(charset, value, 0, len(value), "the server has U+FFFD for it")
 
 
 def _big5(error: UnicodeError) -> tuple[str, int]:

@@ -14,9 +14,7 @@ WHOLE = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
 BASIC = frozenset(("utf8mb3", "ucs2"))
 """those of the basic plane"""
 # What the server reads in these sets and never writes: it becomes a ?.
-_ONLY_READ = {
-    "greek": "ͺ€₯", "cp1256": "ٹڈڑکںھہے", "big5": "ˍ╴￣", "cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3",
-}  # fmt: skip
+_ONLY_READ = {"cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3"}
 DAMAGED = {"tis620": "\ufffd", "big5": "\ufffd", "cp932": "晡"}
 """what it writes in these sets as bytes that are another letter, or none"""
 TWO_BYTES = frozenset(("big5", "cp932", "eucjpms", "euckr", "gb2312", "gbk", "sjis", "ujis"))

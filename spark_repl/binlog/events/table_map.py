@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...errors import DecodeError
-from ..charsets.charset import charset_of, to_text
+from ..charsets.charset import charset_of, replaced_text
 from ..definition import (
     CHARACTER_TYPES,
     LEFT_OUT,
@@ -313,7 +313,9 @@ def _literals(
 
 
 def _literal(value: bytes, charset: str) -> str:
-    return value.decode("latin-1") if charset == "binary" else to_text(value, charset)
+    """Return a member's text; bytes are read as UTF-8, as a client shows them. Bytes without a
+    character become U+FFFD: only values that have such a member are refused."""
+    return replaced_text(value, "utf8mb4" if charset == "binary" else charset)
 
 
 def _text(packed: Packed) -> str:

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
 from ..charsets import BINARY
+from ..charsets.charset import REPLACEMENT, TEXT_ERRORS_HINT
 from ..definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..types import decimals, nested, old_temporal, temporal, text
 from ..types.date_text import date_text
 from ..types.values import Values, bitmap
 
+if TYPE_CHECKING:
+    from ..kernels.jit import Ints
+    from ..types.forms import Forms
+
 _T = ColumnType
 _INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64}
 
 
-def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
-    """(array of the column's Arrow type, dates replaced by NULL), of all types but JSON;
-    DecodeError."""
+def decode_column(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
+    """Return the array of the column's Arrow type, of all types but JSON, and how many of the
+    values were replaced: dates by NULL, characters by U+FFFD. Raise DecodeError."""
     kind = column.type
     if column.form == Form.TEXT:
         return date_text(column, values), 0
     if kind in CHARACTER_TYPES:
-        return _character(column, values), 0
+        return _character(column, values, forms.text_errors)
     if kind in _INTEGER_BITS or kind == _T.YEAR:
         return _integer(column, values), 0
     if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
-        return temporal.date_like(column, values, zero_dates)
+        return temporal.date_like(column, values, forms.zero_dates)
     if kind in OLD_MOMENTS:
-        return old_temporal.old_moments(column, values, zero_dates)
+        return old_temporal.old_moments(column, values, forms.zero_dates)
     if kind == _T.TIME:
         micros = column.form == Form.MICROSECONDS
         return (temporal.time_microseconds if micros else temporal.time_text)(column, values), 0
@@ -44,9 +50,9 @@ def decode_column(column: Column, values: Values, zero_dates: str) -> tuple[pa.A
     if kind == _T.BIT:
         return _bit(column, values), 0
     if kind == _T.ENUM:
-        return _enum(column, values), 0
+        return _enum(column, values, forms.text_errors)
     if kind == _T.SET:
-        return _set(column, values), 0
+        return _set(column, values, forms.text_errors)
     if kind == _T.GEOMETRY:
         return nested.geometry(column, values), 0
     if kind == _T.VECTOR:
@@ -68,12 +74,12 @@ def first_refused(decode: Callable[[Values], object], values: Values) -> int:
     return low
 
 
-def _character(column: Column, values: Values) -> pa.Array:
+def _character(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, int]:
     if column.collation != BINARY:
-        return text.decode(values, column.collation)
+        return text.decode(values, column.collation, text_errors)
     if column.type == _T.STRING:
-        return text.padded(values, column.meta)
-    return text.gather(values, pa.binary())
+        return text.padded(values, column.meta), 0
+    return text.gather(values, pa.binary()), 0
 
 
 def _integer(column: Column, values: Values) -> pa.Array:
@@ -102,7 +108,7 @@ def _bit(column: Column, values: Values) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(values), buffers, values.null_count)
 
 
-def _enum(column: Column, values: Values) -> pa.Array:
+def _enum(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, int]:
     """The literal of each index; index 0 is the empty string of an invalid value."""
     index = values.little_endian()
     if len(index) and index.max() > len(column.literals):
@@ -110,10 +116,12 @@ def _enum(column: Column, values: Values) -> pa.Array:
             f"ENUM index {index.max()} of {len(column.literals)} values",
             hint="the log is damaged here: fetch it again, or check it with mysqlbinlog",
         )
-    return pa.array(("", *column.literals), pa.string()).take(values.array(pa.int64(), index))
+    texts = ("", *column.literals)
+    count = _replaced_members(texts, index, values, text_errors)
+    return pa.array(texts, pa.string()).take(values.array(pa.int64(), index)), count
 
 
-def _set(column: Column, values: Values) -> pa.Array:
+def _set(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, int]:
     """Comma list of the members; only distinct bitmaps pass through Python."""
     distinct, index = np.unique(values.little_endian().view(np.uint64), return_inverse=True)
     if len(distinct) and int(distinct[-1]) >> len(column.literals):
@@ -125,5 +133,23 @@ def _set(column: Column, values: Values) -> pa.Array:
         ",".join(name for i, name in enumerate(column.literals) if int(bits) >> i & 1)
         for bits in distinct
     ]
+    count = _replaced_members(names, index.astype(np.int64), values, text_errors)
     places = values.array(pa.int64(), index.astype(np.int64))
-    return pa.array(names, pa.string()).take(places)
+    return pa.array(names, pa.string()).take(places), count
+
+
+def _replaced_members(texts: Sequence[str], index: Ints, values: Values, text_errors: str) -> int:
+    """Return how many values have a text, ``texts[index[i]]``, of a member that has bytes without a
+    character: its definition has U+FFFD for them. Raise DecodeError for the first one, unless they
+    are replaced."""
+    faulty = [number for number, name in enumerate(texts) if REPLACEMENT in name]
+    if not faulty:
+        return 0
+    rows = np.flatnonzero(np.isin(index, faulty) & (values.length >= 0))
+    if len(rows) and text_errors == "error":
+        name = texts[int(index[rows[0]])]
+        raise DecodeError(
+            f"the value {name!r} has bytes that are not text in the column's character set",
+            hint=TEXT_ERRORS_HINT,
+        ).of_row(int(rows[0]))
+    return len(rows)

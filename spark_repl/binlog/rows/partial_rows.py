@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ..definition import ColumnType, Form
 from ..json.diff import apply_diffs
+from ..types.forms import USUAL, Forms
 from ..types.values import Values
 from .partial_images import (
     ABSENT,
@@ -55,22 +56,22 @@ class PartialImages(RowImages):
     def chosen(self, entries: Ints, flags: Bytes, changes: int) -> Self:
         return replace(super().chosen(entries, flags, changes), _place=self._place[entries])
 
-    def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
+    def decode(self, entries: Ints, forms: Forms = USUAL) -> pa.RecordBatch:
         """Does what ``RowImages.decode`` does; columns that an image lacks are NULL (``held``)."""
         schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
-        arrays = self.values(entries, zero_dates, keys=True)
+        arrays = self.values(entries, forms, keys=True)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def values(
         self,
         entries: Ints,
-        zero_dates: str = "error",
+        forms: Forms = USUAL,
         *,
         keys: bool = False,
         only: Collection[int] | None = None,
     ) -> list[pa.Array]:
         return [
-            self._values(column, values, bases, diffs, zero_dates, keys=keys)
+            self._values(column, values, bases, diffs, forms, keys=keys)
             for column, values, bases, diffs in self._located(entries)
             if only is None or column in only
         ]
@@ -149,20 +150,20 @@ class PartialImages(RowImages):
         values: Values,
         bases: Values,
         diffs: Bools,
-        zero_dates: str,
+        forms: Forms,
         *,
         keys: bool,
     ) -> pa.Array:
         length = np.maximum(values.length, NULL)
         if not diffs.any():
             whole = Values(values.buffer, values.offset, length)
-            return self._column(column, whole, zero_dates, keys=keys)
+            return self._column(column, whole, forms, keys=keys)
         if self.definition.columns[column].form == Form.VARIANT:
             raise self._refused(column, int(np.argmax(diffs)))
         waiting = diffs & (bases.length == ABSENT)
         offset = np.where(diffs, bases.offset, values.offset)
         length = np.where(diffs, np.maximum(bases.length, NULL), length).astype(np.int32)
-        whole = self._column(column, Values(values.buffer, offset, length), zero_dates)
+        whole = self._column(column, Values(values.buffer, offset, length), forms)
         rows = np.flatnonzero(diffs & ~waiting)
         return self._apply(column, whole, values, rows)
 

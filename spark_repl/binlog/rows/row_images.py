@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import ColumnType, Form
+from ..charsets.charset import KEY_TEXT_HINT, TEXT_ERRORS_HINT
+from ..definition import DATE_TYPES, ColumnType, Form
 from ..json.text import to_text
 from ..json.variant import to_variant
 from ..kernels.jit import (
@@ -28,6 +29,7 @@ from ..kernels.jit import (
     Ints,
     Lengths,
 )
+from ..types.forms import USUAL, Forms
 from ..types.values import Values
 from .changed_columns import updates_of
 from .columns import decode_column, first_refused
@@ -59,7 +61,8 @@ class RowImages:
     flags: Bytes
     transaction: Lengths
     changes: int
-    zero_dates: int = field(default=0, init=False)  # dates that decode("null") made NULL so far
+    zero_dates: int = field(default=0, init=False)  # dates that became NULL so far
+    text_errors: int = field(default=0, init=False)  # texts in which characters became U+FFFD
     _buffer: Bytes = field(repr=False, kw_only=True)
     _image: Ints = field(repr=False, kw_only=True)
     _key: Ints = field(repr=False, kw_only=True)
@@ -164,22 +167,23 @@ class RowImages:
         """Index of the first of ``events`` that changes one of ``columns``; None: none does."""
         return updates_of(self.definition, self._buffer, events, self._wire, columns)
 
-    def decode(self, entries: Ints, zero_dates: str = "error") -> pa.RecordBatch:
+    def decode(self, entries: Ints, forms: Forms = USUAL) -> pa.RecordBatch:
         """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.
 
-        zero_dates: "error" = DecodeError for a date that no calendar has; "null" = NULL, counted in
-        ``self.zero_dates`` (all fields nullable then), but for key columns still an error.
+        forms: by ``zero_dates`` a date that no calendar has is a DecodeError, or NULL, counted in
+        ``self.zero_dates`` (all fields nullable then); by ``text_errors`` bytes without a character
+        are one, or U+FFFD, counted in ``self.text_errors``. In key columns both are errors.
         """
         schema = self.definition.arrow_schema()
-        if zero_dates == "null":
+        if forms.zero_dates == "null":
             schema = pa.schema([f.with_nullable(True) for f in schema])
-        arrays = self.values(entries, zero_dates, keys=True)
+        arrays = self.values(entries, forms, keys=True)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def values(
         self,
         entries: Ints,
-        zero_dates: str = "error",
+        forms: Forms = USUAL,
         *,
         keys: bool = False,
         only: Collection[int] | None = None,
@@ -202,29 +206,36 @@ class RowImages:
                     continue
                 at = slice((i - first) * len(image), (i - first + 1) * len(image))
                 values = Values(self._buffer, offset[at], length[at])
-                arrays.append(self._column(i, values, zero_dates, keys=keys))
+                arrays.append(self._column(i, values, forms, keys=keys))
         return arrays
 
-    def _column(self, i: int, values: Values, zero_dates: str, *, keys: bool = False) -> pa.Array:
+    def _column(self, i: int, values: Values, forms: Forms, *, keys: bool = False) -> pa.Array:
         column = self.definition.columns[i]
+        is_key = i in self.definition.primary_key
         try:
             # Two keys that become NULL would become one.
-            policy = "error" if i in self.definition.primary_key else zero_dates
-            if keys and i in self.definition.primary_key:
+            policy = USUAL if is_key else forms
+            if keys and is_key:
                 refuse_second_forms(column, values)
             array, replaced = _decoded(column, policy, values)
         except DecodeError as error:
             error.message = f"column {column.name}: {error.message}"
+            if is_key and error.hint == TEXT_ERRORS_HINT:
+                error.hint = KEY_TEXT_HINT
             if error.row is None:
                 error.of_row(first_refused(partial(_decoded, column, policy), values))
             raise error.at(table=self.definition.name) from error
-        self.zero_dates += replaced
+        if column.type in DATE_TYPES:
+            self.zero_dates += replaced
+        else:
+            self.text_errors += replaced
         return array
 
 
-def _decoded(column: Column, zero_dates: str, values: Values) -> tuple[pa.Array, int]:
-    """(array of the column's Arrow type, dates replaced by NULL); DecodeError."""
+def _decoded(column: Column, forms: Forms, values: Values) -> tuple[pa.Array, int]:
+    """Return the array of the column's Arrow type, and how many values were replaced. Raise
+    DecodeError."""
     if column.type != ColumnType.JSON:
-        return decode_column(column, values, zero_dates)
+        return decode_column(column, values, forms)
     convert = to_variant if column.form == Form.VARIANT else to_text
     return convert(values.buffer, values.offset, values.length.astype(np.int64)), 0

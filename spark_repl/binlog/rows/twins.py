@@ -39,7 +39,6 @@ _TWO, _THREE = rb"[\x81-\x9f\xe0-\xfc].|.", rb"\x8f..|[\x8e\xa1-\xfe].|."
 _ROW_13 = rb"\xad[\xf0-\xf2\xf5-\xf7\xfa-\xfc]|\x8f\xa2\xf1|\x8f\xf3[\xfd\xfe]|\x8f\xf4[\xa1-\xa8]"
 _SECOND = {
     "armscii8": (rb".", rb"[\xa4\xa5\xa9\xab\xac\xff]"),
-    "big5": (rb"[\x81-\xfe].|.", rb"\xa1\xfe|\xa2[\x40\xcc\xce]"),
     "cp932": (_TWO, rb"[\xed\xee].|\x87[\x90-\x92\x95-\x97\x9a-\x9c]|\xfa[\x4a-\x54\x58-\x5b]"),
     "eucjpms": (_THREE, _ROW_13 + rb"|\x8f\xf4[\xab-\xad]|\x8f\xa2\xb7"),
     "sjis": (_TWO, rb"\x5c"),
@@ -65,6 +64,8 @@ def _has_twins(column: Column, forms: Forms) -> bool:
         return True
     if column.type in (_T.ENUM, _T.SET):
         return _repeats(column)
+    if forms.text_errors == "replace" and column.type in CHARACTER_TYPES:
+        return column.collation != BINARY
     if column.type in DATE_TYPES:
         return forms.zero_dates == "null" and column.form != Form.TEXT
     return has_second_forms(column)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from ..definition import DATE_TYPES, TIME_TYPES, ColumnType, Form, TableDefinition
+
+if TYPE_CHECKING:
+    from ...config import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,16 @@ class Forms:
     """what GEOMETRY is: "struct", or "binary": four bytes of SRID, then WKB"""
     json_as: str = "string"
     """what JSON is: "string", or "variant" (Parquet's encoding)"""
+    text_errors: str = "error"
+    """what bytes without a character become: "error", or "replace": U+FFFD"""
+
+    @classmethod
+    def of_target(cls, target: Target) -> Forms:
+        """Return the choices of a configuration."""
+        return cls(
+            target.zero_dates, target.time_as, target.geometry_as, target.json_as,
+            target.text_errors,
+        )  # fmt: skip
 
     def of(self, kind: int) -> Form:
         """``Column.form`` for a type."""

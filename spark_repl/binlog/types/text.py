@@ -3,42 +3,117 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import DecodeError
-from ..charsets.charset import UTF8, charset_of, to_text
+from ..charsets.charset import (
+    REPLACEMENT,
+    UTF8,
+    charset_of,
+    replaced_text,
+    to_text,
+    undecodable,
+)
 from ..charsets.one_byte import NONE, one_byte_table
-from ..kernels.jit import Bytes, Ints, Lengths, copy, jit
+from ..kernels.jit import Bools, Bytes, Ints, Lengths, copy, jit
+from .values import Values
 
-if TYPE_CHECKING:
-    from .values import Values
+_PADDING_HINT = "repair the value on the source, or change the column to a binary type"
+# Sets in which a byte below 128 is always ASCII, unless it follows one above.
+_ASCII_STAYS = frozenset(
+    ("big5", "cp932", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "sjis", "ujis")
+)
 
-_HINT = "repair the value on the source, or change the column to a binary type"
 
-
-def decode(values: Values, collation: int) -> pa.Array:
-    """StringArray of text in the collation's character set; DecodeError for bytes outside it."""
+def decode(values: Values, collation: int, text_errors: str = "error") -> tuple[pa.Array, int]:
+    """Return text in the collation's character set, StringArray[n], and how many of the values have
+    a replaced character. ``text_errors``: "error" = raise DecodeError with its row for bytes
+    without a character; "replace" = put U+FFFD in their place.
+    """
     charset = charset_of(collation)
     if charset in UTF8:
-        return _checked(gather(values, pa.string()), charset)
-    table = _utf8_table(charset)
-    if table is None:
-        return _through_python(values, charset)
-    size, letters, ascii_stays = table
-    if ascii_stays:
-        plain = gather(values, pa.string())
-        # Most text is; copying is five times as quick as going letter by letter.
-        if (np.frombuffer(plain.buffers()[2], np.uint8) < 128).all():
-            return plain
+        return _utf8(values, charset, text_errors)
+    if (table := _utf8_table(charset)) is not None:
+        return _one_byte(values, charset, table, text_errors)
+    return _through_python(values, charset, text_errors)
+
+
+def _utf8(values: Values, charset: str, text_errors: str) -> tuple[pa.Array, int]:
+    array = gather(values, pa.string())
+    try:
+        array.validate(full=True)
+        return array, 0
+    except pa.ArrowInvalid:
+        bad = np.zeros(len(values), np.bool_)
+        find_invalid(values.buffer, values.offset, values.length, bad)
+    rows = _replaceable(values, charset, bad, text_errors)
+    empty = np.where(bad, 0, values.length).astype(np.int32)
+    valid = gather(Values(values.buffer, values.offset, empty), pa.string())
+    some = Values(values.buffer, values.offset[rows], values.length[rows])
+    distinct = gather(some, pa.binary()).dictionary_encode()
+    texts = [replaced_text(value, charset) for value in distinct.dictionary.to_pylist()]
+    made = pa.array(texts, pa.string()).take(distinct.indices)
+    return pc.replace_with_mask(valid, pa.array(bad), made), len(rows)
+
+
+def _one_byte(
+    values: Values, charset: str, table: _Letters, text_errors: str
+) -> tuple[pa.Array, int]:
+    if table.ascii_stays and (plain := _ascii(values)) is not None:
+        return plain, 0
+    count = 0
+    if table.holes.any():
+        bad = np.zeros(len(values), np.bool_)
+        find_holes(values.buffer, values.offset, values.length, table.holes, bad)
+        count = len(_replaceable(values, charset, bad, text_errors))
     offsets = np.empty(len(values) + 1, np.int64)
-    if recoded_offsets(values.buffer, values.offset, values.length, size, offsets) >= 0:
-        raise DecodeError(f"bytes without a character in {charset}", hint=_HINT)
+    recoded_offsets(values.buffer, values.offset, values.length, table.size, offsets)
     out = np.empty(int(offsets[-1]), np.uint8)
-    recode(values.buffer, values.offset, values.length, size, letters, offsets, out)
-    return _array(values, pa.string(), offsets, out)
+    recode(values.buffer, values.offset, values.length, table.size, table.letters, offsets, out)
+    return _array(values, pa.string(), offsets, out), count
+
+
+def _through_python(values: Values, charset: str, text_errors: str) -> tuple[pa.Array, int]:
+    """Decode each distinct value once by Python's codec."""
+    if charset in _ASCII_STAYS and (plain := _ascii(values)) is not None:
+        return plain, 0
+    distinct = gather(values, pa.binary()).dictionary_encode()
+    texts, faulty = list[str](), list[int]()
+    for number, value in enumerate(distinct.dictionary.to_pylist()):
+        try:
+            texts.append(to_text(value, charset))
+        except DecodeError:
+            texts.append(replaced_text(value, charset))
+            faulty.append(number)
+    count = 0
+    if faulty:
+        bad = np.isin(distinct.indices.fill_null(-1).to_numpy(), faulty)
+        count = len(_replaceable(values, charset, bad, text_errors))
+    return pa.array(texts, pa.string()).take(distinct.indices), count
+
+
+def _ascii(values: Values) -> pa.Array | None:
+    """Return the values as they are if all their bytes are ASCII; None if not. Most text is, and
+    copying is five times as quick as going letter by letter."""
+    plain = gather(values, pa.string())
+    return plain if (np.frombuffer(plain.buffers()[2], np.uint8) < 128).all() else None
+
+
+def _replaceable(values: Values, charset: str, bad: Bools, text_errors: str) -> Ints:
+    """Return the rows that are ``bad``. Raise DecodeError for the first one, unless its characters
+    are to be replaced."""
+    rows = np.flatnonzero(bad)
+    if len(rows) and text_errors == "error":
+        row = int(rows[0])
+        at = int(values.offset[row])
+        raise undecodable(
+            values.buffer[at : at + int(values.length[row])].tobytes(), charset
+        ).of_row(row)
+    return rows
 
 
 def gather(values: Values, kind: pa.DataType) -> pa.Array:
@@ -53,7 +128,7 @@ def gather(values: Values, kind: pa.DataType) -> pa.Array:
 def padded(values: Values, width: int) -> pa.Array:
     """BINARY(width): the log drops trailing 0x00, the server shows them."""
     if len(values) and values.length.max() > width:
-        raise DecodeError(f"{values.length.max()} bytes in BINARY({width})", hint=_HINT)
+        raise DecodeError(f"{values.length.max()} bytes in BINARY({width})", hint=_PADDING_HINT)
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.where(values.length < 0, 0, width), out=offsets[1:])
     out = np.zeros(int(offsets[-1]), np.uint8)
@@ -71,36 +146,30 @@ def _array(values: Values, kind: pa.DataType, offsets: Ints, data: Bytes) -> pa.
     return pa.Array.from_buffers(kind, len(values), buffers, values.null_count)
 
 
-def _checked(array: pa.Array, charset: str) -> pa.Array:
-    try:
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        raise DecodeError(f"bytes that are not {charset} text: {error}", hint=_HINT) from error
-    return array
+class _Letters(NamedTuple):
+    """UTF-8 of each byte of a one-byte set. size uint8[256]; letters uint8[256, 4]; ascii_stays:
+    whether the bytes below 128 are ASCII; holes uint8[256]: 1 for a byte without a character."""
+
+    size: Bytes
+    letters: Bytes
+    ascii_stays: bool
+    holes: Bytes
 
 
 @lru_cache
-def _utf8_table(charset: str) -> tuple[Bytes, Bytes, bool] | None:
-    """UTF-8 of each byte of a one-byte set: (size uint8[256], 0 = none; letters uint8[256, 4];
-    whether the bytes below 128 are ASCII)."""
+def _utf8_table(charset: str) -> _Letters | None:
+    """Return the table of a one-byte set, U+FFFD for a hole; None for a set of another kind."""
     table = one_byte_table(charset)
     if table is None:
         return None
     size, letters = np.zeros(256, np.uint8), np.zeros((256, 4), np.uint8)
-    for byte, char in enumerate(table):
-        if char != NONE:
-            encoded = char.encode()
-            size[byte] = len(encoded)
-            letters[byte, : len(encoded)] = list(encoded)
+    for byte, char in enumerate(table.replace(NONE, REPLACEMENT)):
+        encoded = char.encode()
+        size[byte] = len(encoded)
+        letters[byte, : len(encoded)] = list(encoded)
     same = (size[:128] == 1) & (letters[:128, 0] == np.arange(128))
-    return size, letters, bool(same.all())
-
-
-def _through_python(values: Values, charset: str) -> pa.Array:
-    """Each distinct value once through Python's codec."""
-    distinct = gather(values, pa.binary()).dictionary_encode()
-    texts = [to_text(value, charset) for value in distinct.dictionary.to_pylist()]
-    return pa.array(texts, pa.string()).take(distinct.indices)
+    holes = np.array([char == NONE for char in table], np.uint8)
+    return _Letters(size, letters, bool(same.all()), holes)
 
 
 @jit
@@ -118,20 +187,48 @@ def copy_padded(buffer: Bytes, offset: Ints, length: Lengths, offsets: Ints, out
 
 
 @jit
+def find_holes(buffer: Bytes, offset: Ints, length: Lengths, holes: Bytes, bad: Bools) -> None:
+    """bad[r] = whether value r has a byte for which ``holes`` has 1."""
+    for r in range(offset.size):
+        for i in range(length[r]):
+            if holes[buffer[offset[r] + i]]:
+                bad[r] = True
+
+
+@jit
+def find_invalid(buffer: Bytes, offset: Ints, length: Lengths, bad: Bools) -> None:
+    """bad[r] = whether value r is not UTF-8."""
+    for r in range(offset.size):
+        at = np.int64(offset[r])
+        end = at + np.int64(length[r])
+        while at < end:
+            first = np.int64(buffer[at])
+            size = 1 + (first >= 0xC2) + (first >= 0xE0) + (first >= 0xF0)
+            if 0x80 <= first < 0xC2 or first > 0xF4 or at + size > end:
+                bad[r] = True
+                break
+            for i in range(1, size):
+                if buffer[at + i] & 0xC0 != 0x80:
+                    bad[r] = True
+            if size > 2:
+                two = first << 8 | np.int64(buffer[at + 1])
+                # Forms that are too long, surrogates, numbers above U+10FFFF.
+                if two < 0xE0A0 or 0xED9F < two < 0xEE00 or 0xEFFF < two < 0xF090 or two > 0xF48F:
+                    bad[r] = True
+            at += size
+
+
+@jit
 def recoded_offsets(
     buffer: Bytes, offset: Ints, length: Lengths, size: Bytes, offsets: Ints
-) -> int:
-    """Where each value begins after recoding; the first row with a byte without letter, or -1."""
+) -> None:
+    """Where each value begins after recoding."""
     total = np.int64(0)
     offsets[0] = 0
     for r in range(offset.size):
         for i in range(length[r]):
-            letter = np.int64(size[buffer[offset[r] + i]])
-            if letter == 0:
-                return r
-            total += letter
+            total += np.int64(size[buffer[offset[r] + i]])
         offsets[r + 1] = total
-    return -1
 
 
 @jit

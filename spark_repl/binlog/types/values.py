@@ -15,11 +15,13 @@ from ..kernels.jit import Bytes, Int, Ints, Lengths, jit, number, short, u64
 
 @dataclass(frozen=True)
 class Values:
-    """One column of n rows: bytes ``buffer[offset[i]:offset[i] + length[i]]``; length -1 = NULL."""
+    """One column of n rows: bytes ``buffer[offset[i]:offset[i] + length[i]]``; length -1 = NULL.
+    ``collation``: of texts that a server has sent, 0 of others."""
 
     buffer: Bytes
     offset: Ints
     length: Lengths
+    collation: int = 0
 
     def __len__(self) -> int:
         return len(self.offset)

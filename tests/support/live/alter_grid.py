@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_repl.binlog.definition import Column
-from spark_repl.binlog.types.forms import Forms
+from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.binlog.types.values import Values
 from spark_repl.copy.text_rows import select_list, to_arrow
 from spark_repl.ddl.conversion import convert, keeps_values
@@ -24,6 +24,7 @@ STRICT = "STRICT_TRANS_TABLES"
 TRUNCATE = "TIME_TRUNCATE_FRACTIONAL"
 _BITS = {STRICT: 1 << 21, TRUNCATE: 1 << 32, "": 0}
 _AT = 1_700_000_000
+_SENT = 45  # an answer comes in utf8mb4
 Row = bytes | None
 
 
@@ -46,7 +47,8 @@ def arrow(column: Column, rows: Sequence[Row]) -> pa.Array:
     sizes = [-1 if row is None else len(row) for row in rows]
     edges = np.cumsum([0] + [max(size, 0) for size in sizes])
     buffer = np.frombuffer(b"".join(row or b"" for row in rows) + b"\0", np.uint8)
-    return to_arrow(column, Values(buffer, edges[:-1], np.array(sizes, np.int32)), "error")
+    values = Values(buffer, edges[:-1], np.array(sizes, np.int32), _SENT)
+    return to_arrow(column, values, USUAL)[0]
 
 
 @dataclass

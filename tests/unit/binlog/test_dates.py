@@ -9,6 +9,7 @@ import pytest
 
 from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.temporal import days, is_date
 from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
@@ -44,7 +45,7 @@ def sets(bits: list[int], members: int) -> list[str]:
     column = Column("s", ColumnType.SET, 1, True, literals=tuple("abcdefgh"[:members]))
     data = np.array(bits, np.uint8)
     values = Values(data, np.arange(len(bits), dtype=np.int64), np.ones(len(bits), np.int32))
-    found: list[str] = decode_column(column, values, "error")[0].to_pylist()
+    found: list[str] = decode_column(column, values, USUAL)[0].to_pylist()
     return found
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
 
@@ -36,7 +37,7 @@ def decoded(numbers: list[int], digits: int) -> list[Decimal]:
         np.full(len(numbers), size, np.int32),
     )
     column = Column("d", ColumnType.DECIMAL, digits << 8, True)
-    found: list[Decimal] = decode_column(column, values, "error")[0].to_pylist()
+    found: list[Decimal] = decode_column(column, values, USUAL)[0].to_pylist()
     return found
 
 
@@ -61,4 +62,4 @@ def test_a_group_of_too_large_a_number_is_damage():
         np.frombuffer(bytes(data), np.uint8), np.zeros(1, np.int64), np.array([4], np.int32)
     )
     with pytest.raises(DecodeError):
-        decode_column(Column("d", ColumnType.DECIMAL, 9 << 8, True), values, "error")
+        decode_column(Column("d", ColumnType.DECIMAL, 9 << 8, True), values, USUAL)

@@ -14,6 +14,7 @@ from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.rows import row_images
 from spark_repl.binlog.rows.row_images import RowImages
 from spark_repl.binlog.rows.walk import walk
+from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError
 from tests.support.decoder_log import payloads, printed, read_log
 
@@ -63,7 +64,7 @@ def test_zero_dates(tables: dict[str, RowImages]) -> None:
     images = tables["types.zero_dates"]
     with pytest.raises(DecodeError, match="column d: 4 zero or partial dates, the first 0000-"):
         images.decode(np.arange(5))
-    batch = images.decode(np.arange(5), "null")
+    batch = images.decode(np.arange(5), Forms("null"))
     assert [batch.column(i).null_count for i in (1, 2, 3)] == [4, 4, 1]
     assert images.zero_dates == 9
     assert str(batch.column(1)[4]) == "2024-01-01"
@@ -73,7 +74,7 @@ def test_zero_dates_in_a_key_stay_an_error(tables: dict[str, RowImages]) -> None
     images = tables["types.zero_dates"]
     keyed = dataclasses.replace(images.definition, primary_key=(0, 1))
     with pytest.raises(DecodeError, match="column d"):
-        dataclasses.replace(images, definition=keyed).decode(np.arange(5), "null")
+        dataclasses.replace(images, definition=keyed).decode(np.arange(5), Forms("null"))
 
 
 @pytest.mark.parametrize("cells", [1, 20, 45])

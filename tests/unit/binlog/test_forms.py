@@ -118,34 +118,34 @@ def _values(*raw: bytes | None) -> Values:
 )
 def test_what_no_server_writes_is_an_error(kind: ColumnType, raw: bytes) -> None:
     with pytest.raises(DecodeError, match="that is no date"):
-        decode_column(_column(kind), _values(raw, None), "string")
+        decode_column(_column(kind), _values(raw, None), Forms("string"))
 
 
 def test_old_formats() -> None:
     moments = _values((20240231235958).to_bytes(8, "little"), None, bytes(8))
-    found, _ = decode_column(_column(ColumnType.DATETIME_OLD), moments, "string")
+    found, _ = decode_column(_column(ColumnType.DATETIME_OLD), moments, Forms("string"))
     assert found.to_pylist() == ["2024-02-31 23:59:58", None, "0000-00-00 00:00:00"]
     stamps = _values((1).to_bytes(4, "little"), bytes(4), None, b"\xff\xff\xff\xff")
-    found, _ = decode_column(_column(ColumnType.TIMESTAMP_OLD), stamps, "string")
+    found, _ = decode_column(_column(ColumnType.TIMESTAMP_OLD), stamps, Forms("string"))
     assert found.to_pylist() == [
         "1970-01-01 00:00:01", "0000-00-00 00:00:00", None, "2106-02-07 06:28:15",
     ]  # fmt: skip
     times = _values((-8385959 & 0xFFFFFF).to_bytes(3, "little"), None)
-    found, _ = decode_column(_column(ColumnType.TIME_OLD), times, "string")
+    found, _ = decode_column(_column(ColumnType.TIME_OLD), times, Forms("string"))
     assert found.to_pylist() == [-(838 * 3600 + 59 * 60 + 59) * 10**6, None]
 
 
 def test_the_first_copy_gives_the_same() -> None:
     times = _values(b"-838:59:59.000000", b"00:00:00.5", None, b"-00:00:01")
-    found = to_arrow(_column(ColumnType.TIME, 6), times, "string")
+    found, _ = to_arrow(_column(ColumnType.TIME, 6), times, Forms("string"))
     assert found.to_pylist() == [-3020399 * 10**6, 500000, None, -(10**6)]
     dates = _values(b"0000-00-00", b"2024-02-31", None)
-    assert to_arrow(_column(ColumnType.DATE), dates, "string").to_pylist()[:2] == [
+    assert to_arrow(_column(ColumnType.DATE), dates, Forms("string"))[0].to_pylist()[:2] == [
         "0000-00-00", "2024-02-31",
     ]  # fmt: skip
     shape = bytes(range(25))
     column = _column(ColumnType.GEOMETRY)
-    assert to_arrow(column, _values(shape), "string").to_pylist() == [shape]
+    assert to_arrow(column, _values(shape), Forms("string"))[0].to_pylist() == [shape]
 
 
 @pytest.mark.parametrize(

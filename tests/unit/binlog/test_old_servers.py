@@ -12,6 +12,7 @@ import pytest
 from spark_repl import read_changes
 from spark_repl.binlog.events.event import Query
 from spark_repl.binlog.rows.walk import walk
+from spark_repl.binlog.types.forms import Forms
 from spark_repl.ddl.schema_history import SchemaHistory
 from spark_repl.errors import DecodeError, LogError
 from spark_repl.relay.log import open_log
@@ -47,7 +48,7 @@ def decode(statement: str, *rows: bytes, policy: str = "error") -> list[dict[str
         known=history.definitions,
     )  # fmt: skip
     assert images.definition.primary_key == (0,)
-    return images.decode(np.arange(len(images.flags)), policy).to_pylist()
+    return images.decode(np.arange(len(images.flags)), Forms(policy)).to_pylist()
 
 
 def test_types_of_old_tables() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spark_repl.binlog.types.forms import Forms
 from spark_repl.binlog.types.values import Values
 from spark_repl.copy.chunk import copied_rows
 from spark_repl.ddl.effect import classify
@@ -31,7 +32,7 @@ def test_a_zero_date_in_a_key_is_an_error(kind: str, key: bool) -> None:
     ]
     if key:
         with pytest.raises(SchemaError, match="column d holds zero or partial dates"):
-            copied_rows(definition, columns, "null", b"")
+            copied_rows(definition, columns, Forms("null"), b"")
     else:
-        rows = copied_rows(definition, columns, "null", b"")
+        rows, _ = copied_rows(definition, columns, Forms("null"), b"")
         assert rows.column("d").null_count == 2

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
+from spark_repl.binlog.types.forms import USUAL
 from spark_repl.config import Source
 from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
 from spark_repl.copy import chunk
@@ -33,10 +34,10 @@ def shaped(extra: tuple[str, ...] = OF_LAST_CHANGE) -> TableDefinition:
 
 def test_rows_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stream = Bytes(answer([(b"1", b"x"), (b"2", None)]), 1 << 20)
-    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: stream)
+    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: (stream, [0, 0]))
     target = shaped()
     columns = Columns.of(schema_json(target.arrow_schema()), ())
-    task = chunk.CopyTask(Source(), target, columns, str(tmp_path), "", "error", gtid_executed=SET)
+    task = chunk.CopyTask(Source(), target, columns, str(tmp_path), "", USUAL, gtid_executed=SET)
     (add,) = chunk.copy_rows(task, None).adds
     said = ("t.a", SET, None, "COPY", False)
     rows = [tuple(row.values()) for row in pq.read_table(tmp_path / add["path"]).to_pylist()]

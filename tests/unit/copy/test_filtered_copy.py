@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from spark_repl.binlog.types.forms import Forms
 from spark_repl.config import Source
 from spark_repl.config.tables import TableRule
 from spark_repl.copy import chunk
@@ -28,12 +29,12 @@ def copied(
     monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *more: tuple[bytes | None, ...]
 ) -> Any:
     stream = Bytes(answer([*ROWS, *more]), 1 << 20)
-    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: stream)
+    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: (stream, [0, 0, 0]))
     made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9), d DATE)", "t").definition
     assert made is not None
     target = ColumnRules(TableRules((TableRule("t.a", row_filter=text),))).shaped(made)
     columns = Columns.of(schema_json(target.arrow_schema()), ())
-    task = chunk.CopyTask(Source(), target, columns, str(folder), "", "null")
+    task = chunk.CopyTask(Source(), target, columns, str(folder), "", Forms("null"))
     found = chunk.copy_rows(task, None)
     files = [pq.read_table(folder / add["path"]) for add in found.adds]
     rows = [row["id"] for file in files for row in file.to_pylist()]

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
+from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.values import Values
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
@@ -93,7 +94,7 @@ def test_a_value_that_can_not_be_read() -> None:
         Values(np.frombuffer(data, np.uint8), np.array([0]), np.array([3], np.int32)),
     ]
     with pytest.raises(DecodeError, match="8790, that cp932 has twice"):
-        copied_rows(logged, columns, "error", KEY)
+        copied_rows(logged, columns, USUAL, KEY)
     with pytest.raises(DecodeError, match="column mail: a value that can't be decoded") as caught:
-        copied_rows(shaped(logged, "mail"), columns, "error", KEY)
+        copied_rows(shaped(logged, "mail"), columns, USUAL, KEY)
     assert "8790" not in str(caught.value)
