@@ -81,7 +81,7 @@ def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> in
         return 0
     into.nulls[name] = column.null_count
     printed = _printed(column.type)
-    if printed is not None and column.null_count < len(column):
+    if printed is not None and column.null_count < len(column) and _has_order(column):
         extremes = pc.min_max(column)
         low, high = printed[0](extremes["min"]), printed[1](extremes["max"])
         if low is not None and high is not None:
@@ -89,13 +89,20 @@ def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> in
     return left - 1
 
 
+def _has_order(column: pa.ChunkedArray) -> bool:
+    """Return whether all values have a place in the order: NaN has none, and JSON no infinity."""
+    return not pa.types.is_floating(column.type) or pc.all(pc.is_finite(column)).as_py()
+
+
 _Print = Callable[[pa.Scalar], Any]
 
 
 def _printed(kind: pa.DataType) -> tuple[_Print, _Print] | None:
     """How the least and the greatest value of a type are written; None: no bounds."""
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+    if pa.types.is_integer(kind):
         return _plain, _plain
+    if pa.types.is_floating(kind):
+        return _float_min, _float_max
     if pa.types.is_decimal(kind):
         return _Digits.of, _Digits.of
     if pa.types.is_date(kind):
@@ -109,6 +116,15 @@ def _printed(kind: pa.DataType) -> tuple[_Print, _Print] | None:
 
 def _plain(value: pa.Scalar) -> Any:
     return value.as_py()
+
+
+def _float_min(value: pa.Scalar) -> float:
+    """Return the bound, a zero as -0.0: delta-kernel orders -0.0 before 0.0."""
+    return value.as_py() or -0.0
+
+
+def _float_max(value: pa.Scalar) -> float:
+    return value.as_py() or 0.0
 
 
 class _Digits(str):
@@ -126,12 +142,13 @@ def _date(value: pa.Scalar) -> str | None:
 
 
 def _moment(value: pa.Scalar) -> str | None:
-    """A timestamp cut down to milliseconds; Delta adds one to a maximum when it reads it."""
+    """Return a timestamp with its microseconds. Delta itself cuts bounds down to milliseconds;
+    after the year 2262 delta-rs then misses rows in the last one."""
     micros = value.cast(pa.int64()).as_py()
     if micros < _YEAR_1 * 86_400_000_000:
         return None
-    whole = pa.scalar(micros // 1000 * 1000, pa.timestamp("us")).as_py()
-    text: str = whole.isoformat(timespec="milliseconds")
+    moment = pa.scalar(micros, pa.timestamp("us")).as_py()
+    text: str = moment.isoformat(timespec="microseconds")
     return text + ("Z" if value.type.tz else "")
 
 
@@ -147,6 +164,8 @@ def _text_max(value: pa.Scalar) -> str:
 
 
 def _json(value: Any) -> str:
+    """Return a value as JSON text with every character as itself: delta-kernel (delta-rs, DuckDB,
+    Polars) decodes escaped surrogate pairs of planes 2, 4 ... 16 to other characters."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(k)}:{_json(v)}" for k, v in value.items()) + "}"
-    return str(value) if isinstance(value, _Digits) else json.dumps(value)
+        return "{" + ",".join(f"{_json(k)}:{_json(v)}" for k, v in value.items()) + "}"
+    return str(value) if isinstance(value, _Digits) else json.dumps(value, ensure_ascii=False)

@@ -180,7 +180,8 @@ def put(
     storage.make_folder(os.path.join(folder, "_delta_log"))
     info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []
-    lines = [json.dumps(action) for action in [{"commitInfo": info}, *actions, *txn]]
+    written = [{"commitInfo": info}, *actions, *txn]
+    lines = [json.dumps(action, ensure_ascii=False) for action in written]  # as Delta does
     try:
         _publish(_path(folder, version), "\n".join(lines).encode())
     except FileExistsError as error:

@@ -31,9 +31,10 @@ def test_types():
          Decimal("-1.000"), Decimal("12345678901234567.890"), 0),
         (pa.array([datetime.date(2024, 2, 29), datetime.date(1, 1, 1)]),
          "0001-01-01", "2024-02-29", 0),
-        (moments.cast(pa.timestamp("us")), "1969-12-31T23:59:59.999", "2023-11-14T22:13:20.123", 1),
+        (moments.cast(pa.timestamp("us")),
+         "1969-12-31T23:59:59.999999", "2023-11-14T22:13:20.123456", 1),
         (moments.cast(pa.timestamp("us", "UTC")),
-         "1969-12-31T23:59:59.999Z", "2023-11-14T22:13:20.123Z", 1),
+         "1969-12-31T23:59:59.999999Z", "2023-11-14T22:13:20.123456Z", 1),
         (pa.array(["b", "a"]), "a", "b", 0),
     ]  # fmt: skip
     for array, low, high, nulls in cases:
@@ -42,6 +43,24 @@ def test_types():
         assert set(of(array)) == {"nulls"}, array.type
     before_year_1 = pa.array([-719163, 0]).cast(pa.int32()).cast(pa.date32())
     assert set(of(before_year_1)) == {"nulls"}
+
+
+def test_zeros_of_both_signs_are_within_the_bounds():
+    for kind in (pa.float32(), pa.float64()):
+        stats = statistics(pa.table({"c": pa.array([0.0, -0.0], kind)}))
+        assert '"minValues":{"c":-0.0},"maxValues":{"c":0.0}' in stats
+
+
+def test_what_is_no_number_has_no_bounds():
+    for value in (float("nan"), float("inf"), -float("inf")):
+        assert set(of(pa.array([1.0, value]))) == {"nulls"}
+
+
+def test_every_character_is_written_as_itself():
+    """Also in names of columns: delta-kernel decodes escaped surrogate pairs wrongly."""
+    assert '{"\U00020bb7":"\U00020bb7\u91ce"}' in statistics(
+        pa.table({"\U00020bb7": ["\U00020bb7\u91ce"]})
+    )
 
 
 def test_struct_and_the_first_32_columns():

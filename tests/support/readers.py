@@ -1,0 +1,220 @@
+"""Readers: every engine that reads Delta tables here, asked for the rows of one condition.
+
+A condition is (column, operator, value); the rows that fulfil it are known by Python's own
+comparison. Texts are compared by their UTF-8 bytes, as all engines do.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+DUCKDB = Path(__file__).parents[2] / ".venv" / "duckdb_delta"
+_SCAN = r"""
+import duckdb, duckdb_extension_delta, glob, pickle, sys
+path, = glob.glob(f"{duckdb_extension_delta.__path__[0]}/**/*.duckdb_extension", recursive=True)
+connection = duckdb.connect()
+connection.execute(f"LOAD '{path}'")
+connection.execute("SET TimeZone = 'UTC'")
+answers = []
+for query, values in pickle.load(sys.stdin.buffer):
+    answers.append(connection.execute(query, values).fetchall())
+sys.stdout.buffer.write(pickle.dumps(answers))
+"""
+_EPOCH = datetime(1970, 1, 1)
+_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq, "<>": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+COMPARISONS = tuple(_COMPARISONS)
+
+
+class Condition(NamedTuple):
+    """``value`` of IS NULL and IS NOT NULL is None."""
+
+    column: str
+    operator: str
+    value: Any = None
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        value: Any = row
+        for name in self.column.split("."):
+            value = value and value[name]
+        if self.value is None:
+            return (value is None) == (self.operator == "IS NULL")
+        if value is None:
+            return False
+        return _COMPARISONS[self.operator](_ordered(value), _ordered(self.value))
+
+    def rows(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
+        """The ids of the rows that fulfil it."""
+        return sorted(row["id"] for row in rows if self.holds(row))
+
+
+def _ordered(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def by_duckdb_query(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[tuple[Any, ...]]]:
+    """The rows of each query (with the values of its question marks), by DuckDB 1.5 and its Delta
+    extension, in a process of its own."""
+    if not DUCKDB.is_dir():
+        pytest.skip(f"no DuckDB with its Delta extension in {DUCKDB}: make setup")
+    environment = {**os.environ, "PYTHONPATH": str(DUCKDB)}
+    ran = subprocess.run(
+        [sys.executable, "-c", _SCAN], input=pickle.dumps([*queries]), env=environment,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr.decode()[-2000:]
+    answers: list[list[tuple[Any, ...]]] = pickle.loads(ran.stdout)
+    return answers
+
+
+def by_duckdb(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
+    return by_duckdb_over(f"delta_scan('{folder}')", schema, conditions)
+
+
+def by_duckdb_over(
+    relation: str, schema: pa.Schema, conditions: Sequence[Condition]
+) -> list[list[int]]:
+    def query(column: str, comparison: str, value: Any) -> tuple[str, list[Any]]:
+        name = ".".join(f'"{part}"' for part in column.split("."))
+        asked = f"SELECT id FROM {relation} WHERE {name} {comparison}"
+        if value is None:
+            return asked, []
+        kind = kind_of(schema, column)
+        if isinstance(value, datetime) and kind.tz:
+            value = value.replace(tzinfo=UTC)
+        if isinstance(value, Decimal):  # as a parameter one of 38 digits is a double
+            value = f"{value:f}"
+        return f"{asked} CAST(? AS {_duckdb_type(kind)})", [value]
+
+    answers = by_duckdb_query([query(*one) for one in conditions])
+    return [sorted(row[0] for row in rows) for rows in answers]
+
+
+def kind_of(schema: pa.Schema, column: str) -> pa.DataType:
+    """The type of a column, or of a struct's field (``column.field``)."""
+    name, _, field = column.partition(".")
+    kind = schema.field(name).type
+    return kind.field(field).type if field else kind
+
+
+def _duckdb_type(kind: pa.DataType) -> str:
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "TIMESTAMPTZ" if kind.tz else "TIMESTAMP"
+    return {
+        pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INTEGER",
+        pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.string(): "VARCHAR",
+        pa.binary(): "BLOB", pa.date32(): "DATE",
+    }[kind]  # fmt: skip
+
+
+def by_delta_rs(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
+    engine, answers = QueryBuilder().register("t", DeltaTable(folder)), []
+    for column, comparison, value in conditions:
+        name, _, field = column.partition(".")
+        asked = f't."{name}"{f"[{_quoted(field)}]" if field else ""} {comparison}'
+        if value is not None:
+            asked += f" {_datafusion(value, kind_of(schema, column))}"
+        rows = pa.table(engine.execute(f"SELECT id FROM t WHERE {asked}").read_all())
+        answers.append(sorted(rows.column(0).to_pylist()))
+    return answers
+
+
+def _datafusion(value: Any, kind: pa.DataType) -> str:
+    """A value in DataFusion's SQL, of the column's own type. A moment is a number: given as a text
+    it goes through nanoseconds, which end in 2262."""
+    if isinstance(value, str):
+        parts = ["chr(0)" if part == "\0" else _quoted(part) for part in re.split("(\0)", value)]
+        return f"concat({', '.join(parts)})"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime):
+        unit = 'us, "UTC"' if kind.tz else "us"
+        return f"arrow_cast({microseconds(value)}, 'Timestamp({unit})')"
+    if isinstance(value, date):
+        return f"CAST('{value}' AS DATE)"
+    if isinstance(value, Decimal):
+        return f"CAST('{value:f}' AS DECIMAL({kind.precision}, {kind.scale}))"
+    if isinstance(value, float):
+        return f"arrow_cast('{value!r}', '{'Float32' if pa.types.is_float32(kind) else 'Float64'}')"
+    if isinstance(value, bool):
+        return str(value)
+    return f"arrow_cast('{value}', 'Int{kind.bit_width}')"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def microseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def by_polars(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
+    polars: Any = pytest.importorskip("polars", reason="polars: pip install -e '.[readers]'")
+    frame, answers = polars.scan_delta(folder), []
+    for column, comparison, value in conditions:
+        name, _, field = column.partition(".")
+        asked = polars.col(name).struct.field(field) if field else polars.col(name)
+        if value is None:
+            chosen = asked.is_null() if comparison == "IS NULL" else asked.is_not_null()
+        else:
+            kind = kind_of(schema, column)
+            if isinstance(value, datetime) and kind.tz:
+                value = value.replace(tzinfo=UTC)
+            literal = polars.lit(value, dtype=polars.from_arrow(pa.array([], kind)).dtype)
+            chosen = _COMPARISONS[comparison](asked, literal)
+        answers.append(sorted(frame.filter(chosen).select("id").collect()["id"].to_list()))
+    return answers
+
+
+def by_spark(
+    spark: Any, folder: str, schema: pa.Schema, conditions: Sequence[Condition]
+) -> list[list[int]]:
+    from pyspark.sql.functions import expr
+
+    table, answers = spark.read.format("delta").load(folder), []
+    for column, comparison, value in conditions:
+        asked = f"{column} {comparison}"
+        if value is not None:
+            asked += f" {_spark(value, kind_of(schema, column))}"
+        answers.append(sorted(row.id for row in table.where(expr(asked)).select("id").collect()))
+    return answers
+
+
+def _spark(value: Any, kind: pa.DataType) -> str:
+    if isinstance(value, str):
+        return f"decode(X'{value.encode().hex()}', 'UTF-8')"
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, datetime):
+        if kind.tz:
+            return f"timestamp_micros({microseconds(value)})"
+        return f"CAST('{value.isoformat()}' AS TIMESTAMP_NTZ)"
+    if isinstance(value, bool):
+        return str(value)
+    text = f"{value:f}" if isinstance(value, Decimal) else f"{value!s}"
+    if pa.types.is_decimal(kind):
+        return f"CAST('{text}' AS DECIMAL({kind.precision}, {kind.scale}))"
+    name = {
+        pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT", pa.int64(): "BIGINT",
+        pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.date32(): "DATE",
+    }[kind]  # fmt: skip
+    return f"CAST('{text}' AS {name})"
