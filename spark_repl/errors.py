@@ -234,6 +234,10 @@ class RowsOutdated(RowsRefused):
     """Why not as they are; rows that are read anew may be."""
 
 
+class RowsFailed(Signal):
+    """An error that came up while rows were read or brought in: no reason to copy their table."""
+
+
 _EXTRAS = {"pyspark": "spark", "py4j": "spark", "delta": "spark", "delta-spark": "spark"}
 
 

@@ -18,11 +18,13 @@ from py4j.protocol import Py4JNetworkError
 
 from ..crash_points import reach
 from ..ddl.column_rules import masked_otherwise
+from ..decode.added_columns import Commits
 from ..errors import (
     ConcurrentChangeError,
     FencedError,
     FormerOwnerError,
     JvmEndedError,
+    RowsFailed,
     RowsOutdated,
     RowsRefused,
     Stopped,
@@ -81,7 +83,7 @@ class Repairing:
             if _passes(error):
                 raise
             log.error("rows of %s: %s", rows.table, error, exc_info=error)
-            rows.outcome.set_exception(RowsRefused(first_line(error)))
+            rows.outcome.set_exception(RowsFailed(first_line(error)))
         else:
             rows.outcome.set_result(version)
         return point
@@ -177,7 +179,7 @@ class Repairing:
         stager = self._stager
         group = Group.of(records, np.zeros(len(records), np.int32), len(records))
         spans = self._applied.spans(records)
-        staged = stager.kept(group, rows.table, spans)
+        staged = stager.kept(group, rows.table, spans, Commits.of(records))
         try:
             tasks = []
             for one in staged.by_worker:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.copies import CatchUp
+    from ..decode.added_columns import Commits
     from ..decode.staged import Span, Staged
     from ..gtid import GtidSet
     from ..runtime.workers import Workers
@@ -166,9 +167,11 @@ class Stager:
             shutil.copyfileobj(source, out)
         return copied
 
-    def kept(self, group: Group, name: str, spans: Sequence[Span]) -> StagedGroup:
-        """What some transactions have of one table alone, as a group of their own.
-        Raises LogError, DecodeError, OSError."""
+    def kept(
+        self, group: Group, name: str, spans: Sequence[Span], commits: Commits | None = None
+    ) -> StagedGroup:
+        """Stage what some transactions have of one table alone, as a group of their own.
+        ``commits``: theirs; a quarantine keeps none. Raises LogError, DecodeError, OSError."""
         folder, known = self._folder_name(), self.tracking.logged_definitions()
         rewrites = self._filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
@@ -183,6 +186,7 @@ class Stager:
                 left_out=AllBut(name),
                 rewrites=rewrites,
                 columns=self.tracking.column_rules,
+                commits=commits,
             )
             for number, share in enumerate(shares) if len(share)
         ]  # fmt: skip

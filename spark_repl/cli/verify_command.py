@@ -53,12 +53,12 @@ def exit_code(fields: dict[str, Any], only: Sequence[str] = ()) -> int:
     """What the command ends with. A table whose mode keeps other rows than the source has is not
     wrong, as it is not compared, unless it is one of those that were asked for ``only``."""
     wanting = to_compare(fields).keys() | fields["not_compared"].keys() & set(only)
-    if fields["differing"] or wanting or fields["by_others"]:
+    if fields["differing"] or wanting or fields["by_others"] or fields["not_repaired"]:
         return 1
     return UNDECIDED if fields["undecided"] else 0
 
 
-def _repair(config: Config, master: str | None) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def _repair(config: Config, master: str | None) -> Callable[..., dict[str, Any]]:
     from ..runtime.session import build_session
     from ..service.repairs import carry_out
     from ..service.snapshot import snapshot
@@ -149,3 +149,5 @@ def _print(fields: dict[str, Any]) -> None:
         print(f"repaired: {name}, {rows} rows")
     for name, reason in fields["copied"].items():
         print(f"copied: {name}: {reason}")
+    for name, reason in fields["not_repaired"].items():
+        print(f"not repaired: {name}: {reason}", file=sys.stderr)

@@ -19,7 +19,8 @@ ANSWERS = 100
 class Repair:
     """``asked``: the request that it answers; ``keys``: how many were named, ``rows``: how many of
     them the source has, which are in the table as it has them. ``version``: of the table's commit;
-    ``refused``: why there is none."""
+    ``refused``: why there is none, so that the table has to be copied; ``failed``: the error of a
+    repair that is no reason for a copy."""
 
     asked: str
     table: str
@@ -27,6 +28,7 @@ class Repair:
     rows: int = 0
     version: int | None = None
     refused: str = ""
+    failed: str = ""
 
 
 def record(control: Control, repair: Repair) -> None:
@@ -41,4 +43,4 @@ def answers(control: Control) -> dict[str, Repair]:
 
 
 def _fields(detail: dict[str, Any]) -> dict[str, Any]:
-    return {name: detail[name] for name in Repair.__dataclass_fields__}
+    return {name: detail[name] for name in Repair.__dataclass_fields__ if name in detail}

@@ -17,7 +17,7 @@ from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
 from ..control.shared_tables import shared_rules
-from ..control.table_paths import used_paths, whole_name
+from ..control.table_paths import current_paths, used_paths, whole_name
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
@@ -102,6 +102,10 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
     own = [(name, path) for name, path in copy.paths.items() if not is_shared(path)]
     names = {*copy.paths, *(whole_name(*pair) for pair in own)}
     check = _names(config, control).before_making(names)
+    for name in sorted(copy.paths.keys() & current_paths(control).keys()):
+        rule = TableRules(config.tables).shaping(name)
+        if rule.mode != MIRROR or "deleted" in rule.extra_columns:
+            log.warning("%s keeps rows that the source has deleted: its new copy lacks them", name)
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)

@@ -187,7 +187,7 @@ class Recopier(Companion):
             if _not_the_copys(error):
                 raise
             log.error("rows are not repaired: %s", error, exc_info=error)
-            self._repairer.refuse(str(error))
+            self._repairer.fail(str(error))
 
     def _one(self) -> bool:
         """Makes one copy, if one is wanted; returns whether there may be more to do."""

@@ -21,6 +21,7 @@ from ..control.repairs import Repair, record
 from ..errors import (
     FormatError,
     NoTableError,
+    RowsFailed,
     RowsOutdated,
     RowsRefused,
     SchemaError,
@@ -81,10 +82,10 @@ class Repairer:
         record(control, answer)
         request.unlink(missing_ok=True)
 
-    def refuse(self, reason: str) -> None:
-        """Answers the oldest request by why it can't be carried out. Raises FencedError."""
+    def fail(self, error: str) -> None:
+        """Answer the oldest request by the error that ended it. Raises FencedError."""
         for request in left(self._folder)[:1]:
-            record(self._applier.control, Repair(request.name, "", refused=reason))
+            record(self._applier.control, Repair(request.name, "", failed=error))
             request.unlink(missing_ok=True)
 
     def _rows(self, request: Path, folder: Path) -> RowsToRepair:
@@ -151,6 +152,8 @@ def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair
     except (RowsRefused, FormatError) as refused:
         log.warning("%s: its rows are not repaired: %s", table or request.name, refused)
         return Repair(request.name, table, keys, refused=str(refused))
+    except RowsFailed as failed:
+        return Repair(request.name, table, keys, failed=str(failed))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     count = sum(part.rows for part in rows.parts)

@@ -54,6 +54,13 @@ def outlives_source(table: TableDefinition) -> bool:
     return appends(table) or keeps_deleted(table)
 
 
+def keeps_more(table: TableDefinition) -> bool:
+    """Return whether the target's table has, or may have, rows or columns that the source has no
+    longer: a copy of the source's table lacks them."""
+    left = table.dropped or table.truncated or any(column.kept for column in table.columns)
+    return left or outlives_source(table)
+
+
 def logs_changes(table: TableDefinition | None) -> bool:
     """Whether each image of the log's is a row."""
     return table is not None and table.mode == CHANGELOG

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..apply.replica import Replica
 from ..control.channels import control_of, layout_of
-from ..control.repairs import answers
+from ..control.repairs import Repair, answers
 from ..copy.asked import check_answers
 from ..copy.repair_request import leave
 from ..copy.repair_rows import read
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..apply.read_rows import RowsToRepair
     from ..config import Config
     from ..control.control import Control
-    from ..control.repairs import Repair
     from ..copy.repair_request import RepairRequest
 
 log = logging.getLogger(__name__)
@@ -38,17 +37,26 @@ def carry_out(
     repairs: Mapping[str, RepairRequest | str],
     session: Callable[[], SparkSession],
     copy: Callable[[tuple[str, ...]], Any],
+    outliving: Collection[str] = (),
+    *,
+    pause: Callable[[float], object] = time.sleep,
 ) -> dict[str, Any]:
-    """Repairs tables; those of which that can't be, for the reason that is given or found, are
-    copied by ``copy``. Returns what a result says of it. Raises SourceError, TargetError,
-    FencedError."""
-    rows, copied = dict[str, int](), dict[str, str]()
+    """Repair tables, and have ``copy`` copy those whose rows can't be repaired, for the reason that
+    is given or found. Return what a result says of it.
+
+    Tables that are ``outliving`` have what the source has no longer, which a copy would remove:
+    they are not copied, nor is a table whose repair ended with an error. Raises SourceError,
+    TargetError, FencedError.
+    """
+    rows, copied, wrong = dict[str, int](), dict[str, str](), dict[str, str]()
     for name, one in repairs.items():
-        if isinstance(one, str):
-            copied[name] = one
-            continue
-        done = repair(config, one, session)
-        if done.refused:
+        done = Repair("", name, refused=one) if isinstance(one, str) else None
+        done = done or repair(config, cast("RepairRequest", one), session, pause)
+        if done.failed:
+            wrong[name] = done.failed
+        elif done.refused and name in outliving:
+            wrong[name] = f"{done.refused}, and a copy would remove rows or columns that it keeps"
+        elif done.refused:
             copied[name] = done.refused
         else:
             rows[name] = done.rows
@@ -56,10 +64,16 @@ def carry_out(
         log.warning("%s is copied as a whole: %s", name, reason)
     if copied:
         copy(tuple(copied))
-    return {"repaired": list(repairs), "repaired_rows": rows, "copied": copied}
+    mended = [name for name in repairs if name not in wrong]
+    return {"repaired": mended, "repaired_rows": rows, "copied": copied, "not_repaired": wrong}
 
 
-def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSession]) -> Repair:
+def repair(
+    config: Config,
+    request: RepairRequest,
+    session: Callable[[], SparkSession],
+    pause: Callable[[float], object] = time.sleep,
+) -> Repair:
     """Has a request carried out by the applier that owns the target, or here where none runs.
     Raises TargetError when the applier ended before, SourceError, FencedError."""
     control = control_of(config)
@@ -73,7 +87,7 @@ def repair(config: Config, request: RepairRequest, session: Callable[[], SparkSe
         finally:
             path.unlink(missing_ok=True)
     while True:
-        time.sleep(_POLL_S)
+        pause(_POLL_S)
         if answer := answers(control).get(name):
             return answer
         owner = control.owner()

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..config import Config
-    from .repairs import Repairs
     from .verifier import VerifyLimits, VerifyResult
 
 _TABLES = ("differences", "not_compared", "by_others", "paths", "by_kind")
@@ -35,10 +34,11 @@ def verify(
     limits: VerifyLimits,
     *,
     master: str | None,
-    repair: Callable[[dict[str, Repairs]], dict[str, Any]] | None,
+    repair: Callable[..., dict[str, Any]] | None,
 ) -> dict[str, Any]:
-    """What was found, as JSON has it. ``repair``: repairs tables, and says what a result has of it;
-    ``limits.repairs`` then. Raises SourceError, TargetError, NoTableError."""
+    """What was found, as JSON has it. ``repair``: repairs tables by ``Repairs``, of which some are
+    ``outliving``, and says what a result has of it; ``limits.repairs`` then. Raises SourceError,
+    TargetError, NoTableError."""
     began = time.perf_counter()
     layout = layout_of(config)
     Control.existing(config.target.path)
@@ -47,7 +47,7 @@ def verify(
     fields = result(comparison, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
     if repair and comparison.repairs:
-        fields |= repair(comparison.repairs)
+        fields |= repair(comparison.repairs, outliving=comparison.outliving)
         record(layout.verified, fields)
     return fields
 
@@ -130,4 +130,5 @@ def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:
         "repaired": [],
         "repaired_rows": {},
         "copied": {},
+        "not_repaired": {},
     }

@@ -21,7 +21,7 @@ from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted,
 from ..ddl.column_rules import ColumnRules, masked_otherwise
 from ..ddl.extra_columns import deleted_column, without_extra
 from ..ddl.filters import ReplicationFilters
-from ..ddl.table_modes import appends
+from ..ddl.table_modes import appends, keeps_more
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
@@ -83,7 +83,8 @@ class VerifyLimits:
 class VerifyResult:
     """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
     table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
-    table -> what repairs it; ``paths``: where each table lay that was looked at; ``by_kind``: table
+    table -> what repairs it; ``outliving``: those of them that have what the source has no longer;
+    ``paths``: where each table lay that was looked at; ``by_kind``: table
     -> how many of its keys are missing, extra, different, or of another count."""
 
     gtid_executed: str = ""
@@ -93,6 +94,7 @@ class VerifyResult:
     differences: list[dict[str, Any]] = field(default_factory=list)
     looks: int = 0
     repairs: dict[str, Repairs] = field(default_factory=dict)
+    outliving: set[str] = field(default_factory=set)
     paths: dict[str, str] = field(default_factory=dict)
     by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -136,7 +138,16 @@ class Verifier:
                 self._done(check)
             work.clear()
         self.comparison.paths = self._paths
+        self.comparison.outliving = {n for n in self.comparison.repairs if self._outlives(n)}
         return self.comparison
+
+    def _outlives(self, name: str) -> bool:
+        """Return whether the table has what the source has no longer; also where that is not
+        known."""
+        cut = find_cut(self._control, "latest")
+        at = cut.tables.get(name)
+        there = self._definitions.of(cut, at) if at else None
+        return there is None or keeps_more(there)
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
         rules = self._rules

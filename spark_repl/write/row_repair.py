@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import TargetError
+from ..errors import RowsRefused
 from .app_ids import repairs_of
 from .commit import actions_of, check_files
 from .discard import discard
@@ -37,7 +37,8 @@ class RowRepair:
 
     def commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
         """Brings staged rows into the table, which stands at ``cut``; returns the version of the
-        commit, None where nothing was to be done. Raises TargetError, ConcurrentChangeError."""
+        commit, None where nothing was to be done. Raises RowsRefused for rows that do not fit,
+        TargetError, ConcurrentChangeError."""
         with table.lock:
             self._commits.refresh(table)
             with self._commits.files_there([table]):
@@ -50,10 +51,10 @@ class RowRepair:
         written = self._workers.run(self._writer.task, [self._task(table, parts)], here=here)
         try:
             if faults := [fault for one in written for fault in one.violations]:
-                raise TargetError(
-                    f"the source's row {faults[0].key} has no place in the table",
-                    number=faults[0].number, table=table.name,
-                )  # fmt: skip
+                raise RowsRefused(
+                    f"the source's row {faults[0].key} has no place in the table"
+                    f" ({faults[0].number})"
+                )
             written = self._writer.finish({table.name: table}, written)
             check_files(table, [path for one in written for path in one.files])
             actions = actions_of(self._commits, table, written)

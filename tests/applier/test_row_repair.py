@@ -16,9 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.apply.read_rows import RowsToRepair
+from spark_repl.decode.stage import stage
 from spark_repl.delta.log_replay import read_commit
+from spark_repl.delta.reader import read as delta_rows
 from spark_repl.delta.stamp import Stamp
-from spark_repl.errors import ConcurrentChangeError, FencedError, RowsOutdated, TargetError
+from spark_repl.errors import (
+    ConcurrentChangeError,
+    FencedError,
+    RowsFailed,
+    RowsOutdated,
+    TargetError,
+)
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import STRIDE
@@ -352,3 +360,82 @@ def test_a_commit_whose_answer_was_lost(
     assert tried == ["t/a"] and rows(target, A) == WRONG
     made = repaired(log, target, Read())
     assert made and made.refused is None and rows(target, A) == MENDED
+
+
+E = Table("e", (("id", "int"), ("v", "varchar(40)"), ("n", "int")))
+SHAPES: dict[str, dict[str, Any]] = {
+    "one": {"extra_columns": ["operation"]},
+    "some": {"extra_columns": ["gtid", "commit_time"]},
+    "all": {"extra_columns": ["source_table", "gtid", "commit_time", "operation", "deleted"]},
+    "deleted": {"extra_columns": ["deleted"]},
+    "filtered": {"row_filter": "id < 100"},
+    "fewer": {"exclude": ["n"]},
+    "masked": {"mask": {"v": "truncate:3"}},
+    "both": {"row_filter": "n < 9", "extra_columns": ["gtid", "deleted"], "exclude": ["n"]},
+}
+OF_COPY = {"source_table": "t.e", "gtid": "x:1", "commit_time": None, "operation": "COPY"}
+
+
+def as_kept(shape: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row of the source as the target's table has it when it is read."""
+    rule = SHAPES[shape]
+    values = [row[0], row[1][:3] if "mask" in rule else row[1]]
+    values += [] if rule.get("exclude") else [row[2]]
+    extra = rule.get("extra_columns", [])
+    return (*values, *(OF_COPY.get(name, False) for name in extra))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_under_load_whatever_the_table_has_beside_the_sources_columns(
+    log: LogWriter, target: Path, shape: str
+) -> None:
+    """Transactions about other rows of the table are looked through, and none of them is a reason
+    not to take the rows, or to copy the table."""
+    log.ddl(E.create)
+    log.transaction(insert(E, (1, "wrong", 1), (2, "too many", 1), (5, "five", 1), (6, "six", 1)))
+    log.transaction(delete(E, (6, "six", 1)))
+    options = {"tables": [{"match": "t.e", **SHAPES[shape]}]}
+    assert run(log.folder, target, **options)
+
+    def load() -> None:
+        log.transaction(insert(E, (7, "seven", 1)), update(E, ((5, "five", 1), (5, "fift", 1))))
+        log.transaction(delete(E, (7, "seven", 1)))
+
+    gone = tuple(None if n else 2 for n in range(len(as_kept(shape, (2, "", 1)))))
+    extra: list[str] = SHAPES[shape].get("extra_columns", [])
+    if "deleted" in extra:
+        gone = (*gone[:-1], True)
+    read = Read([as_kept(shape, (1, "right", 1)), as_kept(shape, (3, "missing", 1))], [gone], E)
+    made = repaired(log, target, read, meanwhile=load, **options)
+    assert made is not None and made.refused is None
+    found = delta_rows(f"{target}/t/e").to_pylist()
+    there = {row["id"]: row["v"] for row in found if not row.get("_deleted")}
+    want = {1: "right", 3: "missing", 5: "fift"}
+    assert there == {key: as_kept(shape, (key, v, 1))[1] for key, v in want.items()}
+    if "deleted" in extra:
+        assert {2, 6, 7} == {row["id"] for row in found if row["_deleted"]}
+
+
+@pytest.mark.parametrize("shape", ["some", "all", "filtered"])
+def test_a_row_that_was_changed_meanwhile_whatever_the_table_has(
+    log: LogWriter, target: Path, shape: str
+) -> None:
+    log.ddl(E.create)
+    log.transaction(insert(E, (1, "wrong", 1)))
+    options = {"tables": [{"match": "t.e", **SHAPES[shape]}]}
+    change = update(E, ((1, "wrong", 1), (1, "newer", 1)))
+    read = Read([as_kept(shape, (1, "right", 1))], (), E)
+    made = repaired(log, target, read, meanwhile=lambda: log.transaction(change), **options)
+    assert "a row was changed" in refused(made) and isinstance(made and made.refused, RowsOutdated)
+
+
+def test_an_error_of_a_repair_is_no_reason_for_a_copy(log: LogWriter, target: Path) -> None:
+    """The applier goes on without the rows."""
+    damaged(log)
+    broken = replace(HERE, stage=lambda task: 1 / 0 if task.commits else stage(task))
+    made = repaired(
+        log, target, Read(), meanwhile=lambda: log.transaction(insert(A, (9, "new"))), parts=broken
+    )
+    assert made is not None and isinstance(made.refused, RowsFailed)
+    assert "division by zero" in str(made.refused)
+    assert (9, "new") in rows(target, A)

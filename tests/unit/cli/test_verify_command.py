@@ -11,6 +11,9 @@ from spark_repl.cli.verify_command import UNDECIDED, exit_code
 from spark_repl.observe.verify_status import OF_MODE
 
 _LOST, _MODE = "a data file is gone: x.parquet", f"{OF_MODE} history"
+_EQUAL: dict[str, Any] = {
+    "differing": 0, "undecided": 0, "not_compared": {}, "by_others": {}, "not_repaired": {},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -21,6 +24,7 @@ _LOST, _MODE = "a data file is gone: x.parquet", f"{OF_MODE} history"
         ({"undecided": 1}, UNDECIDED),
         ({"undecided": 1, "differing": 1}, 1),
         ({"by_others": {"t.a": {}}}, 1),
+        ({"not_repaired": {"t.a": "a bug"}}, 1),
         ({"not_compared": {"t.a": _LOST}}, 1),
         ({"not_compared": {"t.h": _MODE}}, 0),
         ({"not_compared": {"t.h": _MODE}, "undecided": 1}, UNDECIDED),
@@ -28,12 +32,11 @@ _LOST, _MODE = "a data file is gone: x.parquet", f"{OF_MODE} history"
     ],
 )
 def test_a_table_that_was_not_to_be_compared_is_not_wrong(found: dict[str, Any], code: int) -> None:
-    equal = {"differing": 0, "undecided": 0, "not_compared": {}, "by_others": {}}
-    assert exit_code(equal | found) == code
+    assert exit_code(_EQUAL | found) == code
 
 
 def test_unless_it_was_asked_for() -> None:
-    found = {"differing": 0, "undecided": 0, "not_compared": {"t.h": _MODE}, "by_others": {}}
+    found = _EQUAL | {"not_compared": {"t.h": _MODE}}
     assert exit_code(found, ("t.a", "t.h")) == 1
     assert exit_code(found, ("t.a",)) == 0
 

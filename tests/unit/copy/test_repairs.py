@@ -16,10 +16,17 @@ from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
-from spark_repl.control.repairs import answers
+from spark_repl.control.repairs import KIND, Repair, answers
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave, left
 from spark_repl.copy.repairer import Repairer
-from spark_repl.errors import FormatError, RowsOutdated, RowsRefused, SchemaError, SourceError
+from spark_repl.errors import (
+    FormatError,
+    RowsFailed,
+    RowsOutdated,
+    RowsRefused,
+    SchemaError,
+    SourceError,
+)
 from spark_repl.gtid import GtidSet
 from tests.support.local_delta import at_once
 
@@ -46,7 +53,7 @@ def test_a_request(tmp_path: Path) -> None:
 class Owner:
     """A target that is owned, and an applier that answers each time it is asked."""
 
-    def __init__(self, target: Path, *answers: RowsRefused | None) -> None:
+    def __init__(self, target: Path, *answers: RowsRefused | RowsFailed | None) -> None:
         self.config = Config().override({"target.path": str(target)})
         self.folder = Path(Layout.of(self.config.target).requests)
         self.control = Control(Layout(str(target)).control, "default")
@@ -107,6 +114,24 @@ def test_read_until_nothing_changed(tmp_path: Path) -> None:
     assert not one.waits() and not list(folder.iterdir())
 
 
+def test_an_error_is_no_reason_for_a_copy(tmp_path: Path) -> None:
+    """The answer has it apart from why rows are refused."""
+    owner = Owner(tmp_path, RowsFailed("a bug"))
+    name = leave(owner.folder, REQUEST)
+    owner.repairer().carry_out()
+    answer = answers(owner.control)[name]
+    assert (answer.failed, answer.refused) == ("a bug", "")
+
+
+def test_an_answer_of_a_version_without_errors(tmp_path: Path) -> None:
+    owner = Owner(tmp_path)
+    text = (
+        '{"asked": "1.repair", "table": "t.a", "keys": 1, "rows": 1, "version": 5, "refused": ""}'
+    )
+    owner.control.write(KIND, detail=text)
+    assert answers(owner.control)["1.repair"] == Repair("1.repair", "t.a", 1, 1, 5)
+
+
 def test_changed_each_time(tmp_path: Path) -> None:
     owner = Owner(tmp_path, *[RowsOutdated("a row was changed")] * 8)
     name = leave(owner.folder, REQUEST)
@@ -122,5 +147,6 @@ def test_what_nobody_can_read(tmp_path: Path) -> None:
     owner.repairer().carry_out()
     assert "asks for no rows" in answers(owner.control)["1.repair"].refused
     name = leave(owner.folder, REQUEST)
-    owner.repairer().refuse("it failed")
-    assert answers(owner.control)[name].refused == "it failed" and not left(folder)
+    owner.repairer().fail("it failed")
+    answer = answers(owner.control)[name]
+    assert (answer.failed, answer.refused) == ("it failed", "") and not left(folder)
