@@ -242,6 +242,16 @@ _EXTRAS = {"pyspark": "spark", "py4j": "spark", "delta": "spark", "delta-spark":
 
 
 @contextmanager
+def about_table(name: str) -> Iterator[None]:
+    """Give errors of the body the table's name, if they have none yet."""
+    try:
+        yield
+    except SparkReplError as error:
+        error.at(table=name)
+        raise
+
+
+@contextmanager
 def extra_named() -> Iterator[None]:
     """Raises SetupError for a package that isn't there, where an extra of ours would bring it."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..ddl.shown_text import without_literals
+from ..ddl.shown_text import without_literals, without_secrets
 from ..gtid import GtidSet
 from ..relay.source_place import SourcePlace
 
@@ -60,8 +60,10 @@ class Done:
 
 
 def shown(query: Query, session: Session, *, literals: bool) -> str:
-    """A statement's text in one line, as messages have it."""
-    text = query.text if literals else without_literals(query.text, session.sql_mode)
+    """Return a statement's text in one line, as messages have it. ``literals``: whether those of a
+    statement about tables may be in it, but for secrets."""
+    show = without_secrets if literals else without_literals
+    text = show(query.text, session.sql_mode)
     flat = " ".join(text.split())
     return flat if len(flat) <= _TEXT_MAX else flat[:_TEXT_MAX] + "..."
 

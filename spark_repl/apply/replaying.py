@@ -18,7 +18,7 @@ import numpy as np
 from ..control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
 from ..crash_points import reach
 from ..decode.folding import EveryTable
-from ..errors import DecodeError, RowError, SchemaError
+from ..errors import DecodeError, RowError, SchemaError, about_table
 from ..gtid import GtidSet
 from ..relay.record import RECORD, Kind
 from ..schedule.group import Group
@@ -116,7 +116,8 @@ class Replaying:
             commits.refresh(table)
             if table.position < cut.position:
                 stamp = self._tracking.stamp(cut)
-                version = commits.delta.commit(table.snapshot, [], stamp)
+                with about_table(table.name):
+                    version = commits.delta.commit(table.snapshot, [], stamp)
                 commits.landed(table, [], cut.position, version)
 
     def _unmarked(self, point: ResumePoint, cut: Cut) -> ResumePoint:

@@ -2,6 +2,7 @@
 
     spark.dataSource.register(MySQLRelaySource)
     spark.readStream.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()
+    spark.read.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()  # what is there
 
 Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
 the transaction index; default the user's cache), ``start`` (packed position to begin behind;
@@ -27,7 +28,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -76,6 +82,9 @@ class MySQLRelaySource(DataSource):
 
     def schema(self) -> str:
         return SCHEMA
+
+    def reader(self, schema: StructType) -> MySQLRelayBatch:
+        return MySQLRelayBatch(dict(self.options))
 
     def streamReader(self, schema: StructType) -> MySQLRelayReader:
         return MySQLRelayReader(dict(self.options))
@@ -228,6 +237,23 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         records = index.slice(partition.start.position, partition.end.position)
         for at in range(0, len(records), _BATCH_ROWS):
             yield to_batch(records[at : at + _BATCH_ROWS])
+
+
+class MySQLRelayBatch(DataSourceReader):
+    """The transactions that the log holds when it is looked at: the rows of a stream that ends."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._stream = MySQLRelayReader(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        start, end = self._stream.initialOffset(), self._stream.reportLatestOffset()
+        self._stream.stop()
+        if Place.of(end).position <= Place.of(start).position:
+            end = start
+        return self._stream.partitions(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._stream.read(partition)
 
 
 def _end_of(log: RelayLog, base: int) -> int:

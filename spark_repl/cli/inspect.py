@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..control.channels import channel_at, opened
+from ..ddl.shown_text import without_secrets
 from ..errors import ConfigError, TargetError
 from ..observe.screen import columns
 from ..relay.index import TransactionIndex, build_index
@@ -127,7 +128,7 @@ def list_relay(options: argparse.Namespace) -> int:
 def dump_relay(options: argparse.Namespace) -> int:
     damaged, lease = False, Lease()
     relay, _ = look(options.dir, lambda log: lease.hold(log, 0))
-    for line in dump(relay, lease=lease):
+    for line in dump(relay, lease=lease, shown=without_secrets):
         damaged |= line.info.startswith(WRONG_CHECKSUM)
         if options.json:
             print(json.dumps(asdict(line), default=str))
@@ -150,6 +151,11 @@ def verify_relay(options: argparse.Namespace) -> int:
             if check.note:
                 print(f"  {check.note}")
     return 1 if bad else 0
+
+
+def cells(names: Sequence[str], line: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a line; what is not known is blank, and a zero is not."""
+    return tuple("" if line[name] is None else str(line[name]) for name in names)
 
 
 def print_table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..control.by_hand import decide
 from ..control.quarantine import DROP, KIND, REPLAY, cure_of, named, open_quarantines
 from ..control.quarantine_store import QuarantineStore
-from .inspect import channel_of, emit, print_table
+from .inspect import cells, channel_of, emit, print_table
 
 if TYPE_CHECKING:
     from ..control.control import Control
@@ -45,7 +45,7 @@ def show_list(options: argparse.Namespace) -> int:
     if options.json:
         emit({"quarantined": lines}, True)
         return 0
-    print_table(_SHOWN, [tuple(str(line[name] or "") for name in _SHOWN) for line in lines])
+    print_table(_SHOWN, [cells(_SHOWN, line) for line in lines])
     for line in lines:
         print(f"{line['table']}: Try: {line['hint']}")
     return 0

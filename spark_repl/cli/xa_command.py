@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from ..binlog.events.xid import Xid
 from ..control.by_hand import XA, decide, xa_decisions
 from ..errors import ConfigError, TargetError
 from ..observe.status import prepared_branches
-from .inspect import channel_of, emit, print_table
+from .inspect import cells, channel_of, emit, print_table
 
 _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}
+_SHOWN = (
+    "xid", "format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", "age_s",
+    *_UNDECIDED,
+)  # fmt: skip
+
+
+def _word(branch: Mapping[str, Any]) -> str:
+    """Return what --xid takes for the branch."""
+    return f"{branch['gtrid']},{branch['bqual']},{branch['format_id']}"
 
 
 def show(options: argparse.Namespace) -> int:
@@ -30,8 +41,7 @@ def show(options: argparse.Namespace) -> int:
     if options.json:
         emit({"prepared": branches}, True)
         return 0
-    names = ("format_id", "gtrid", "bqual", "gtid", "position", "bytes", "prepared_at", *_UNDECIDED)
-    print_table(names, [tuple(str(line[name] or "") for name in names) for line in branches])
+    print_table(_SHOWN, [cells(_SHOWN, {**line, "xid": _word(line)}) for line in branches])
     return 0
 
 

@@ -325,7 +325,7 @@ def translate(error: Py4JJavaError, folder: str) -> Exception:
     """What a failed commit means, by the name of Java's exception."""
     name = str(error.java_exception.getClass().getSimpleName())
     if "ConcurrentTransaction" in name:
-        return fenced(folder)
+        return fenced("", folder)
     message = str(error.java_exception.getMessage())
     if "UnsupportedTableFeature" in name or "InvalidProtocolVersion" in name:
         return TargetError(
@@ -338,5 +338,5 @@ def translate(error: Py4JJavaError, folder: str) -> Exception:
         ("Concurrent", "MetadataChanged", "ProtocolChanged", "RemoteFileChanged")
     )
     if raced or "MAX_COMMIT_RETRIES" in message or "commit attempts" in message:
-        return ConcurrentChangeError(f"{name} at {folder}")
-    return TargetError(f"Delta refused the commit: {name}: {message}", table=folder)
+        return ConcurrentChangeError(f"{name}: somebody else has committed", file=folder)
+    return TargetError(f"Delta refused the commit: {name}: {message}", file=folder)

@@ -80,7 +80,7 @@ def told_apart(folder: str, table: str = "") -> Iterator[None]:
     try:
         yield
     except delta.ConcurrentTransactionException as error:
-        raise fenced(table or folder) from error
+        raise fenced(table, folder) from error
     except (  # none is another one's subclass
         delta.ConcurrentAppendException,
         delta.ConcurrentDeleteDeleteException,
@@ -90,7 +90,9 @@ def told_apart(folder: str, table: str = "") -> Iterator[None]:
         delta.MetadataChangedException,
         delta.ProtocolChangedException,
     ) as error:
-        raise ConcurrentChangeError(f"{type(error).__name__} at {folder}") from error
+        raise ConcurrentChangeError(
+            f"{type(error).__name__}: somebody else has committed", table=table or None, file=folder
+        ) from error
 
 
 def bear(session: SparkSession, stamp: Stamp) -> None:

@@ -31,12 +31,13 @@ _FILES = "spark_repl_files"
 _LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
-def fenced(table: str) -> FencedError:
-    """The error for a table to which another applier has committed. ``table``: its name, or where
-    that isn't known its folder."""
+def fenced(table: str, folder: str | None = None) -> FencedError:
+    """Return the error for a table to which another applier has committed. ``table``: its name, ""
+    where only its folder is known."""
     return FencedError(
         "another applier has committed to this table",
-        table=table,
+        table=table or None,
+        file=folder,
         hint="only one applier may work on a channel: stop the other one",
     )
 

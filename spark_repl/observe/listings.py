@@ -32,7 +32,7 @@ def listings(status: Status, past: Sequence[Moment]) -> Iterator[str]:
     yield from _copies(status)
 
 
-_TABLES = ("table", "path", "version", "position", "seconds of writing", "changes", "changes/s")
+_TABLES = ("table", "path", "version", "last change", "seconds of writing", "changes", "changes/s")
 
 
 def _slowest(status: Status) -> list[tuple[str, ...]]:
@@ -83,7 +83,7 @@ def _workers(status: Status) -> list[tuple[str, ...]]:
     return [
         (str(row["WORKER_ID"]), row["SERVICE_STATE"], row["APPLYING_TRANSACTION"],
          row["LAST_APPLIED_TRANSACTION"], str(row["COUNT_TRANSACTIONS_RETRIES"]),
-         row["LAST_ERROR_MESSAGE"] or row["LAST_TRANSIENT_ERROR_MESSAGE"])
+         row["LAST_ERROR_MESSAGE"])
         for row in status["replication_applier_status_by_worker"]
     ]  # fmt: skip
 

@@ -26,8 +26,8 @@ STATES = {
     "failed": "no: an error has stopped it",
     "crashed": "NO: it has crashed",
 }
-_TABLES = ("table", "path", "version", "position", "source position", "changes", "changes/s",
-           "definition from")  # fmt: skip
+_TABLES = ("table", "path", "version", "last change (relay log)", "complete up to (source)",
+           "changes", "changes/s", "definition from")  # fmt: skip
 
 
 def plain(text: str) -> str:
@@ -184,11 +184,12 @@ def _workers(status: Status) -> Iterator[str]:
             row.get("PROCESSLIST_STATE") or IDLE * (row["SERVICE_STATE"] == "ON"),
             row["APPLYING_TRANSACTION"], row["LAST_APPLIED_TRANSACTION"],
             str(row["COUNT_TRANSACTIONS_RETRIES"]),
-            row["LAST_ERROR_MESSAGE"] or row["LAST_TRANSIENT_ERROR_MESSAGE"],
+            row["LAST_ERROR_MESSAGE"], row["LAST_TRANSIENT_ERROR_MESSAGE"],
         )
         for row in workers
     ]  # fmt: skip
-    yield from columns(("  id", "state", "applying", "last applied", "retries", "last error"), rows)
+    names = "state", "applying", "last applied", "retries", "last error", "last temporary error"
+    yield from columns(("  id", *names), rows)
 
 
 def _statements(status: Status) -> Iterator[str]:

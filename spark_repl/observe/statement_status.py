@@ -1,4 +1,7 @@
-"""StatementStatus: the last statements that changed tables, and which way each was taken."""
+"""StatementStatus: the last statements about tables and databases, and which way each was taken.
+
+Statements about accounts, servers and programs are counted, and not listed.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..ddl.shown_text import is_about_tables
 from .worker_status import now
 
 _LAST = 20
@@ -22,6 +26,10 @@ class StatementRow:
     seconds: float
     statement: str
     at: str = field(default_factory=now)
+
+    @property
+    def is_about_tables(self) -> bool:
+        return bool(self.tables) or is_about_tables(self.statement)
 
 
 @dataclass(frozen=True)
@@ -39,14 +47,16 @@ class StatementStatus:
     how many statements of this run went each way. Not thread-safe: its owner holds a lock."""
 
     def __init__(self, last: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._last = deque((StatementRow(**row) for row in last), _LAST)
+        rows = (StatementRow(**row) for row in last)
+        self._last = deque((row for row in rows if row.is_about_tables), _LAST)
         self.counts: dict[str, int] = {}
         self.rewrite: Rewrite | None = None
 
     def applied(self, row: StatementRow) -> None:
         """A statement is done; once in the list, also where it is carried out again."""
-        others = [one for one in self._last if not row.gtid or one.gtid != row.gtid]
-        self._last = deque([*others, row], _LAST)
+        if row.is_about_tables:
+            others = [one for one in self._last if not row.gtid or one.gtid != row.gtid]
+            self._last = deque([*others, row], _LAST)
         self.counts[row.way] = self.counts.get(row.way, 0) + 1
         self.rewrite = None
 

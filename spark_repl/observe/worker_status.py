@@ -1,5 +1,7 @@
 """WorkerStatus: what each worker is doing, as rows of replication_applier_status_by_worker.
 
+Of several groups that a worker has under way, its state and its transaction are of the first one.
+
 A worker has a share of a group, whole transactions; of several the last one is named. Its retries
 are those of its own reading, and those of the group's writing where its changes were to be written.
 Behind MySQL's columns stand what a worker has met since the applier's start.
@@ -104,7 +106,7 @@ class WorkerStatus:
         self._work.setdefault(slot, Work(shares)).state = state
 
     def waits(self, slot: int, begins: bool) -> None:
-        """A group waits for its turn, or has waited, whatever the one before it does meanwhile."""
+        """Record that a group waits for its turn, or has waited."""
         if slot in self._work:
             self._work[slot].waits = begins
 
@@ -159,7 +161,7 @@ class WorkerStatus:
         state, applying = IDLE, Transaction()
         if under_way:
             first = under_way[0]
-            state = WAITING if any(work.waits for work in under_way) else first.state
+            state = WAITING if first.waits else first.state
             applying = first.of(number)
         return {
             "PROCESSLIST_STATE": state,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .index import TransactionIndex
     from .log import RelayLog
 
+Shown = Callable[[str, int], str]
 _GTID_TYPES = (EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED)
 WRONG_CHECKSUM = "(wrong checksum)"
 _INFO_CHARACTERS_MAX = 200
@@ -140,14 +141,16 @@ def dump(
     start: int = 4,
     end: int | None = None,
     lease: Lease | None = None,
+    shown: Shown = lambda statement, _: statement,
 ) -> Iterator[EventLine]:
     """Every event, in order; of file ``number`` only, when given, from offset to offset. A purge
     spares the file that is being read, and those behind it; ``lease``: what holds a file
-    already."""
+    already. ``shown``: returns what the lines have of a statement, by the session's sql_mode."""
     with lease or Lease() as held:
         for file in log.files if number is None else (log.file(number),):
             held.hold(log, file.number)
-            yield from _dump_file(file, start, log.size(file.number) if end is None else end)
+            stop = log.size(file.number) if end is None else end
+            yield from _dump_file(file, start, stop, shown)
 
 
 def _indexed(log: RelayLog, file: RelayFile, left: Open | None, *, last: bool) -> FileIndex:
@@ -200,7 +203,7 @@ def _differ(executed: GtidSet, previous: GtidSet) -> str:
     return "; ".join(differences)
 
 
-def _dump_file(file: RelayFile, start: int, end: int | None) -> Iterator[EventLine]:
+def _dump_file(file: RelayFile, start: int, end: int | None, shown: Shown) -> Iterator[EventLine]:
     buf = np.memmap(file.path, np.uint8, "r")
     stop = len(buf) if end is None else min(end, len(buf))
     offset, checksum = max(start, 4), _first_checksum(buf)
@@ -218,7 +221,7 @@ def _dump_file(file: RelayFile, start: int, end: int | None) -> Iterator[EventLi
         # A FORMAT_DESCRIPTION event always has one.
         has_crc = checksum or header.type == EventType.FORMAT_DESCRIPTION
         crc = int.from_bytes(event[-CRC_LENGTH:], "little") if has_crc else None
-        info = _info(event, checksum)
+        info = _info(event, checksum, shown)
         if crc is not None and event_crc(event) != crc:
             info = f"{WRONG_CHECKSUM} {info}"
         yield EventLine(
@@ -238,16 +241,16 @@ def _first_checksum(buf: np.ndarray) -> bool:
         return False
 
 
-def _info(event: bytes, checksum: bool) -> str:
+def _info(event: bytes, checksum: bool, shown: Shown) -> str:
     try:
-        text = _describe(event, checksum)
+        text = _describe(event, checksum, shown)
     except LogError as e:
         text = f"({e.message})"
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= _INFO_CHARACTERS_MAX else one_line[:197] + "..."
 
 
-def _describe(event: bytes, checksum: bool) -> str:
+def _describe(event: bytes, checksum: bool, shown: Shown) -> str:
     code = event[4]
     body = event[HEADER_LENGTH : len(event) - CRC_LENGTH * checksum]
     if code in _GTID_TYPES:
@@ -256,7 +259,8 @@ def _describe(event: bytes, checksum: bool) -> str:
         return f"{gtid} {stamps}"
     if code == EventType.QUERY:
         query = parse_query(body)
-        return f"use `{query.database}`; {query.text}" if query.database else query.text
+        text = shown(query.text, query.sql_mode)
+        return f"use `{query.database}`; {text}" if query.database else text
     if code == EventType.FORMAT_DESCRIPTION:
         description = parse_format_description(event)
         return f"server {description.server_version}, checksum {description.checksum}"
@@ -274,7 +278,7 @@ def _describe(event: bytes, checksum: bool) -> str:
         incident = parse_incident(body)
         return f"#{incident.number} {incident.message}"
     if code == EventType.ROWS_QUERY:
-        return body[1:].decode("utf-8", "replace")
+        return shown(body[1:].decode("utf-8", "replace"), 0)
     if code == EventType.TABLE_MAP or EventType.WRITE_ROWS <= code <= EventType.DELETE_ROWS:
         return _table_info(code, body)
     return ""

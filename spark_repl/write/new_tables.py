@@ -14,6 +14,7 @@ from ..ddl.extra_columns import shard_column
 from ..ddl.row_filters import check_row_filter
 from ..ddl.told_apart import check_told_apart
 from ..delta.stamp import Stamp
+from ..errors import about_table
 from .app_ids import columns_of_all
 from .joined_table import Joining, left_over, make_or_join
 from .new_paths import NewPaths
@@ -176,7 +177,8 @@ class NewTables:
         if others:
             self._widen(others, shaped, stamp)
         else:
-            self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
+            with about_table(shaped.name):
+                self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
         if shard_column(shaped) >= 0:
             self._definitions.record(path, shaped, stamp.position)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..delta.public_log import PublicLog
+from ..errors import about_table
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -30,10 +31,11 @@ class StatementChange:
     def send(self, tracking: Tracking, table: Table, cut: Cut) -> int:
         """Commits it, as what comes before ``cut``; returns the version."""
         delta, planned, stamp = tracking.delta, table.snapshot, tracking.stamp(cut)
-        if isinstance(delta, PublicLog) and not self.actions:
-            schema = self.new.schema_string if self.new else planned.schema_string
-            return delta.overwrite(planned, schema, self.rows, stamp)
-        actions = list(self.actions)
-        if self.new is None:
-            return delta.commit(planned, actions, stamp)
-        return delta.alter(planned, self.new, actions, stamp)
+        with about_table(table.name):
+            if isinstance(delta, PublicLog) and not self.actions:
+                schema = self.new.schema_string if self.new else planned.schema_string
+                return delta.overwrite(planned, schema, self.rows, stamp)
+            actions = list(self.actions)
+            if self.new is None:
+                return delta.commit(planned, actions, stamp)
+            return delta.alter(planned, self.new, actions, stamp)

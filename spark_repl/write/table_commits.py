@@ -18,7 +18,13 @@ from ..delta import features, foreign, storage
 from ..delta.foreign import changes_rows, same_rows
 from ..delta.log_replay import Action, commits_after, each_commit_after
 from ..delta.table_log import Snapshot, TableLog, fenced
-from ..errors import ConcurrentChangeError, FormerOwnerError, SparkReplError, TargetError
+from ..errors import (
+    ConcurrentChangeError,
+    FormerOwnerError,
+    SparkReplError,
+    TargetError,
+    about_table,
+)
 from .app_ids import keeps_position, position_of
 from .seen_commits import SeenCommits
 from .sharing_channels import check as check_sharing
@@ -236,7 +242,8 @@ class TableCommits:
         """Commits properties, position and rows as they were. Where that lands above what others
         have committed since we last looked, raises as ``refresh``."""
         planned = table.snapshot
-        version = self.delta.set_properties(planned, properties, self.app)
+        with about_table(table.name):
+            version = self.delta.set_properties(planned, properties, self.app)
         if version == planned.version + 1:
             files = self.all_live(table).behind([])
             table.take(self.delta.altered(planned, version), table.position, files)
@@ -267,7 +274,8 @@ class TableCommits:
         this one's where they are. Raises as ``commit``."""
         for left in reversed(range(_SHARING_MAX)):
             try:
-                return commit()
+                with about_table(table.name):
+                    return commit()
             except ConcurrentChangeError:
                 if not left or not self._take_sharing(table):
                     raise

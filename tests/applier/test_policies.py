@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.errors import SchemaError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics
+from spark_repl.observe.statement_status import StatementStatus
 from spark_repl.observe.status import status
 from spark_repl.write import altering
 from spark_repl.write.altered_rows import alter_file
@@ -286,3 +289,30 @@ def test_the_status_says_how_far_a_rewrite_is(
         {"table": "t.a", "done": number, "files": 5, "gtid": log.gtid(6)} for number in range(5)
     ]
     assert status(str(target))["statements"]["rewrite"] is None
+
+
+def test_the_status_shows_no_account_statement(
+    source: Twice, tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Nor do the log and the dump show a password or its hash."""
+    caplog.set_level(logging.INFO)
+    source.ddl("CREATE TABLE t.a (id INT PRIMARY KEY)")
+    source.ddl("ALTER USER a@b IDENTIFIED WITH 'caching_sha2_password' AS '$A$005$s3cret'")
+    source.ddl("SET PASSWORD FOR a = 's3cret'", "CREATE SERVER s OPTIONS (PASSWORD 's3cret')")
+    log, target = source.logs[0], tmp_path / "lake"
+    assert run(log.folder, target)
+    found = status(str(target))
+    rows = found["statements"]["last"]
+    assert [row["statement"] for row in rows] == ["CREATE TABLE t.a (id INT PRIMARY KEY)"]
+    assert "ALTER USER a @ b IDENTIFIED WITH ? AS ?" in caplog.text
+    assert main(["relay", "dump", str(log.folder)]) == 0
+    shown = [caplog.text, json.dumps(found), capsys.readouterr().out]
+    assert not any("s3cret" in text for text in shown)
+
+
+def test_an_account_statement_of_an_earlier_version_leaves_the_status() -> None:
+    row = {"gtid": "a:1", "way": "nothing", "tables": "", "seconds": 0.1, "at": "2026"}
+    kept = row | {"statement": "ALTER TABLE a ADD b INT DEFAULT 'x", "tables": "t.a"}
+    last = StatementStatus([row | {"statement": "ALTER USER a AS 's3cret'"}, kept])
+    assert last.fields()["last"] == [kept]

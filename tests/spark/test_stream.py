@@ -101,6 +101,16 @@ def test_schema_and_rows(spark, relay, bank, tmp_path):
     assert frame.columns == names
 
 
+def test_a_batch_read_has_the_same_rows(spark, relay, bank, tmp_path):
+    """Of a log with nothing in it: none."""
+    [streamed] = relay(bank)
+    frame = spark.read.format("mysql_relay").option("path", str(bank)).load()
+    assert frame.orderBy("position").collect() == streamed
+    empty = LogWriter(tmp_path / "empty")
+    frame = spark.read.format("mysql_relay").option("path", str(empty.folder)).load()
+    assert frame.collect() == []
+
+
 def test_batches_are_bounded_and_whole(spark, relay, bank):
     limit = 400_000
     batches = relay(bank, maxBytesPerTrigger=limit)

@@ -21,10 +21,11 @@ CLASSES = [
 def test_every_conflict_is_planned_around_or_fences(kind: type[Exception]) -> None:
     ours = kind is base.ConcurrentTransactionException
     with (
-        pytest.raises(FencedError if ours else ConcurrentChangeError),
+        pytest.raises(FencedError if ours else ConcurrentChangeError) as raised,
         told_apart("folder", "t.a"),
     ):
         raise kind("a commit came first")
+    assert (raised.value.table, raised.value.file) == ("t.a", "folder")
 
 
 def test_what_is_no_conflict_stays_what_it_is() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_repl.errors import SparkReplError
-from spark_repl.observe.worker_status import WAITING, WorkerStatus
+from spark_repl.observe.worker_status import APPLYING, WAITING, WorkerStatus
 
 
 def found(status: WorkerStatus, name: str) -> list[object]:
@@ -41,3 +41,16 @@ def test_of_a_workers_own_errors_the_first_groups_stands() -> None:
             status.failed(slot, (0,), SparkReplError(f"of group {slot}", number=1000 + slot))
         status.turned_away((0, 1), SparkReplError("turned away", number=3030))
         assert found(status, "LAST_ERROR_NUMBER") == [1001, 3030]
+
+
+def test_the_state_is_that_of_the_transaction_that_is_named() -> None:
+    """Whatever a later group of the worker does meanwhile."""
+    status = WorkerStatus(1)
+    status.state(0, {0: "a:4"}, APPLYING)
+    status.state(1, {0: "a:8"}, "reading")
+    status.waits(1, True)
+    (row,) = status.rows("", service="ON")
+    assert (row["APPLYING_TRANSACTION"], row["PROCESSLIST_STATE"]) == ("a:4", APPLYING)
+    status.applied(0, {0: "a:4"})
+    (row,) = status.rows("", service="ON")
+    assert (row["APPLYING_TRANSACTION"], row["PROCESSLIST_STATE"]) == ("a:8", WAITING)
