@@ -178,6 +178,15 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         last = index.before(index.end)
         return int(last["end"][0]) if len(last) else START.packed
 
+    def whole(self) -> RelaySlice:
+        """Return all that the log holds behind the start. Raises LogError for damage in it."""
+        begin = Place.of(self.initialOffset())
+        log, index = self._look(begin)
+        if index.damage:
+            raise index.damage
+        end = self._end(index)
+        return RelaySlice(begin, Place.at(end, log, self.base) if end > begin.position else begin)
+
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
         that reaches it (so one that is larger goes through alone). Raises LogError for damage in
@@ -246,11 +255,10 @@ class MySQLRelayBatch(DataSourceReader):
         self._stream = MySQLRelayReader(options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        start, end = self._stream.initialOffset(), self._stream.reportLatestOffset()
-        self._stream.stop()
-        if Place.of(end).position <= Place.of(start).position:
-            end = start
-        return self._stream.partitions(start, end)
+        try:
+            return [self._stream.whole()]
+        finally:
+            self._stream.stop()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._stream.read(partition)
