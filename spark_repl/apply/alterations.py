@@ -13,6 +13,7 @@ from ..ddl.altered import alter
 from ..ddl.column_rules import ruled, with_gone
 from ..ddl.columns import same_type
 from ..ddl.deleted_rows import check_deleted_rows
+from ..ddl.folded_name import check_columns
 from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
 from ..ddl.renamed import rename
@@ -147,6 +148,7 @@ class Alterations:
                 log.warning(
                     "%s: policy additive_only: the target keeps %s", table.name, _more(made)
                 )
+        check_columns(made.definition)
         defines = _only_defines(there, made)
         if policy is Policy.STOP and not (defines and _only_defines(before, source)):
             raise refused_by_policy(logged, table.name)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..ddl.column_rules import ColumnRules
+from ..ddl.folded_name import check_columns
 from ..ddl.row_filters import check_row_filter
 from ..ddl.told_apart import check_told_apart
 from ..errors import ConfigError, SettingError
@@ -31,6 +32,7 @@ def target_shapes(
             shapes.append(columns.shaped(forms.apply(table)))
             check_row_filter(shapes[-1], columns)
             check_told_apart(shapes[-1])
+            check_columns(shapes[-1])
         except SettingError as error:
             faults.append(error.at(table=table.name))
     if len(faults) == 1:

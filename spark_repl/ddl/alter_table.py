@@ -109,7 +109,7 @@ def _actions(cursor: Cursor, table: str, session: Session) -> Iterator[Action]:
         yield from _drop(cursor)
     elif verb := cursor.word("CHANGE", "MODIFY"):
         cursor.word("COLUMN")
-        name = cursor.name()
+        name = cursor.column()
         column = read_column(cursor, table, "" if verb == "CHANGE" else name)
         yield ChangeColumn(name, column, _place(cursor))
     elif cursor.word("RENAME"):
@@ -241,7 +241,7 @@ def _drop(cursor: Cursor) -> Iterator[Action]:
         yield DropIndex(cursor.name())
     else:
         cursor.word("COLUMN")
-        yield DropColumn(cursor.name())
+        yield DropColumn(cursor.column())
         cursor.word("RESTRICT", "CASCADE")
 
 
@@ -264,7 +264,7 @@ def _alter(cursor: Cursor) -> Iterator[Action]:
             raise StatementError(f"ALTER is not understood from {cursor.rest()}")
         return
     cursor.word("COLUMN")
-    name = cursor.name()
+    name = cursor.column()
     if cursor.phrase("DROP DEFAULT"):
         yield SetDefault(name, None)
     elif cursor.phrase("SET DEFAULT"):

@@ -16,6 +16,8 @@ from .actions import (
     SetDefault,
     SetVisible,
 )  # fmt: skip
+from .columns import implicit_default
+from .folded_name import one_for_spark
 from .settled_default import settled
 from .string_literals import in_own_charset
 
@@ -165,17 +167,26 @@ def _with_settings(
         if isinstance(action, SetVisible):
             entry.before = replace(column, visible=action.visible)
         else:
-            default = action.default and in_own_charset(action.default, column)
-            said = default.set_by_alter if default else None
-            said = said and settled(said, column, session)
-            entry.before, entry.new_default = replace(column, default=said), True
+            default = _new_default(action, column, session)
+            entry.before, entry.new_default = replace(column, default=default), True
+
+
+def _new_default(action: SetDefault, column: Column, session: Session) -> str | None:
+    """Return ``Column.default`` after SET DEFAULT or DROP DEFAULT."""
+    if action.default is None:
+        return implicit_default(column)
+    literal = in_own_charset(action.default, column).set_by_alter
+    return literal and settled(literal, column, session)
 
 
 def _once(entries: list[Entry], table: str) -> list[Entry]:
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for entry in entries:
-        if entry.name.lower() in seen:
+        other = seen.get(entry.name.lower())
+        if other is not None:
+            if other != entry.name and not entry.name.isascii():
+                raise one_for_spark(other, entry.name, table)
             said = f"Duplicate column name '{entry.name}'"
             raise StatementError(said, table=table, number=1060)
-        seen.add(entry.name.lower())
+        seen[entry.name.lower()] = entry.name
     return entries

@@ -43,7 +43,7 @@ class ColumnClause:
 def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
     """Takes ``name type attributes`` up to a comma, FIRST or AFTER; with a ``name`` what follows
     one. Raises StatementError for what is not understood."""
-    name = name or cursor.name()
+    name = name or cursor.column()
     kind = column_type.read(cursor)
     column = ColumnClause(name, kind, charset=kind.charset)
     if kind.serial:

@@ -43,6 +43,7 @@ _BLOBS = {
     "TINYBLOB": 1, "BLOB": 2, "MEDIUMBLOB": 3, "LONGBLOB": 4,
     "TINYTEXT": 1, "TEXT": 2, "MEDIUMTEXT": 3, "LONGTEXT": 4,
 }  # fmt: skip
+_VARYING = "CHARACTER VARYING"
 _GEOMETRY = (
     "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING",
     "MULTIPOLYGON", "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
@@ -183,8 +184,8 @@ def _character(cursor: Cursor) -> SqlType:
 
 
 def _varying(cursor: Cursor, word: str) -> bool:
-    if word == "LONG":
-        cursor.word("CHAR", "CHARACTER")
+    if word == "LONG" and (cursor.at_phrase("CHAR VARYING") or cursor.at_phrase(_VARYING)):
+        cursor.next()  # CHARACTER SET begins with one of these words as well
     return bool(cursor.word("VARYING", "VARCHAR", "VARCHARACTER"))
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _T = ColumnType
 _VARCHAR_BYTES_MAX = 65_535
 _OTHER_CASE = set(charsets.TURKISH.values())
-_UTF8 = {"utf8", "utf8mb3", "utf8mb4"}
 _MOMENTS = (_T.DATETIME, _T.TIMESTAMP, _T.DATETIME_OLD, _T.TIMESTAMP_OLD)
 _ZEROS = {
     _T.DATE: "'0000-00-00", _T.TIME: "'00:00:00", _T.TIME_OLD: "'00:00:00", _T.JSON: "'null",
@@ -53,16 +52,24 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
         visible=clause.visible,
         generated=clause.generated,
         auto_increment=clause.auto_increment,
-        detail=kind.detail,
+        detail=kind.detail or _wide_set(clause, charset),
         compares=compares,
         assumed=assumed,
     )
     if clause.default is None:
-        return replace(column, default=_implicit(column))
+        return replace(column, default=implicit_default(column))
     said = clause.default.literal
     if said and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
-        return replace(column, default=_implicit(column))
+        return replace(column, default=implicit_default(column))
     return replace(column, default=said and settled(said, column, session))
+
+
+def _wide_set(clause: ColumnClause, charset: str) -> str:
+    """Return the character set of an ENUM or SET if it has no ASCII, '' if it has."""
+    if clause.type.code not in (_T.ENUM, _T.SET):
+        return ""
+    name = charset_of(charsets.collation(clause.charset or charset)[0])
+    return name if name in charsets.WIDE else ""
 
 
 def _binary_of(named: str) -> str:
@@ -71,7 +78,7 @@ def _binary_of(named: str) -> str:
     return charset if charset == "binary" else f"{charset}_bin"
 
 
-def _implicit(column: Column) -> str | None:
+def implicit_default(column: Column) -> str | None:
     """What a column without DEFAULT gets: NULL, or its type's zero (outside of strict mode)."""
     zero = zero_of(column)
     if column.nullable:
@@ -84,7 +91,7 @@ def _implicit(column: Column) -> str | None:
 def not_null(column: Column) -> Column:
     """The column as part of a primary key."""
     after = replace(column, nullable=False)
-    return replace(after, default=_implicit(after)) if column.default == "NULL" else after
+    return replace(after, default=implicit_default(after)) if column.default == "NULL" else after
 
 
 def zero_of(column: Column) -> str | None:
@@ -124,10 +131,11 @@ def in_charset(column: Column, charset: str, session: Session, table: str) -> Co
 
 
 def _check_members(column: Column, sets: set[str]) -> None:
-    """Raises StatementError where the server takes the bytes of a column's members for letters of
-    another character set than they were written in, as CONVERT TO does (seen on 9.7.4)."""
-    plain = all(one.isascii() for one in column.literals) and not sets & charsets.WIDE
-    if "binary" in sets or not (plain or len(sets) == 1 or sets <= _UTF8):
+    """Raise StatementError if CONVERT TO may change a column's members: the server takes their
+    bytes for letters of the new character set (seen on 9.7.4). Which set they are of now is not
+    known, as the column may have one of its own."""
+    sets = sets | {column.detail or ""}
+    if not all(one.isascii() for one in column.literals) or sets & {"binary", *charsets.WIDE}:
         raise StatementError(f"the members of column {column.name} behind CONVERT TO are not known")
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..errors import StatementError
+from ..binlog.charsets.charset import UTF8, to_text
+from ..errors import DecodeError, StatementError
 from .sql_tokens import NAME, NUMBER
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
 
 _NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE")
+_UTF8 = {*UTF8, "utf8"}
+_WIDTHS = {"ucs2": 2, "utf16": 2, "utf32": 4}
 _EMPTY = {"JSON_OBJECT": "'{}", "JSON_ARRAY": "'[]"}
 
 
@@ -20,13 +23,15 @@ class Default:
     """``literal`` as ``Column.default`` has it, None for what is none; ``now``: CURRENT_TIMESTAMP;
     ``constant``: the literal that an expression comes to, None for all others; ``expression``: its
     words, as ``Column.generated`` has them, '' for what is none; ``charset``: of the string that
-    the literal or constant is, where the server has it in another one than UTF-8."""
+    the literal or constant is, where the server has it in another one than UTF-8; ``raw``: the
+    literal in hexadecimal digits, where it is written in such, behind an introducer."""
 
     literal: str | None = None
     now: bool = False
     constant: str | None = None
     expression: str = ""
     charset: str = ""
+    raw: str = ""
 
     @property
     def set_by_alter(self) -> str | None:
@@ -52,8 +57,25 @@ def read_default(cursor: Cursor) -> Default:
         if cursor.at_mark("("):
             cursor.parentheses()
         return Default(now=True)
+    if (introduced := cursor.introduced_bytes()) is not None:
+        return _of_bytes(*introduced)
     charset = cursor.charset()
     return Default(read_literal(cursor), charset=charset)
+
+
+def _of_bytes(charset: str, raw: bytes) -> Default:
+    """Return the default that bytes with an introducer are: a string of that character set."""
+    width = _WIDTHS.get(charset, 1)
+    raw = bytes(-len(raw) % width) + raw  # as 9.7.4 does
+    digits = f"0x{raw.hex()}"
+    if charset == "binary":
+        text = raw.decode("utf-8", "surrogateescape")
+        return Default(f"'{text}", charset=charset, raw=digits)
+    try:
+        text = to_text(raw, "utf8mb3" if charset == "utf8" else charset)
+    except DecodeError as error:
+        raise StatementError(error.message) from error
+    return Default(f"'{text}", charset="" if charset in _UTF8 else charset, raw=digits)
 
 
 def read_literal(cursor: Cursor) -> str:

@@ -1,8 +1,13 @@
-"""A name as a source with lower_case_table_names = 1 or 2 compares it."""
+"""Names as others compare them: a source with lower_case_table_names = 1 or 2, and Spark."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import SettingError
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
 
 CASE_HINT = (
     "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"
@@ -26,4 +31,24 @@ def unlike_rule(name: str, rules: str, log: str, hint: str = CASE_HINT) -> Setti
         " takes them for the same",
         table=name,
         hint=hint,
+    )
+
+
+def check_columns(definition: TableDefinition) -> None:
+    """Raise SettingError if two columns have one name for Spark and Delta, which compare names in
+    lower case. MySQL has no other case for some letters (Cherokee, Glagolitic, Georgian)."""
+    seen: dict[str, str] = {}
+    for column in definition.columns:
+        other = seen.setdefault(column.name.lower(), column.name)
+        if other is not column.name:
+            raise one_for_spark(other, column.name, definition.name)
+
+
+def one_for_spark(name: str, other: str, table: str) -> SettingError:
+    """Return the error for a table with two columns that Spark can't tell apart."""
+    return SettingError(
+        f"Spark takes the names of columns {name} and {other} for one",
+        table=table,
+        hint="leave out one of the columns (exclude in [[tables]]), or the table"
+        " (filters.ignore_table)",
     )

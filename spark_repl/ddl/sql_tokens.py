@@ -216,6 +216,14 @@ class Cursor:
         are utf8mb3 there)."""
         return _BEYOND.sub("?", self.identifier())
 
+    def column(self) -> str:
+        """Take a column's name. Servers before 8.0 accept its table, and database, before it."""
+        self.mark(".")
+        name = self.name()
+        while self.mark("."):
+            name = self.name()
+        return name
+
     def identifier(self) -> str:
         """Takes a name as it is written; one in double quotes too, where sql_mode is not known."""
         token = self.next()
@@ -267,6 +275,18 @@ class Cursor:
             return None
         self._at += 1 + apart
         return int(digits, 1 << bits).to_bytes((len(digits) * bits + 7) // 8, "big")
+
+    def introduced_bytes(self) -> tuple[str, bytes] | None:
+        """Take an introducer and a hexadecimal or bit literal (_gbk x'D6D0'), if they come next.
+        Return the character set and the bytes."""
+        token = self.peek()
+        name = token.text.lower() if token is not None and token.kind == WORD else ""
+        behind = Cursor(self._items[self._at + 1 :])
+        raw = behind.bytes_literal() if name[:1] == "_" and name[1:] in NAMES else None
+        if raw is None:
+            return None
+        self._at += 1 + behind._at
+        return name[1:], raw
 
     def parentheses(self) -> Cursor:
         """Takes ``( ... )``, whatever is in it; returns a cursor over that."""

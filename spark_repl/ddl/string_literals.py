@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.written import bytes_of, with_question_marks
-from ..binlog.definition import CHARACTER_TYPES
+from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..errors import DecodeError, StatementError
 from .charsets import NAMES, WIDE
 from .sql_tokens import NO_BACKSLASH_ESCAPES, STRING, WORD, Token
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .session import Session
 
 _BINARY, _NOT_KNOWN = "binary", "?"
+_OF_BYTES = CHARACTER_TYPES | {ColumnType.BIT}
+"""types whose columns store a string's bytes"""
 _SAME_BYTES = {"utf8mb4", "utf8mb3", _BINARY}
 
 
@@ -104,20 +106,26 @@ def _quoted(text: str, session: Session) -> str:
 def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
     """The column of a table of this character set or collation, with its default as it has it.
     Raises StatementError."""
-    if clause.type.code not in CHARACTER_TYPES or not (clause.default and clause.default.charset):
+    kind = clause.type.code
+    if kind not in _OF_BYTES or clause.default is None:
         return clause
-    name = (clause.charset or charset).lower().partition("_")[0]
+    is_bit = kind == ColumnType.BIT
+    name = _BINARY if is_bit else (clause.charset or charset).lower().partition("_")[0]
     return replace(clause, default=default_in(clause.default, name))
 
 
 def in_own_charset(default: Default, column: Column) -> Default:
     """The default as a column has it that is there. Raises StatementError."""
+    if column.type == ColumnType.BIT:
+        return default_in(default, _BINARY)
     return default_in(default, charset_of(column.collation) if column.collation else "")
 
 
 def default_in(default: Default, charset: str) -> Default:
     """The default of a column of this character set, '' for what has none. Raises
     StatementError."""
+    if charset == _BINARY and default.raw:
+        return replace(default, literal=default.raw)
     text = default.constant if default.literal is None else default.literal
     if not (charset and default.charset) or text is None:
         return default

@@ -102,8 +102,8 @@ class Span:
 @dataclass(frozen=True)
 class StageTask:
     """``idempotent``: tables where missing rows and duplicate keys are no errors.
-    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL); LEFT_OUT of
-    a table whose rows nobody wants.
+    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL); UNREAD
+    or LEFT_OUT of a table whose rows nobody wants.
     ``skip``: per table, which of the task's transactions (over all spans) it already has.
     ``cascades``: what is known of foreign keys.
     ``wider``: tables of which the target has other columns than the source, or not all rows, as it

@@ -49,7 +49,7 @@ class Unapplied(Container[str]):
 
 
 class KnownTables(Mapping[str, "TableDefinition"]):
-    """Definitions by the names in the log; UNREAD of what filters leave out, but for ``parents``,
+    """Definitions by the names in the log; UNREAD of what is not applied, but for ``parents``,
     by names in lower case: which of their changes a foreign key carries on into what is kept has
     to be seen. ``packing``: what has packed them for other groups' workers."""
 
@@ -65,7 +65,7 @@ class KnownTables(Mapping[str, "TableDefinition"]):
 
     def __getitem__(self, name: str) -> TableDefinition:
         name = self._unapplied.filters.rewrites.table(name)
-        if self._unapplied.filtered(name) and fold(name) not in self._parents:
+        if name in self._unapplied and fold(name) not in self._parents:
             return UNREAD
         return self._known[name]
 

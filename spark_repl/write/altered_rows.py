@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
@@ -15,6 +16,7 @@ from ..ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Restore
 from ..ddl.conversion import convert
 from ..ddl.defaults import literal
 from ..ddl.expressions.evaluation import InputRows, computed
+from ..ddl.moments import put_utc
 from ..ddl.same_values import keeps_values
 from ..ddl.type_change import TypeChange
 from ..delta.columns import one_chunk, with_type
@@ -202,10 +204,10 @@ def _default(column: Column, default: str) -> pa.Array:
 
 def _now(column: Column, session: Session) -> pa.Array:
     """Array[1]: the moment of the statement, cut to the column's digits."""
+    if column.type == ColumnType.TIMESTAMP:  # of UTC, whatever the session's time zone
+        return put_utc(np.array([session.at], np.int64), np.zeros(1, np.bool_), column)
     step = 10 ** (6 - column.meta)
     moment = pa.array([session.at // step * step], pa.timestamp("us", "UTC"))
-    if column.type == ColumnType.TIMESTAMP and not column.form:
-        return moment
     stamp = Column("", ColumnType.TIMESTAMP, column.meta, nullable=True)
     return convert(moment, TypeChange(stamp, column, session))
 

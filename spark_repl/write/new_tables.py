@@ -11,6 +11,7 @@ from ..control.noted_names import shards_had
 from ..control.shared_tables import SharedTable
 from ..control.table_paths import MADE_BY_ROWS, announce
 from ..ddl.extra_columns import shard_column
+from ..ddl.folded_name import check_columns
 from ..ddl.row_filters import check_row_filter
 from ..ddl.told_apart import check_told_apart
 from ..delta.stamp import Stamp
@@ -67,6 +68,7 @@ class NewTables:
         shaped = rules.shaped(self._options.forms.apply(definition))
         check_row_filter(shaped, rules)
         check_told_apart(shaped)
+        check_columns(shaped)
         if shard_column(shaped) >= 0:
             folds = self._names.folds
             check_policy(shaped, self._options.policy(shaped.name, folds=folds))

@@ -12,10 +12,10 @@ from spark_repl.delta import checkpoint
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.public_log import PublicLog
 from spark_repl.delta.reader import newest_version, read
-from spark_repl.errors import TargetError
+from spark_repl.errors import SettingError, TargetError
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import LocalDelta, run
+from tests.support.local_delta import LocalDelta, run, stopped
 
 NAMES = (
     "ü", "a b", "100%", "%41", "%C3%BC", "☃", "名前", "it's", '"', "a;b", "_x", "{x}*[y]", "a\\b",
@@ -74,3 +74,21 @@ def test_a_table_that_is_not_there(tmp_path):
 def test_on_an_object_store_it_is_said():
     with pytest.raises(TargetError, match="percent signs"):
         newest_version("s3a://bank/lake/t/%C3%BC")
+
+
+@pytest.mark.parametrize("how", ["CREATE TABLE", "rows alone", "ADD", "RENAME COLUMN"])
+@pytest.mark.parametrize("copies", [False, True])
+def test_columns_that_spark_takes_for_one(tmp_path, how, copies):
+    """No copy could have both, so the table does not wait for one."""
+    log, both = LogWriter(tmp_path / "log"), (("id", "int"), ("Ꭰ", "int"), ("ꭰ", "int"))
+    if how == "CREATE TABLE":
+        log.ddl(Table("a", both).create)
+    elif how == "rows alone":
+        log.transaction(insert(Table("a", both), (1, 2, 3)))
+    else:
+        log.ddl(Table("a", (*both[:2], ("b", "int"))).create)
+        log.ddl(f"ALTER TABLE t.a {how} {'b TO' if how != 'ADD' else ''} `ꭰ`"
+                f"{' INT' if how == 'ADD' else ''}")  # fmt: skip
+    error = stopped(log.folder, tmp_path / "lake", copies=copies)
+    assert isinstance(error, SettingError) and error.table == "t.a"
+    assert "names of columns Ꭰ and ꭰ for one" in error.message and error.gtid

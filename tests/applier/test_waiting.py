@@ -219,6 +219,33 @@ def test_what_is_left_out_needs_no_names(tmp_path: Path, monkeypatch: pytest.Mon
     assert "the source has changed rows of t.c" in str(stopped(source.folder, target, copies=True))
 
 
+def undecodable(table: Table) -> bytes:
+    """A TABLE_MAP of t.a whose columns have no character sets: it is cut there."""
+    return TABLE_MAP(table) + (bytes([3, 0]) if table == WIDE else b"")
+
+
+@pytest.mark.parametrize("child", [False, True], ids=["alone", "with a child"])
+def test_a_table_that_waits_is_read_no_further_than_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: bool
+) -> None:
+    """The foreign key is one that carries on what changes in t.a, so its columns are wanted."""
+    monkeypatch.setattr(binlog_writer, "_table_map", undecodable)
+    source, target = Source(tmp_path), tmp_path / "lake"
+    if child:
+        source.ddl("CREATE TABLE t.c (id INT PRIMARY KEY, a INT, FOREIGN KEY (a) REFERENCES t.a"
+                   " (id) ON DELETE CASCADE)", {**source.tables, "t.c": {}})  # fmt: skip
+    source.number()
+    source.put(WIDE, (1, "changed", 99))
+    source.put(B, (1, "b"))
+    assert waiting(source, target).keys() == {"t.a"}
+    source.put(WIDE, (2, "changed", 98))
+    assert waiting(source, target).keys() == {"t.a"}  # a start of its own
+    if child:
+        source.take(WIDE, 1)
+        error = stopped(source.folder, target, copies=True)
+        assert "the source has changed rows of t.c" in str(error)
+
+
 def test_what_cascades_into_a_table_that_waits_is_in_its_copy(tmp_path: Path) -> None:
     source, target = Source(tmp_path), tmp_path / "lake"
     source.ddl("ALTER TABLE t.a ADD FOREIGN KEY (id) REFERENCES t.b (id) ON DELETE CASCADE,"

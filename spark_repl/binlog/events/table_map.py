@@ -87,6 +87,8 @@ def _parsed(body: bytes, declared: TableDefinition | None) -> TableDefinition:
     try:
         return _definition(packed, database, table, declared)
     except DecodeError as error:
+        if declared == LEFT_OUT:  # which of its columns change is not known then
+            return replace(LEFT_OUT, database=database, table=table)
         raise error.at(table=table_name(database, table)) from error
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.binlog.definition import Column, ForeignKey
+from spark_repl.binlog.definition import Column, ColumnType, ForeignKey
 from spark_repl.ddl.actions import AddKey, Alteration, DropIndex, RenameIndex, RowsGo, SetCharset
 from spark_repl.ddl.effect import Effect, classify
 
@@ -285,3 +285,16 @@ def test_foreign_keys_of_a_table() -> None:
 def test_a_name_that_is_no_text_waits_for_the_first_table_map() -> None:
     found = classify("CREATE TABLE t (`\udce9` INT)", "d")
     assert found.definition is None and "not text" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "collation"),
+    [("LONG", 255), ("LONG CHARACTER SET latin1", 8), ("LONG CHAR SET latin1", 8),
+     ("LONG CHARSET latin1", 8), ("LONG VARCHAR CHARACTER SET latin1", 8),
+     ("LONG CHAR VARYING CHARACTER SET latin1", 8), ("LONG CHARACTER VARYING", 255),
+     ("LONG ASCII", 8), ("LONG VARBINARY", 63), ("LONG BYTE", 63)],
+)  # fmt: skip
+def test_long_is_mediumtext(kind: str, collation: int) -> None:
+    """LONG CHARACTER may go on with VARYING, or with SET."""
+    (column,) = columns(f"a {kind}")
+    assert (column.type, column.meta, column.collation) == (ColumnType.BLOB, 3, collation)

@@ -31,9 +31,9 @@ def altered(clause: str, forms: Forms) -> tuple[TableDefinition, Altered]:
     return before, replace(made, definition=forms.apply(made.definition))
 
 
-def values(clause: str, forms: Forms | None = None) -> Any:
+def values(clause: str, forms: Forms | None = None, session: Session = SESSION) -> Any:
     before, made = altered(clause, forms or Forms())
-    rows = AlteredRows(before, made, SESSION).columns([pa.array([1], pa.int32())])
+    rows = AlteredRows(before, made, session).columns([pa.array([1], pa.int32())])
     return rows[-1][0].as_py()
 
 
@@ -91,6 +91,15 @@ def test_the_moment_of_the_statement(clause: str, value: str, zero_dates: str) -
     got = str(values(clause, Forms(zero_dates=zero_dates)))
     same = got == value if zero_dates == "error" else got[:16] == value[:16]
     assert same, got
+
+
+@pytest.mark.parametrize("zone", ["SYSTEM", "", "+05:00"])
+def test_a_timestamp_needs_no_time_zone(zone: str) -> None:
+    """It is of UTC: also as a text, and where the session's zone is not known."""
+    session = replace(SESSION, time_zone=zone)
+    clause, forms = "TIMESTAMP(2) NOT NULL DEFAULT NOW(2)", Forms(zero_dates="string")
+    assert values(clause, forms, session) == "2023-11-14 22:13:20.12"
+    assert str(values(clause, session=session)) == "2023-11-14 22:13:20.120000+00:00"
 
 
 @pytest.mark.parametrize(

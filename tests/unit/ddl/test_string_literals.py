@@ -89,6 +89,45 @@ def test_bytes(client: str, connection: str, said: str, default: str) -> None:
     assert made(f"c VARCHAR(9) CHARACTER SET binary DEFAULT {said}", session).default == default
 
 
+@pytest.mark.parametrize(
+    ("kind", "said", "default"),
+    [
+        ("VARCHAR(9) CHARACTER SET utf8mb4", "_gbk x'D6D0'", "'中"),
+        ("VARCHAR(9) CHARACTER SET gbk", "_gbk 0xD6D0", "'中"),
+        ("VARBINARY(9)", "_gbk X'D6D0'", "0xd6d0"),
+        ("CHAR(9) CHARACTER SET latin1", "_utf8mb4 x'C3A4'", "'ä"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4", "_utf8 x'C3A4' COMMENT 'ö'", "'ä"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4", "_binary x'C3A4'", "'ä"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4", "_latin1 0b1000001", "'A"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4", "_ucs2 0x41", "'A"),
+        ("VARBINARY(9)", "_ucs2 0x41", "0x0041"),
+        ("VARCHAR(9) CHARACTER SET utf8mb4", "_utf32 x'65E5'", "'日"),
+        ("VARBINARY(9)", "_utf32 x'65E5'", "0x000065e5"),
+        ("VARBINARY(9)", "_utf16 x'41'", "0x0041"),
+        ("INT", "_latin1 x'3132'", "12"),
+        ("DOUBLE", "_latin1 x'312E35'", "1.5"),
+        ("DATE", "_latin1 x'323032302D30312D3032'", "'2020-01-02"),
+        ("BIT(16)", "_latin1 x'E4'", str(0xE4)),
+        ("BIT(16)", "_gbk x'D6D0'", str(0xD6D0)),
+        ("BIT(16)", "_latin1'ä'", str(0xC3A4)),
+        ("SET('ä', 'b') CHARACTER SET latin1", "_utf8mb4 x'C3A42C62'", "'ä,b"),
+    ],
+)  # fmt: skip
+def test_bytes_with_an_introducer(kind: str, said: str, default: str) -> None:
+    """As 9.7.4 stores them."""
+    assert made(f"c {kind} DEFAULT {said}", Session("d")).default == default
+    table = _table(f"CREATE TABLE d.t (c {kind})", Session("d"))
+    statement = classify_in(
+        f"ALTER TABLE d.t ALTER c SET DEFAULT {said.partition(' COMMENT')[0]}", Session("d")
+    )
+    assert alter(table, statement, Session("d")).definition.columns[0].default == default
+
+
+def test_bytes_that_are_no_text_of_their_introducer() -> None:
+    statement = classify_in("CREATE TABLE t (c CHAR(9) DEFAULT _utf8mb4 x'FF')", Session("d"))
+    assert statement.definition is None and "not text" in statement.reason
+
+
 def test_the_default_that_alter_column_sets() -> None:
     session = Session("d", client="latin1", connection="latin1")
     table = _table("CREATE TABLE d.t (b VARBINARY(9), c VARCHAR(9), e ENUM('ä', 'b'))", Session())

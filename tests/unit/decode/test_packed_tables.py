@@ -63,5 +63,5 @@ def test_a_worker_knows_what_is_known_here() -> None:
     tables = {"t.a": definition("a"), "t.b": definition("b"), "t.w": LEFT_OUT, "t.q": UNREAD,
               "t.c": definition("c")}  # fmt: skip
     known = KnownTables(tables, Unapplied(frozenset({"t.w"}), filters), {"t.b"})
-    assert dict(there(known)) == dict(known) == {**tables, "t.c": UNREAD}
+    assert dict(there(known)) == dict(known) == {**tables, "t.c": UNREAD, "t.w": UNREAD}
     assert len(there(there(known))) == 5 and there(known)["t.z"] == UNREAD

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from spark_repl.binlog.definition import LEFT_OUT
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.decode.unapplied import KnownTables, Unapplied
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import read_log
+
+
+def test_columns_of_what_waits_are_not_looked_at(tmp_path: Path) -> None:
+    """But for those of a table that a foreign key leads from, if they can be decoded."""
+    log = LogWriter(tmp_path)
+    log.transaction(insert(Table("a"), (1, "x")), insert(Table("b"), (1, "x")))
+    unapplied = Unapplied(frozenset({"t.a", "t.b"}))
+    known = KnownTables(dict.fromkeys(unapplied.tables, LEFT_OUT), unapplied, {"t.b"})
+    found = walk(*read_log(log.path, compressed=False), True, known=known)
+    read = {images.definition.name: (len(images.definition.columns), images.changes)
+            for images in found}  # fmt: skip
+    assert read == {"t.a": (0, 0), "t.b": (2, 1)}
 
 
 def test_columns_of_what_is_left_out_are_not_looked_at(tmp_path: Path) -> None:

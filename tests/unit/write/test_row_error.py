@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
+from spark_repl.binlog.definition import ForeignKey, TableDefinition
 from spark_repl.write.own_metadata import COMPLETE, COPIED
 from spark_repl.write.row_error import row_error
 from spark_repl.write.table import Table
@@ -42,6 +43,17 @@ def test_other_rows_that_do_not_fit_are_copied_too(number: int) -> None:
     error = row_error(Violation(number, 7, "t.a", "id=1"), of_table("t.a", COPIED))
     assert "spark-repl snapshot --config F --table t.a copies it anew" in str(error.hint)
     assert "was it changed by hand" not in error.message
+
+
+def test_a_row_that_mysql_logs_twice() -> None:
+    """One DELETE names parent and child, and the foreign key deletes the child's row as well."""
+    table = of_table("t.a", "true")
+    assert "twice" not in row_error(Violation(1032, 7, "t.a", "id=1"), table).message
+    key = ForeignKey("fk", ("p",), "t.p", ("id",), "CASCADE", "")
+    table.definition = replace(table.definition, foreign_keys=(key,))
+    message = row_error(Violation(1032, 7, "t.a", "id=1"), table).message
+    assert "log such a row twice if one DELETE names its table and t.p" in message
+    assert "twice" not in row_error(Violation(1062, 7, "t.a", "id=1"), table).message
 
 
 def test_a_shard_is_not_copied_alone() -> None:
