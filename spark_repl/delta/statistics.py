@@ -110,7 +110,7 @@ def _printed(kind: pa.DataType) -> tuple[_Print, _Print] | None:
     if pa.types.is_timestamp(kind):
         return _moment, _moment
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return lambda text: text.as_py()[:_TEXT], _text_max
+        return _text_min, _text_max
     return None
 
 
@@ -152,10 +152,23 @@ def _moment(value: pa.Scalar) -> str | None:
     return text + ("Z" if value.type.tz else "")
 
 
-def _text_max(value: pa.Scalar) -> str:
+def _text(value: pa.Scalar) -> str | None:
+    """Return the text; None for bytes that are no UTF-8, as copies of version 0.1.0 wrote them."""
+    try:
+        return str(value.as_py())
+    except UnicodeDecodeError:
+        return None
+
+
+def _text_min(value: pa.Scalar) -> str | None:
+    text = _text(value)
+    return None if text is None else text[:_TEXT]
+
+
+def _text_max(value: pa.Scalar) -> str | None:
     """The text, or a shorter one that is not less: its beginning and the last character of all."""
-    text: str = value.as_py()
-    if len(text) <= _TEXT:
+    text = _text(value)
+    if text is None or len(text) <= _TEXT:
         return text
     end = _TEXT
     while end < len(text) and text[end] == _LAST_CHARACTER:

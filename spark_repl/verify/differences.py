@@ -114,7 +114,7 @@ def _row(
     names = [definition.columns[number].name for number in definition.primary_key]
     rows = source or target
     values = rows[0].select(names) if names else rows[0]
-    return {name: _text(values.column(name)[0].as_py()) for name in values.column_names}
+    return {name: _text(_readable(values.column(name)[0])) for name in values.column_names}
 
 
 def _unlike(left: pa.Table, right: pa.Table) -> Iterator[str]:
@@ -122,6 +122,15 @@ def _unlike(left: pa.Table, right: pa.Table) -> Iterator[str]:
         pair = (one_chunk(left.column(name)), one_chunk(right.column(name)))
         if not equal(*pair, bitwise=True).all():
             yield name
+
+
+def _readable(value: pa.Scalar) -> Any:
+    """Return the value; bytes of a text that are no UTF-8 become U+FFFD: targets of version 0.1.0
+    may have some."""
+    try:
+        return value.as_py()
+    except UnicodeDecodeError:
+        return bytes(value.as_buffer()).decode("utf-8", "replace")
 
 
 def _text(value: Any) -> Any:

@@ -198,7 +198,11 @@ class TableCheck:
             return ()
         literals = set[str]()
         for one in self.target_rows(keys, at):
-            for value in one.column(number).to_pylist():
+            try:
+                values = one.column(number).to_pylist()
+            except UnicodeDecodeError:  # no literal finds bytes that are no UTF-8
+                return ()
+            for value in values:
                 data = value if column.collation == BINARY else str(value).encode()
                 literals.add(literal(column, data.hex() if text else value))
         return tuple(sorted(literals))

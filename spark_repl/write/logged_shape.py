@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..binlog.charsets.charset import REPLACEMENT
 from ..binlog.definition import NUMERIC_TYPES, ColumnType
 from ..ddl.column_rules import hides_columns, shown_columns
 from ..ddl.extra_columns import check_extra, extra_of, shard_column
@@ -155,12 +156,20 @@ def _check_attributes(table: Table, logged: TableDefinition) -> None:
 
 def _is_unlike(mine: Column, theirs: Column) -> bool:
     signed = mine.type in NUMERIC_TYPES and mine.unsigned != theirs.unsigned
-    if signed or mine.literals != theirs.literals:
+    if signed or not _same_members(mine.literals, theirs.literals):
         return True
     # What TIMESTAMP means is not known of servers before 8.0.
     said = mine.default == "NULL" and not mine.generated
     unknown = mine.type in _TIMESTAMPS and mine.nullable and not said
     return mine.nullable != theirs.nullable and not unknown
+
+
+def _same_members(mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    """Return whether members agree. SHOW CREATE TABLE and statements have another text for a member
+    in which the log has bytes without a character."""
+    return len(mine) == len(theirs) and all(
+        own == logged or REPLACEMENT in logged for own, logged in zip(mine, theirs, strict=True)
+    )
 
 
 def _written(column: Column) -> str:

@@ -86,3 +86,10 @@ def test_loosened_keeps_digits():
     assert loose(stats) == stats.replace("true", "false")
     assert loose(loose(stats)) == loose(stats)
     assert loose('{"numRecords":3}') == '{"numRecords":3,"tightBounds":false}'
+
+
+def test_bytes_that_are_no_text_have_no_bounds() -> None:
+    """Copies of version 0.1.0 wrote them: a file that is compacted has them still."""
+    for raw in ([b"a", b"\xed\xa0\x80"], [b"\x80", b"\xff"]):
+        texts = pa.array(raw).view(pa.string())
+        assert set(of(texts)) == {"nulls"}
