@@ -8,6 +8,7 @@ import pytest
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.binlog.types.values import Values
 from spark_repl.copy.chunk import copied_rows
+from spark_repl.copy.source_tables import SourceTable, chunk_ends
 from spark_repl.ddl.effect import classify
 from spark_repl.errors import SchemaError
 
@@ -36,3 +37,16 @@ def test_a_zero_date_in_a_key_is_an_error(kind: str, key: bool) -> None:
     else:
         rows, _ = copied_rows(definition, columns, Forms("null"), b"")
         assert rows.column("d").null_count == 2
+
+
+def test_chunks_end_at_the_bytes_that_the_source_has() -> None:
+    """The server's conversion of bytes without a character is a question mark, which is less."""
+    statement = "CREATE TABLE a (k VARCHAR(9) CHARACTER SET greek PRIMARY KEY)"
+    definition = classify(statement, "t").definition
+    assert definition is not None
+    table = SourceTable(definition, 1 << 30, 1)
+    answers = [[("E1",)], [("61A4",)]]
+    assert chunk_ends(lambda _: [("E1",)], table, definition) == ("_utf8mb4 X'ceb1'",)
+    with pytest.raises(SchemaError, match="column k: bytes a4 are not text") as caught:
+        chunk_ends(lambda _: answers.pop(0), table, definition)
+    assert caught.value.table == "t.a" and "correct the key" in str(caught.value.hint)

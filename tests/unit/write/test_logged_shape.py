@@ -38,6 +38,8 @@ def check(mine: TableDefinition, logged: TableDefinition) -> None:
         ("x DECIMAL(9,2) UNSIGNED", "x DECIMAL(9,2)", "x DECIMAL), by .* x DECIMAL UNSIGNED"),
         ("x ENUM('a')", "x ENUM('b')", r"x ENUM\('b'\)), by .* x ENUM\('a'\)"),
         ("x SET('a')", "x SET('a', 'b')", r"x SET\('a', 'b'\)), by .* x SET\('a'\)"),
+        ("x ENUM('?', 'b')", "x ENUM('\ufffd', 'b')", ""),
+        ("x ENUM('?', 'c')", "x ENUM('\ufffd', 'b')", r"by .* x ENUM\('\?', 'c'\)"),
         ("x VARCHAR(9) NOT NULL", "x VARCHAR(9) NOT NULL", ""),
         ("x TIMESTAMP NULL", "x TIMESTAMP NOT NULL", "x TIMESTAMP NOT NULL"),
     ],
