@@ -45,6 +45,9 @@ POINTS = (
     "relay_begun",
     "relay_purged",
 )
+REMOVALS = ("before_removal", "removal", "set_aside")
+"""of a file below the target: before its owner is asked for, behind the answer, and where a file of
+Delta's log was renamed aside. Most runs reach none of them."""
 
 _lock = threading.Lock()
 _hits: dict[str, int] = {}

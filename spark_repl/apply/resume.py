@@ -141,8 +141,8 @@ def resume(
 
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     """Removes what a power failure has left of commits that no cut shows, and what names a
-    checkpoint that it has taken. Raises TargetError."""
-    layout, shown = tracking.layout, dict[str, int]()
+    checkpoint that it has taken. Raises TargetError, FencedError."""
+    layout, shown, remover = tracking.layout, dict[str, int](), tracking.remover
     used = used_paths(tracking.control)
     if any(map(is_shared, used)):  # the others' cuts show the same tables
         others = (one.control.last_cut() for one in channels(layout.target))
@@ -151,8 +151,8 @@ def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
         folder = layout.table(one.path)
         shown[folder] = max(one.version, shown.get(folder, -1))
     for folder in sorted(set(map(layout.table, used))):
-        forget_lost(folder)
-        remove_empty_commits(folder, shown.get(folder, -1))
+        forget_lost(folder, remover)
+        remove_empty_commits(folder, shown.get(folder, -1), remover)
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,13 @@ def shared_path(whole: str, number: int) -> str:
     return f"{whole}{_SHARED}{number}"
 
 
+def numbered(path: str) -> tuple[str, int]:
+    """The path of a table without its number, and the number: ``t/a`` is 1, ``t/a@7`` is 7. A name
+    has no @ of its own, as folders have it encoded."""
+    first, _, number = path.rpartition("@")
+    return (first, int(number)) if number.isdecimal() and first else (path, 1)
+
+
 def is_shared(path: str) -> bool:
     """Whether several channels feed the Delta table that the shard at the ``path`` is in."""
     return _SHARED in path

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Collection
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -22,7 +23,10 @@ from deltalake.exceptions import DeltaError
 
 from .. import formats
 from ..delta import storage
+from ..delta.checkpoint import ends_with
 from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
+from ..delta.log_replay import commit_path
+from ..delta.removing import Remover
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .control_rows import KNOWN_FORMAT, ControlRows
 from .fence import Fence, beaten, check_free, other_channel, taken_over
@@ -64,6 +68,7 @@ class Control(ControlRows):
         self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
         self._held_back = HeldBack()
+        self._owned_at: int | None = None  # the version that said so when it was asked last
         self._told: Told | None = None  # the cut that the next one's row may be told since
         self._pruned, self._lock = 0, threading.Lock()  # at a version
 
@@ -103,7 +108,7 @@ class Control(ControlRows):
         self.took_over = owner is not None and not owner[1].is_dead
         self._fence = Fence.behind(owner[0] if owner else 0)
         self._times.follow(self.held())
-        self._told = None
+        self._told = self._owned_at = None
         try:
             with held_if_done(claim := self._fence.claim):
                 self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
@@ -112,9 +117,20 @@ class Control(ControlRows):
         return self.epoch
 
     def check_owner(self) -> None:
-        """Raises FencedError when another one has taken over since ``claim``."""
-        if not self.is_owner():
-            raise taken_over(self.path, self.owner())
+        """Raise FencedError unless this process owns the target: another one has taken it over
+        since ``claim``, or the target was removed or made again. While nobody writes to the control
+        table this takes two looks at names of its log, so that it can be asked before each removal
+        of many. Raise OSError, TargetError."""
+        if self._owned_at is not None and ends_with(self.path, self._owned_at):
+            return
+        held = self.held()
+        if not storage.is_file(commit_path(self.path, held.version)):
+            self._read = HeldRows()  # what it has read is of another table
+            held = self.held()
+        owner = self.owner()
+        if owner is None or (owner[0], owner[1].claim) != (self._fence.epoch, self._fence.claim):
+            raise taken_over(self.path, owner)
+        self._owned_at = held.version
 
     def is_owner(self) -> bool:
         """Whether nobody has taken the target over since ``claim``."""
@@ -199,6 +215,7 @@ class Control(ControlRows):
         with self._lock:
             if self._handle is None or not (due or self._is_prune_due()):
                 return False
+            began = time.time()
             rows, version = self._rows_of(self._handle), self._handle.version() + 1
             kept = needed(rows, self.epoch, retention, datetime.now(UTC), self._stood_on())
             kept = current(retold(rows, kept, _FORMAT, self.path), paths, _FORMAT)
@@ -206,7 +223,7 @@ class Control(ControlRows):
             self._pruned = self._handle.version()
             if self._pruned == version:
                 self._read = HeldRows.of(version, kept, KNOWN_FORMAT, self.path)
-            tidy(self._handle, self.path, settle)
+            tidy(self._handle, self.path, settle, Remover(self.check_owner), began)
             return True
 
     def _is_prune_due(self) -> bool:

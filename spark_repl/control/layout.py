@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from ..config.renaming import SHARD, shared_path, whole_of
+from ..config.renaming import SHARD, numbered, shared_path, whole_of
 from ..delta import storage
 from ..runtime.object_store import canonical, is_remote, key_of
 from ..runtime.user_cache import cache_folder
@@ -90,8 +90,11 @@ class Layout:
 
     def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
         """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
-        path = first = self.path_of(database, table)
-        number = 1
+        return self.free_path(self.path_of(database, table), used)
+
+    def free_path(self, path: str, used: Container[str] = ()) -> str:
+        """The path, or one with the next numbers behind @, where nothing is yet."""
+        first, number = numbered(path)
         while path in used or storage.exists(self.table(path)):
             number += 1
             path = f"{first}@{number}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..config.renaming import is_shared, whole_of
 from ..crash_points import reach
 from ..delta import storage
+from ..delta.removing import Remover
 from ..runtime.wall_clock import JUMP_S
 from .copies import standing
 from .shown_paths import ShownPaths
@@ -52,8 +53,8 @@ def remove_replaced(
 ) -> list[str]:  # fmt: skip
     """Removes tables that were first seen to be replaced ``hours`` ago: somebody may have taken the
     last cut that names one just before it was pruned; ``settle`` makes the cuts that don't durable.
-    ``shown``: as ``replaced_paths`` has it. Returns their paths. Raises OSError."""
-    removed = []
+    ``shown``: as ``replaced_paths`` has it. Returns their paths. Raises OSError, FencedError."""
+    removed, remover = [], Remover(control.check_owner)
     for path in sorted(replaced_paths(control, shown)):
         folder, noted = layout.table(path), layout.replaced(path)
         if not storage.exists(folder):
@@ -62,9 +63,7 @@ def remove_replaced(
         if age_s < -JUMP_S:  # or from a clock that was wrong
             touch(noted)
         elif age_s > 3600 * hours:
-            settle()
-            shutil.rmtree(layout.keys(path), ignore_errors=True)
-            storage.remove_folder(folder)
+            remover.folder(folder, settle)
             reach("replaced_removed")
             _forget(layout, path)
             removed.append(path)

@@ -21,6 +21,8 @@ from ..position import OFFSET_BITS
 from .copies import KIND as COPY
 from .copies import Copy
 from .database_charsets import KIND as DATABASE_CHARSET
+from .given_paths import KIND as GIVEN
+from .given_paths import forgetting
 from .name_case import KIND as NAME_CASE
 from .repairs import ANSWERS
 from .repairs import KIND as REPAIR
@@ -88,6 +90,7 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
         kept = _kept(cuts, by_kind.get(COPY, []), gone, number)
         for kind, choose in _CHOOSE.items():
             by_kind[kind] = choose(by_kind.get(kind, []), kept)
+        by_kind[GIVEN] = _given(by_kind.get(GIVEN, []), others[-1:], kept)
     left = [row for kept_rows in by_kind.values() for row in kept_rows]
     return pa.concat_tables([cuts, pa.Table.from_pylist(left, schema=rows.schema)])
 
@@ -171,6 +174,19 @@ def _left_out(rows: list[Row], kept: _Kept) -> list[Row]:
 
 def _tables(rows: list[Row], kept: _Kept) -> list[Row]:
     return [row for row in rows if json.loads(row["detail"])["path"] not in kept.gone]
+
+
+def _given(rows: list[Row], newest: list[Row], kept: _Kept) -> list[Row]:
+    """One row that says which paths were given to tables whose rows go: none is given again."""
+    before = json.loads(rows[-1]["detail"])["paths"] if rows else {}
+    paths = forgetting(before, kept.gone)
+    if paths == before:
+        return rows[-1:]
+    detail = formats.stamp(json.dumps({"paths": paths}), kept.format)
+    return [
+        row | {"kind": GIVEN, "position": 0, "gtid_executed": "", "detail": detail}
+        for row in newest
+    ]
 
 
 def _copies(rows: list[Row], kept: _Kept) -> list[Row]:

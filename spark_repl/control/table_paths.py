@@ -3,7 +3,7 @@
 A cut says it for its place in the log; behind the cut the statements do, in their order: RENAME and
 DROP TABLE write nothing but the next cut, so that a crash before it changes nothing. A table that
 is made leaves a row with its path, before it is made: whoever makes it again, behind a crash, finds
-what was begun. No path is given twice.
+what was begun. No path is given twice (``given_paths``).
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, whole_of
+from ..errors import ConcurrentChangeError
 from .copies import KIND as COPY
 from .copies import Copy, standing
+from .given_paths import GivenPaths
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container, Iterable
     from datetime import datetime
 
     from .control import Control
@@ -116,15 +118,35 @@ def current_paths(control: Control) -> dict[str, str]:
     return {**behind, **shown_paths(control, cut)}
 
 
-def used_paths(control: Control) -> set[str]:
+def given_paths(control: Control) -> GivenPaths:
     """Every path that was ever given to a table of this channel."""
+    return GivenPaths.of(control, used_paths(control))
+
+
+def used_paths(control: Control) -> set[str]:
+    """Every path that was given to a table of this channel, as far as its rows are kept."""
     return copied_paths(control).union(row.path for row in _announced(control))
 
 
 def copied_paths(control: Control) -> set[str]:
-    """Every path that was ever given to a copy."""
+    """Every path that was given to a copy, as far as its rows are kept."""
     copies = [Copy.of(row) for row in control.rows(COPY)]
     return {path for copy in copies for path in copy.paths.values()}
+
+
+def newest_copy(control: Control) -> datetime | None:
+    """Return when the last row about a copy was written; None: there is none."""
+    rows = control.rows(COPY)
+    return rows[-1]["at"] if rows else None
+
+
+def check_free(control: Control, paths: Iterable[str], given: Container[str] | None = None) -> None:
+    """Raise ConcurrentChangeError if any of the paths is given by now, of ``given`` or by default
+    of all that ever were: choose again. As a ``check`` of ``Control.write`` it is asked of the
+    version behind which the row lands that gives them."""
+    given = given_paths(control) if given is None else given
+    if taken := sorted(path for path in paths if path in given):
+        raise ConcurrentChangeError(f"the path {taken[0]} was given to another table meanwhile")
 
 
 def made_by_statements(control: Control) -> set[str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-import time
+import os
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
+from ..delta import storage
 from ..delta.delta_rs import NO_HOOK, delta_rs
 from ..delta.log_cleanup import remove_commits
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+    from ..delta.removing import Remover
     from .settle import Settle
 
 log = logging.getLogger(__name__)
@@ -21,8 +23,8 @@ log = logging.getLogger(__name__)
 _CHECKPOINT_EVERY = 64
 _OPENED_S = 300  # nobody takes so long to open the table
 _WRITTEN_H = 1
-"""hours that a file stays when no version names it any more, or yet: a commit that takes longer is
-made on a version before the pruning's, and refused"""
+"""hours that a file stays when no version names it any more, or yet. A commit that takes longer is
+made on a version before the pruning's, and refused."""
 
 
 def checkpoint_if_due(table: DeltaTable) -> None:
@@ -34,17 +36,33 @@ def checkpoint_if_due(table: DeltaTable) -> None:
             log.warning("no checkpoint of the control table: %s", error)
 
 
-def tidy(table: DeltaTable, path: str, settle: Settle) -> None:
+def tidy(table: DeltaTable, path: str, settle: Settle, remover: Remover, began: float) -> None:
     """Removes commits and files that the newest version does without, when that is durable; also
-    files that the log does not know, as their commit failed, or knows no more. Raises OSError and
-    TargetError."""
+    files that the log does not know, as their commit failed, or knows no more. ``began``: when the
+    commit of that version was begun, as ``time.time``: no later version names a file that was
+    written before, whoever commits it. Raises OSError, TargetError and FencedError."""
     with delta_rs("tidy up the control table", path):
         table.create_checkpoint()
+        needless = _needless(table, path, began - 3600 * _WRITTEN_H)
         settle(checkpoint=True)
         table.load_as_version(table.version())  # it stands on what is removed now
         # Somebody may be reading a version before, its log at first, then its files.
-        remove_commits(path, settle.durable, before=time.time() - _OPENED_S)
-        table.vacuum(
-            _WRITTEN_H, dry_run=False, enforce_retention_duration=False, full=True,
-            post_commithook_properties=NO_HOOK,
-        )  # fmt: skip
+        remove_commits(path, settle.durable, before=began - _OPENED_S, remover=remover)
+        remover.files(needless)
+
+
+def _needless(table: DeltaTable, path: str, before: float) -> list[str]:
+    """The files that no version since ``table`` needs and that were written ``before`` a time: of
+    those that VACUUM names, as it goes by the clock that it finds when it runs."""
+    names = table.vacuum(
+        _WRITTEN_H, dry_run=True, enforce_retention_duration=False, full=True,
+        post_commithook_properties=NO_HOOK,
+    )  # fmt: skip
+    times = storage.listed(path) if names else {}
+    old = []
+    for name in (name for name in names if name in times):
+        file = os.path.join(path, name)
+        at = times[name]
+        if (storage.modified(file) if at is None else at) < before:
+            old.append(file)
+    return old

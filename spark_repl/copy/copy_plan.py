@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,13 +18,19 @@ from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
 from ..control.shared_tables import shared_rules
-from ..control.table_paths import current_paths, used_paths, whole_name
+from ..control.table_paths import (
+    check_free,
+    current_paths,
+    given_paths,
+    used_paths,
+    whole_name,
+)
 from ..ddl.filters import ReplicationFilters
 from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
 from ..ddl.table_rules import TableRules
 from ..delta.log_replay import newest_version
-from ..errors import ConfigError, NoTableError, SourceError, TargetError
+from ..errors import ConcurrentChangeError, ConfigError, NoTableError, SourceError, TargetError
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
 from ..source.connection import DumpConnection
@@ -39,13 +46,14 @@ from .unmet import unmet_on
 if TYPE_CHECKING:
     from ..config import Config
     from ..control.cut import Cut
+    from ..control.given_paths import GivenPaths
 
 Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 
 log = logging.getLogger(__name__)
 
 # Few: a wrong host or port is to be said soon.
-_PLAN_RETRIES = 3
+_PLAN_RETRIES, _PATH_TRIES = 3, 10
 
 
 def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
@@ -98,7 +106,9 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
 
 
 def _record(config: Config, control: Control, copy: Copy) -> None:
-    """Raises TargetError for tables that another channel of the target has."""
+    """Records the plan, in paths that are free by the version of the control table that it follows.
+    Raises TargetError for tables that another channel of the target has, ConcurrentChangeError
+    where a table has come to one of the paths: choose again."""
     own = [(name, path) for name, path in copy.paths.items() if not is_shared(path)]
     names = {*copy.paths, *(whole_name(*pair) for pair in own)}
     check = _names(config, control).before_making(names)
@@ -106,10 +116,26 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
         rule = TableRules(config.tables).shaping(name)
         if rule.mode != MIRROR or "deleted" in rule.extra_columns:
             log.warning("%s keeps rows that the source has deleted: its new copy lacks them", name)
+
+    def checks() -> None:
+        check()
+        check_free(control, [path for _, path in own])
+
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
     system_time_zone.record(control, copy.system_time_zone)
-    record_copy(control, copy, check)
+    record_copy(control, copy, checks)
+
+
+def _in_free_paths(copy: Copy, layout: Layout, control: Control) -> Copy:
+    """The copy with another path where a table has come to its own since it was planned."""
+    given, paths = given_paths(control), dict[str, str]()
+    for name, path in copy.paths.items():
+        paths[name] = path
+        if path in given and not is_shared(path):
+            paths[name] = layout.free_path(path, given)
+            given.add(paths[name])
+    return replace(copy, paths=paths)
 
 
 def _names(config: Config, control: Control) -> Names:
@@ -183,7 +209,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         raise error.as_of(connection.server().executed) from None
     finally:
         connection.close()
-    paths = paths_of(tables, rules, layout, used_paths(control))
+    paths = paths_of(tables, rules, layout, given_paths(control))
     return Copy(
         start, bounds, paths, views, held, behind=behind,
         digests={table.definition.name: table.digest for table in tables},
@@ -193,10 +219,11 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
 
 
 def paths_of(
-    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, used: set[str]
+    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, taken: GivenPaths
 ) -> dict[str, str]:
-    """Where each table is copied to; all shards of one table into one folder."""
-    taken, wholes, paths = {*used, *map(whole_of, used)}, dict[str, str](), dict[str, str]()
+    """Where each table is copied to; all shards of one table into one folder. ``taken``: paths that
+    were given, to which these are added."""
+    wholes, paths = dict[str, str](), dict[str, str]()
     for one in (table.definition for table in tables):
         shard, name = bool(rules.of_table(one.name).shards_by), whole_of(one.name)
         if not shard:
@@ -265,5 +292,16 @@ def plan_again(
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
             if waits and (gone := set(only) - set(newest.waiting)):
                 raise SourceError(f"{', '.join(sorted(gone))} waits for no copy any more")
-        _record(config, control, copy)
+        return _placed(config, control, copy)
+
+
+def _placed(config: Config, control: Control, copy: Copy) -> Copy:
+    """Records the plan, and returns it with the paths that it has: statements of the log make
+    tables meanwhile. Raises as ``_record``."""
+    layout = Layout(config.target.path)
+    for left in reversed(range(_PATH_TRIES)):
+        copy = _in_free_paths(copy, layout, control)
+        with suppress(*[ConcurrentChangeError] if left else ()):
+            _record(config, control, copy)
+            break
     return copy

@@ -21,7 +21,8 @@ from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .delta_table import opened
 from .log_replay import checkpoint_path, commit_path
-from .storage import is_file, is_whole, names, open_input, remove_if_there
+from .removing import Remover, put_back
+from .storage import is_file, is_whole, names, open_input
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -62,30 +63,42 @@ def last(folder: str) -> int:
         return 0
 
 
-def forget_lost(folder: str) -> bool:
+def forget_lost(folder: str, remover: Remover | None = None) -> bool:
     """Removes what is left of checkpoints that were not on the disk when the power failed, where
     it is ``useless``, and what names the last one where that is not there, or not whole. delta-rs
     opens no such table; without both it looks for another checkpoint, as Delta does, and all
-    commits since are there. False where there is nothing to remove, or this account may not. Raises
-    OSError."""
-    if is_remote(folder) or _stands(folder):
+    commits since are there. False where there is nothing to remove, or this account may not.
+    Without a ``remover`` nobody is asked whether this process owns the target: of the control
+    table, which nobody can open then. Raises OSError, FencedError."""
+    if is_remote(folder):
         return False
     log = os.path.join(folder, "_delta_log")
+    with suppress(PermissionError):
+        put_back(log, is_damaged)
+    if _stands(folder):
+        return False
     there, version = set(names(log)), last(folder)
     commits = {int(name[:20]) for name in there if _COMMIT.fullmatch(name)}
     checkpoints = {int(name[:20]) for name in there if _CHECKPOINT.fullmatch(name)}
     whole = {one for one in checkpoints if is_whole(checkpoint_path(folder, one))}
     lost = [checkpoint_path(folder, one) for one in useless(commits, whole, checkpoints - whole)]
-    name = f"{version:020d}.checkpoint."
+    name, hints = f"{version:020d}.checkpoint.", list[str]()
     if version and not any(
         one.startswith(name) and is_whole(os.path.join(log, one)) for one in there
     ):
-        lost.append(os.path.join(log, "_last_checkpoint"))
+        hints.append(os.path.join(log, "_last_checkpoint"))
+    remover = remover or Remover()
     with suppress(PermissionError):
-        for path in lost:  # the hint last: whoever is cut off here looks for them again
-            remove_if_there(path)
-        return bool(lost)
+        for path in lost:
+            remover.useless(path, is_damaged)
+        remover.files(hints)  # last: whoever is cut off here looks for the others again
+        return bool(lost or hints)
     return False
+
+
+def is_damaged(path: str) -> bool:
+    """Whether a local file is what a power failure leaves of a commit or a checkpoint."""
+    return not is_whole(path)
 
 
 def _stands(folder: str) -> bool:
@@ -120,6 +133,12 @@ def past_lost(folder: str, open_table: Callable[[], DeltaTable]) -> DeltaTable:
         if not forget_lost(folder):
             raise
         return open_table()
+
+
+def ends_with(folder: str, version: int) -> bool:
+    """Return whether a log of ours ends with a version: it has a commit of it, and none of the
+    next. Commits go in their order, and the newest one never. Raise OSError."""
+    return not is_file(commit_path(folder, version + 1)) and is_file(commit_path(folder, version))
 
 
 def is_newest(folder: str, version: int) -> bool:

@@ -3,7 +3,7 @@
 The name of a commit is on the disk then, and none of its bytes: Delta's readers stop at it. No cut
 shows what it held, and the relay log brings that again, as nothing goes that an unsynced commit
 stands for (``durable``). So it is removed, where nobody may be writing it, at a start, by the owner
-of the target.
+of the target; one that a successor has written meanwhile is put back (``removing``).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import time
 
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
-from .checkpoint import last
+from .checkpoint import is_damaged, last
 from .log_replay import commit_path
-from .storage import is_whole, names, remove_if_there
+from .removing import Remover, put_back
+from .storage import is_whole, names
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +29,16 @@ _YOUNG_S = 60
 """a writer that makes a file before it writes to it has written by then"""
 
 
-def remove_empty_commits(folder: str, shown: int) -> list[int]:
+def remove_empty_commits(folder: str, shown: int, remover: Remover | None = None) -> list[int]:
     """Removes the newest commits of a table, from the last one back, as far as they are files of 0
     bytes; returns their versions. ``shown``: the newest version that a cut names, -1 where none.
     Raises TargetError for one that a cut or a checkpoint stands on, and for one so young that
-    somebody may be writing it."""
+    somebody may be writing it; FencedError."""
     logged = os.path.join(folder, "_delta_log")
-    if is_remote(folder) or not os.path.isdir(logged) or _ends_well(folder, shown):
+    if is_remote(folder) or not os.path.isdir(logged):
+        return []
+    put_back(logged, is_damaged)
+    if _ends_well(folder, shown):
         return []
     matches = [match for match in map(_NAME.fullmatch, names(logged)) if match]
     versions = sorted((int(match[1]) for match in matches if match[2] == "json"), reverse=True)
@@ -47,7 +51,8 @@ def remove_empty_commits(folder: str, shown: int) -> list[int]:
         if os.path.getsize(path):
             break
         _check(path, version, needed)
-        _remove(folder, version)
+        if not _remove(folder, version, remover or Remover()):
+            break
         removed.append(version)
         log.warning(
             "%s was empty, as power failures leave files, and no cut shows it: removed", path
@@ -85,9 +90,11 @@ def _check(path: str, version: int, needed: int) -> None:
         )
 
 
-def _remove(folder: str, version: int) -> None:
-    """The checksums first, Delta's and Hadoop's: whoever is cut off here finds the commit again."""
+def _remove(folder: str, version: int, remover: Remover) -> bool:
+    """Remove the checksums first, Delta's and Hadoop's: whoever is cut off here finds the commit
+    again. Return whether the commit is gone."""
     name = f"{version:020d}"
-    for other in (f"{name}.crc", f".{name}.crc.crc", f".{name}.json.crc"):
-        remove_if_there(os.path.join(folder, "_delta_log", other))
-    remove_if_there(commit_path(folder, version))
+    others = (f"{name}.crc", f".{name}.crc.crc", f".{name}.json.crc")
+    there = [os.path.join(folder, "_delta_log", other) for other in others]
+    remover.files(filter(os.path.lexists, there))
+    return remover.useless(commit_path(folder, version), is_damaged)

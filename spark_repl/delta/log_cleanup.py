@@ -13,16 +13,18 @@ import os
 import re
 import time
 from collections.abc import Collection
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from ..runtime.object_store import is_remote
 from ..runtime.wall_clock import JUMP_S
-from .checkpoint import last, useless
+from .checkpoint import is_damaged, last, useless
 from .delta_rs import delta_rs
 from .delta_table import opened
 from .log_replay import checkpoint_path
-from .storage import is_whole, listed, modified, remove_if_there
+from .removing import Remover
+from .storage import is_whole, listed, modified
 
 if TYPE_CHECKING:
     from .durable import Durable
@@ -107,17 +109,18 @@ def remove_commits(
     before: float,
     keep: Collection[int] = (),
     begin: int | None = None,
+    remover: Remover | None = None,
 ) -> int:
     """Removes commits that were written before a time (in seconds, as ``time.time``), but for those
     that younger versions stand on, those from ``begin`` on, and versions to ``keep``, which get
     checkpoints of their own; when what stays is ``durable``. Returns how many. Raises what storage
-    and delta-rs raise: what is left then is removed the next time."""
-    log = _Log(folder)
+    and delta-rs raise, and FencedError: what is left then is removed the next time."""
+    log, remover = _Log(folder), remover or Remover()
     commits, all_checkpoints = log.versions[_COMMIT], log.versions[_CHECKPOINT]
     if not commits:
         return 0
     for version in log.useless:  # before delta-rs opens what they stand in the way of
-        remove_if_there(log.path(version, _CHECKPOINT))
+        remover.useless(log.path(version, _CHECKPOINT), is_damaged)
     young = commits[len(log.older(_COMMIT, before)) :]
     needed = min([*young[:1], commits[-1], *([] if begin is None else [begin])])
     base = max((v for v in all_checkpoints if v <= needed), default=0)
@@ -130,18 +133,16 @@ def remove_commits(
         with delta_rs("write a checkpoint", folder), opened(folder) as table:
             table.create_checkpoint()
     gone, checkpoints = sorted(set(old) - promised), _needless(log, base, promised)
-    if gone or checkpoints:
-        durable.sync_checkpoint(folder)
-    # Checkpoints last: whoever is cut off here finds each promised version whole.
-    for version in gone:
-        remove_if_there(log.path(version, _COMMIT))
     now = time.time()
-    for version in log.older(_CHECKSUM, now - _OPENED_S):
-        remove_if_there(log.path(version, _CHECKSUM))
-    for version in checkpoints:
-        remove_if_there(log.path(version, _CHECKPOINT))
-    for path in log.parts(now - _DEAD_S):
-        remove_if_there(path)
+    # Checkpoints behind commits: whoever is cut off here finds each promised version whole.
+    paths = [
+        *(log.path(version, _COMMIT) for version in gone),
+        *(log.path(version, _CHECKSUM) for version in log.older(_CHECKSUM, now - _OPENED_S)),
+        *(log.path(version, _CHECKPOINT) for version in checkpoints),
+        *log.parts(now - _DEAD_S),
+    ]
+    syncs = partial(durable.sync_checkpoint, folder) if gone or checkpoints else bool
+    remover.files(paths, syncs)
     return len(gone)
 
 

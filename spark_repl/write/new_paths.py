@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 from ..config.renaming import whole_of
+from ..control.given_paths import GivenPaths
 from ..control.layout import Layout
-from ..control.table_paths import copied_paths, used_paths
+from ..control.table_paths import check_free, copied_paths, given_paths, newest_copy
 from ..ddl.extra_columns import shard_column
 from ..delta import storage
 from ..errors import TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from ..binlog.definition import TableDefinition
     from ..control.control import Control
@@ -20,15 +23,17 @@ if TYPE_CHECKING:
 
 
 class NewPaths:
-    """The control table is read at the start: this process alone gives paths from then on, but for
-    those of copies, which are made beside."""
+    """This process alone gives paths to tables, and reads at the start which were given. Copies are
+    planned beside, so their paths are asked for each time. Safe to call from several threads."""
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout
-        self._used: set[str] = set()
+        self._used = GivenPaths()
+        self._copy: datetime | None = None  # when the row of the newest copy was written
+        self._lock = threading.Lock()
 
     def load(self) -> None:
-        self._used = _with_wholes(used_paths(self._control))
+        self._copy, self._used = newest_copy(self._control), given_paths(self._control)
 
     def new(self, definition: TableDefinition, delta: TableLog, beside: Iterable[str] = ()) -> str:
         """A path for the table: ``db/t``, or ``db/t@2`` and so on where that was used; of a shard
@@ -46,27 +51,33 @@ class NewPaths:
     def shard(self, whole: str, *, shared: bool = False) -> str:
         """A path for a shard in the Delta table at ``whole``; ``shared``: other channels feed that,
         too."""
-        path = Layout.shard_path(whole, self._used, shared=shared)
-        self._used.add(path)
-        return path
+        with self._lock:
+            path = Layout.shard_path(whole, self._used, shared=shared)
+            self._used.add(path)
+            return path
+
+    def check(self, path: str) -> None:
+        """Raise ConcurrentChangeError if a copy that was planned meanwhile has the path, or the
+        Delta table that it is in."""
+        if newest_copy(self._control) != self._copy:
+            check_free(self._control, [path, whole_of(path)], copied_paths(self._control))
 
     def _of(self, definition: TableDefinition, table: str, delta: TableLog) -> str:
         path = Layout.path_of(definition.database, table)
-        known = path in self._used
-        if known or storage.exists(self._layout.table(path)):
-            # What is there may be of an owner that has taken over: the control table says so.
-            self._used |= _with_wholes((copied_paths if known else used_paths)(self._control))
-            if path not in self._used and delta.snapshot(self._layout.table(path)) is not None:
-                raise TargetError(
-                    "there is a Delta table already that this channel did not make",
-                    table=definition.name, file=self._layout.table(path),
-                    hint="move it away, or use another target",
-                )  # fmt: skip
+        folder = self._layout.table(path)
+        with self._lock:
+            if (newest := newest_copy(self._control)) != self._copy:
+                self._used.known |= copied_paths(self._control)
+                self._copy = newest
+            if path not in self._used and storage.exists(folder):
+                # What is there may be of an owner that has taken over: the control table says so.
+                self._used.add_all(given_paths(self._control))
+                if path not in self._used and delta.snapshot(folder) is not None:
+                    raise TargetError(
+                        "there is a Delta table already that this channel did not make",
+                        table=definition.name, file=folder,
+                        hint="move it away, or use another target",
+                    )  # fmt: skip
             path = self._layout.fresh_path(definition.database, table, self._used)
-        self._used.add(path)
-        return path
-
-
-def _with_wholes(paths: set[str]) -> set[str]:
-    """The paths, and those of the Delta tables that shards are in."""
-    return paths | set(map(whole_of, paths))
+            self._used.add(path)
+            return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,16 +16,16 @@ from ..ddl.folded_name import check_columns
 from ..ddl.row_filters import check_row_filter
 from ..ddl.told_apart import check_told_apart
 from ..delta.stamp import Stamp
-from ..errors import about_table
+from ..errors import ConcurrentChangeError, TargetError, about_table
 from .app_ids import columns_of_all
 from .joined_table import Joining, left_over, make_or_join
 from .new_paths import NewPaths
-from .own_metadata import COPIED, own_properties
+from .own_metadata import COMPLETE, COPIED, own_properties
 from .shards import beside, check_policy
 from .wider_table import widen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from ..binlog.definition import TableDefinition
     from ..control.control import Control
@@ -32,10 +33,13 @@ if TYPE_CHECKING:
     from ..control.layout import Layout
     from ..control.name_case import NameCase
     from ..control.names import Names
-    from ..delta.table_log import NewTable, TableLog
+    from ..delta.table_log import NewTable, Snapshot, TableLog
     from .table import Table
     from .table_commits import TableCommits
     from .table_options import TableOptions
+
+
+_TRIES = 10
 
 
 class NewTables:
@@ -85,11 +89,28 @@ class NewTables:
         names = [shaped.name]
         if shard_column(shaped) >= 0:
             names.append(whole_of(shaped.name))
-        check = self._taken.before_making(names)
-        path = self._paths.new(shaped, self._delta, [one.path for one in others])
-        announce(self._control, shaped.name, path, stamp.position, made_by, check)
+        path = self._announce(shaped, stamp, made_by, names, [one.path for one in others])
         complete = str(made_by != MADE_BY_ROWS).lower()
         self._make(shaped, path, stamp, complete, others)
+        return path
+
+    def _announce(
+        self,
+        shaped: TableDefinition,
+        stamp: Stamp,
+        made_by: str,
+        names: Iterable[str],
+        others: list[str],
+    ) -> str:
+        """Announce the table at a path that no copy has, by the version of the control table that
+        the announcement follows; return the path. ``names``: what is noted of it."""
+        check = self._taken.before_making(names)
+        for left in reversed(range(_TRIES)):
+            path = self._paths.new(shaped, self._delta, others)
+            checks = partial(_both, check, partial(self._paths.check, path))
+            with suppress(*[ConcurrentChangeError] if left else ()):
+                announce(self._control, shaped.name, path, stamp.position, made_by, checks)
+                break
         return path
 
     def record(self, shaped: TableDefinition, path: str) -> None:
@@ -169,8 +190,21 @@ class NewTables:
                 others = [there] if there else []
                 self._join(shaped, path, stamp, others, gone | {shard_of(shaped.name)})
             return
-        if there or self._delta.snapshot(self._layout.table(path)) is None:
+        snapshot = None if there else self._delta.snapshot(self._layout.table(path))
+        if snapshot is not None:
+            self._check_copied(shaped.name, snapshot, stamp)
+        else:
             self._make(shaped, path, stamp, COPIED, [there] if there else [])
+
+    def _check_copied(self, name: str, snapshot: Snapshot, stamp: Stamp) -> None:
+        """Raise TargetError for a table that is no copy's, or that has other positions than the
+        copy's own: rows of the log are in it."""
+        position = self._delta.last_txn(snapshot, stamp.app)
+        if snapshot.configuration.get(COMPLETE) != COPIED or position not in (None, stamp.position):
+            raise TargetError(
+                "the table at the path of the copy holds rows of the log", table=name,
+                file=snapshot.folder, hint="copy it again: spark-repl snapshot --table " + name,
+            )  # fmt: skip
 
     def _make(
         self, shaped: TableDefinition, path: str, stamp: Stamp, complete: str, others: list[Table]
@@ -192,3 +226,8 @@ class NewTables:
 
     def _new(self, definition: TableDefinition, complete: str) -> NewTable:
         return self._options.new_table(definition, own_properties(definition, complete))
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
+    first()
+    second()

@@ -18,6 +18,7 @@ from ..control.retention import Retention
 from ..crash_points import reach
 from ..delta import checkpoint
 from ..delta.log_cleanup import remove_commits
+from ..delta.removing import Remover
 from ..errors import FencedError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
@@ -58,6 +59,7 @@ class Tending:
         self.workers, self.target, self._clock = workers, target, clock or WallClock()
         self._retention = Retention.of(target)
         self._enough = target.compact_files if compaction else 0
+        self._remover = Remover(tracking.control.check_owner)
         self._cleaned: dict[str, int] = {}  # path -> version
         self._read: tuple[float, Promised] | None = None  # when, and what
 
@@ -94,11 +96,12 @@ class Tending:
         if self._clock.is_ahead() or not self._tidies(table):
             return
         promised = self._promised_of(table)
-        self.tracking.control.check_owner()  # else another one publishes cuts that these are not
+        self._remover.check()  # else another one publishes cuts that these are not
         hours = max(self.target.commit_retention_hours, self._retention.every)
         removed = remove_commits(
             table.folder,
             self.tracking.settle.durable,
+            remover=self._remover,
             before=time.time() - 3600 * hours,
             keep=promised.kept.get(whole_of(table.path), ()),
             begin=promised.begin.get(whole_of(table.path), 0),
@@ -198,8 +201,9 @@ class Tending:
         self.tracking.settle.durable.sync(table.folder)
         whole = whole_of(table.path)
         promised = self._of_all() if table.is_shared else Promised(self.tracking.control)
-        pinned = promised.pinned.get(whole, ())
-        self.tracking.delta.vacuum(table.folder, files_of(table.folder, pinned))
+        spared = files_of(table.folder, promised.pinned.get(whole, ()))
+        self._remover.check()  # what Delta removes then has names that no commit gives again
+        self.tracking.delta.vacuum(table.folder, spared)
         self._forget_gone(table)
         touch(self.tracking.layout.vacuumed(whole))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..binlog.definition import LEFT_OUT
@@ -26,6 +26,7 @@ from ..control.shared_tables import shared_rules
 from ..control.table_paths import MADE_BY_ROWS, shown_paths
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
+from ..delta.removing import Remover
 from ..delta.stamp import Stamp
 from ..errors import SettingError
 from .ahead import TablesAhead
@@ -81,9 +82,9 @@ class Tracking:
         self._new = NewTables(
             layout, control, delta, options, self.names, self.taken, self.commits, self.definitions
         )
-        self._making = threading.Lock()
+        self._making, self._changing = threading.Lock(), threading.Lock()
         self._reader = TableReader(control, delta, self.definitions, self.names, self.app, options)
-        self.settle = Settle(control, layout)
+        self.settle, self.remover = Settle(control, layout), Remover(control.check_owner)
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError when others replaced or changed one, and
@@ -119,6 +120,15 @@ class Tracking:
         check_ended(ended, self.tables.values())
         self.waiting.drop(ended)
         self.tables = {name: table for name, table in self.tables.items() if name not in ended}
+
+    def _change(self, changed: Callable[[dict[str, Table]], dict[str, Table]]) -> None:
+        """Replace the tables as a whole, so that any thread may look at them. Without commit order
+        several lanes make tables at the same time."""
+        with self._changing:
+            self.tables = changed(self.tables)
+
+    def _put(self, name: str, table: Table) -> None:
+        self._change(lambda tables: {**tables, name: table})
 
     @property
     def column_rules(self) -> ColumnRules:
@@ -167,7 +177,7 @@ class Tracking:
         """Takes tables out of what the next cut shows, by a statement that ends at ``position``."""
         gone = set(names)
         self.waiting.drop(gone)
-        self.tables = {name: table for name, table in self.tables.items() if name not in gone}
+        self._change(lambda tables: {n: table for n, table in tables.items() if n not in gone})
         expected = self.definitions.expected_keys()
         for name in sorted(gone):
             if expected.get(name):
@@ -185,13 +195,11 @@ class Tracking:
     def _set_aside(self, name: str) -> None:
         """Gives a table that the source has dropped another name, where its name is used again."""
         if name in self.tables and self.live(name) is None:
-            tables = dict(self.tables)
             names = itertools.chain([""], itertools.count(2))
-            free = next(n for n in (f"{name}@dropped{i}" for i in names) if n not in tables)
+            free = next(n for n in (f"{name}@dropped{i}" for i in names) if n not in self.tables)
             self.taken.take([free])
-            tables[free] = tables.pop(name)
-            tables[free].rename(free)
-            self.tables = tables
+            self.tables[name].rename(free)
+            self._change(lambda tables: {free if n == name else n: t for n, t in tables.items()})
             log.warning("%s was dropped and comes again: what is kept is %s now", name, free)
 
     def left_out(self) -> dict[str, TableDefinition]:
@@ -206,7 +214,7 @@ class Tracking:
             raise not_copied(name, why.reason)
         self.taken.take([name])
         self.waiting.add(name, why)
-        self.tables = {other: table for other, table in self.tables.items() if other != name}
+        self._change(lambda tables: {n: table for n, table in tables.items() if n != name})
 
     def rename(self, before: str, after: str, position: int) -> None:
         """Gives a table another name from the next cut on; others that refer to it follow. Raises
@@ -214,12 +222,12 @@ class Tracking:
         if before in self.tables or before in self.waiting:
             self.taken.take([after], later=True)
         self._set_aside(after)
-        tables = dict(self.tables)
-        table = tables.pop(before, None)
+        table = self.tables.get(before)
         if table is not None:
             table.rename(after)
-            tables[after] = table
-        self.tables = tables
+            self._change(
+                lambda tables: {n: t for n, t in tables.items() if n != before} | {after: table}
+            )
         self.waiting.rename(before, after)
         keys = self.definitions.expected_keys().get(before)
         if keys:
@@ -249,7 +257,7 @@ class Tracking:
             if self.names.is_new and self.options.differs_folded(name):
                 raise unlike_table_rule(name, known=self.names.found_folding)
             if concluded:
-                self.tables = {fold(logged): table for logged, table in self.tables.items()}
+                self._change(lambda tables: {fold(logged): t for logged, t in tables.items()})
                 for lower, table in self.tables.items():
                     table.name, table.definition = lower, folded_definition(table.definition)
 
@@ -301,7 +309,7 @@ class Tracking:
             if made_by != MADE_BY_ROWS:
                 self._reader.made_by_statement(path)
             begun = self._opened(shaped.name, path)
-        self.tables = {**self.tables, shaped.name: begun}
+        self._put(shaped.name, begun)
         return begun
 
     def create_copy(self, definition: TableDefinition, path: str, stamp: Stamp) -> Table:
@@ -316,7 +324,7 @@ class Tracking:
                     there = self._opened(shaped.name, path)
             self._new.make_copy(shaped, path, stamp, there)
             table = self._opened(shaped.name, path)
-            self.tables = {**self.tables, shaped.name: table}
+            self._put(shaped.name, table)
         return table
 
     def shaped(self, definition: TableDefinition) -> TableDefinition:

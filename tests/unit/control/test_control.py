@@ -229,15 +229,17 @@ def test_nothing_is_pruned_that_could_be_needed_again(control, monkeypatch):
     monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
     control.publish(CUT)
     gone: list[str] = []
-    monkeypatch.setattr(DeltaTable, "vacuum", lambda *_, **__: gone.append("files"))
+    needless = Path(control.path) / "part-of-a-commit-that-failed.parquet"
+    needless.touch()
+    os.utime(needless, (0, 0))
     monkeypatch.setattr(tidying, "remove_commits", lambda *_, **__: gone.append("commits"))
     settle = settle_of(control)
     monkeypatch.setattr(settle.durable, "_failed", OSError(errno.EIO, "Input/output error"))
     with pytest.raises(OSError, match="Input/output"):
         control.prune(Retention(0, 0, 0), settle)
-    assert gone == []
+    assert gone == [] and needless.exists()
     assert control.prune(Retention(0, 0, 0), settle_of(control))
-    assert gone == ["commits", "files"]
+    assert gone == ["commits"] and not needless.exists()
 
 
 def test_pruning_where_commits_are_few(control, monkeypatch):

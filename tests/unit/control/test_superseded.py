@@ -22,7 +22,7 @@ from spark_repl.control.left_out import LeftOut, LeftTable
 from spark_repl.control.replaced import gone_paths
 from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import announce, used_paths
+from spark_repl.control.table_paths import announce, given_paths, used_paths
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS
 
@@ -105,6 +105,10 @@ def test_tables_that_are_no_more(control: Control, layout: Layout) -> None:
     prune(control, layout)
     again = Control(control.path)
     assert used_paths(again) == {"t/a", "t/b", "t/d"}
+    assert all(path in given_paths(again) for path in ("t/a", "t/a@2", "t/b", "t/c", "t/d"))
+    assert [details(again, "given")[-1]["paths"]] == [{"t/a": 2, "t/c": 1}]
+    assert layout.fresh_path("t", "c", given_paths(again)) == "t/c@2"
+    assert layout.fresh_path("t", "c2", given_paths(again)) == "t/c2"
     assert {row["path"] for row in details(again, "definition")} == {"t/a", "t/b"}
     assert consistent_paths(again) == {"t/b"} and len(again.rows("copy")) == 2
     last = last_copy(again)

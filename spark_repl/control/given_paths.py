@@ -1,0 +1,60 @@
+"""GivenPaths: every path that was ever given to a table of a channel.
+
+A path is given once, also when its table was removed and its rows are forgotten: an applier that
+chose the folder for removal, and slept, may remove it at any time. Of forgotten paths the control
+table keeps one row, with the highest number of each: ``t/a`` is 1, ``t/a@7`` is 7.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..config.renaming import SHARD, numbered, whole_of
+
+if TYPE_CHECKING:
+    from .control import Control
+
+KIND = "given"
+
+
+@dataclass
+class GivenPaths:
+    """A container of paths. ``known``: those of tables that have rows, and of the Delta tables that
+    they are in; ``forgotten``: path without its number -> the highest number."""
+
+    known: set[str] = field(default_factory=set)
+    forgotten: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, control: Control, used: Iterable[str]) -> GivenPaths:
+        """What the control table says; ``used``: the paths of its tables and copies. Raise what
+        reading it raises."""
+        rows = control.rows(KIND)
+        return cls(_with_wholes(used), json.loads(rows[-1]["detail"])["paths"] if rows else {})
+
+    def __contains__(self, path: object) -> bool:
+        first, number = numbered(str(path))
+        return path in self.known or (SHARD not in first and number <= self.forgotten.get(first, 0))
+
+    def add(self, path: str) -> None:
+        self.known |= _with_wholes([path])
+
+    def add_all(self, other: GivenPaths) -> None:
+        """Take over what another reading of the control table has."""
+        self.known |= other.known
+        self.forgotten = other.forgotten
+
+
+def forgetting(before: Mapping[str, int], gone: Iterable[str]) -> dict[str, int]:
+    """Return the highest numbers of forgotten paths: of those ``before``, and ``gone`` now."""
+    highest = dict(before)
+    for first, number in map(numbered, map(whole_of, gone)):
+        highest[first] = max(number, highest.get(first, 0))
+    return highest
+
+
+def _with_wholes(paths: Iterable[str]) -> set[str]:
+    return {each for path in paths for each in (path, whole_of(path))}

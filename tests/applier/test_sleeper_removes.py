@@ -1,0 +1,176 @@
+"""An applier sleeps right before it removes something below the target, and others own that
+meanwhile: it wakes and removes nothing that they stand on."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.control.pinning import pin
+from spark_repl.control.replaced import remove_replaced
+from spark_repl.control.retention import Retention
+from spark_repl.control.settle import Settle
+from spark_repl.control.table_paths import used_paths
+from spark_repl.crash_points import listening
+from spark_repl.errors import FencedError
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import CRASHES, applier, cuts, last_shown, rows, run
+from tests.support.tended import age, hurry, tended
+
+A, B = Table("a"), Table("b")
+WHERE = ["before_removal", "removal"]
+"""before the owner is asked for, and behind its answer: the window that remains"""
+
+
+class Sleeper:
+    """Sleeps once, where a point is reached for the first time; ``meanwhile`` is what others do."""
+
+    def __init__(self, point: str, meanwhile: Callable[[], object]) -> None:
+        self.point, self.meanwhile, self.slept = point, meanwhile, False
+
+    def __call__(self, name: str) -> None:
+        if name == self.point and not self.slept:
+            self.slept = True
+            self.meanwhile()
+
+    def act(self, act: Callable[[], object]) -> FencedError | None:
+        """Does it, and sleeps in it."""
+        CRASHES.told = self
+        try:
+            with listening(self):
+                act()
+        except FencedError as error:
+            return error
+        finally:
+            CRASHES.told = lambda name: None
+        assert self.slept
+        return None
+
+
+def owned(target: Path) -> Control:
+    """The control table, by a new owner."""
+    control = Control(Layout(str(target)).control)
+    control.claim(take_over=True)
+    return control
+
+
+def control_files(target: Path) -> set[Path]:
+    return set((target / "_repl" / "control").glob("*.parquet"))
+
+
+@pytest.mark.parametrize("where", WHERE)
+@pytest.mark.parametrize("who", ["a successor", "somebody who pins a cut"])
+def test_the_control_table(log: LogWriter, target: Path, where: str, who: str) -> None:
+    """It sleeps for two hours: what came to the table meanwhile is old when it wakes."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    sleeper, settle = owned(target), Settle
+    log.transaction(insert(A, (2, "y")))
+
+    def meanwhile() -> None:
+        before = control_files(target)
+        if who == "a successor":
+            run(log.folder, target, take_over=True)
+        else:
+            control = Control(sleeper.path)
+            cut = control.last_cut()
+            assert cut is not None
+            pin(control, cut, "keep_me")
+        came = control_files(target) - before
+        assert came
+        for path in came:
+            os.utime(path, (time.time() - 7200,) * 2)
+
+    age(target / "_repl" / "control")
+    durable = settle(sleeper, Layout(str(target)))
+    fenced = Sleeper(where, meanwhile).act(
+        lambda: sleeper.prune(Retention(1, 1, 1), durable, due=True)
+    )
+    assert bool(fenced) == (who == "a successor")
+    assert cuts(target)
+    run(log.folder, target, take_over=True)
+    assert rows(target, A) == [(1, "x"), (2, "y")]
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_the_folder_of_a_table_that_comes_again(
+    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A successor has removed it, and forgotten its row, when the log makes the table again."""
+    hurry(monkeypatch)
+    log.transaction(insert(A, (1, "old")), insert(B, (1, "x")))
+    run(log.folder, target)
+    log.ddl("DROP TABLE t.a")
+    log.transaction(insert(B, (2, "y")))
+    for _ in range(2):
+        tended(log.folder, target)
+    noted = target / "_repl" / "replaced"
+    age(noted)
+
+    def meanwhile() -> None:
+        claimed = owned(target)  # in place of the sleeper, which may be alive
+        claimed.release()
+        tended(log.folder, target)
+        assert not (target / "t" / "a").exists()
+        tended(log.folder, target)
+        assert "t/a" not in used_paths(Control(claimed.path))
+        log.ddl(A.create)
+        log.transaction(insert(A, (7, "live")))
+        run(log.folder, target)
+
+    sleeper, layout = owned(target), Layout(str(target))
+    assert Sleeper(where, meanwhile).act(
+        lambda: remove_replaced(sleeper, layout, 1, Settle(sleeper, layout))
+    )
+    assert cuts(target)[-1].tables["t.a"].path == "t/a@2"
+    run(log.folder, target)
+    assert last_shown(target) == {"t.a": [(7, "live")], "t.b": [(1, "x"), (2, "y")]}
+
+
+@pytest.mark.parametrize("where", [*WHERE, "set_aside"])
+def test_an_empty_commit(log: LogWriter, target: Path, where: str) -> None:
+    """A successor has removed it, and committed that version."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    commits = target / "t" / "a" / "_delta_log"
+    empty = commits / f"{len(list(commits.glob('*.json'))):020d}.json"
+    empty.write_bytes(b"")
+    os.utime(empty, (time.time() - 600,) * 2)
+    log.transaction(insert(A, (2, "y")))
+
+    def meanwhile() -> None:
+        assert run(log.folder, target, take_over=True)
+        assert empty.read_bytes()
+
+    def start() -> None:
+        with applier(log.folder, target):
+            pass
+
+    assert Sleeper(where, meanwhile).act(start)
+    assert last_shown(target)["t.a"] == [(1, "x"), (2, "y")]
+    assert run(log.folder, target, take_over=True)
+    assert rows(target, A) == [(1, "x"), (2, "y")]
+
+
+def test_a_target_that_was_made_again(log: LogWriter, target: Path, tmp_path: Path) -> None:
+    """The epochs of both count alike; whose it is the claim says."""
+    run(log.folder, target)
+    sleeper = owned(target)
+    sleeper.check_owner()
+    target.rename(tmp_path / "before")
+    with pytest.raises(FencedError):
+        sleeper.check_owner()
+    while True:
+        control = owned(target)
+        if control.epoch >= sleeper.epoch:
+            break
+        control.release()
+    assert control.epoch == sleeper.epoch
+    with pytest.raises(FencedError):
+        sleeper.check_owner()
