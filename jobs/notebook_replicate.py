@@ -6,7 +6,7 @@ from spark_repl import Config, Replica, build_session, cut
 config = Config().override({
     "relay.path": "spark_repl/demo/bank", "target.path": "lake", "target.change_data_feed": True,
 })  # fmt: skip
-# In a notebook: the session that is there.
+# A session of its own: in a notebook the one that is there keeps its settings.
 spark = build_session("notebook_replicate", target=config.target.path)
 
 # COMMAND ----------

@@ -1,4 +1,8 @@
-"""The Spark session with the settings that the applier needs."""
+"""The Spark session with the settings that the applier needs.
+
+Settings of ours belong to sessions of ours: beside a session that somebody else has made (a
+notebook's) ours is a new one of the same SparkContext.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
+from pyspark.errors import AnalysisException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
@@ -44,6 +49,11 @@ _SETTINGS = {
     ".checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
+_made: SparkSession | None = None
+"""the session of the context that was made here"""
+_own: SparkSession | None = None
+"""the session beside those of a context that was there"""
+
 # Workers are forked from it; on executors elsewhere nobody knows whether it is installed.
 _DAEMON = "spark_repl.service.worker_daemon"
 
@@ -65,17 +75,23 @@ def build_session(
     java_options: str = "",
     target: str = "",
 ) -> SparkSession:
-    """A session with Delta and the applier's settings; ``settings`` win over ours.
+    """Return a session with Delta and the applier's settings; ``settings`` win over ours.
 
-    Under spark-submit the running session's master and jars are kept. ``java_options`` go to the
+    If the process has a SparkContext that is not from here, the session is a new one of that
+    context: SQL settings, temporary views and data sources are its own, and master, jars and log
+    level are the context's. Under spark-submit master and jars are kept. ``java_options`` go to the
     driver's JVM. ``target``: where tables are to be written or read; one on an object store needs
     more jars, which are fetched when they are not in the cache yet. Raises SetupError, ConfigError.
     """
+    global _made
     remote = bool(target) and is_remote(canonical(target))
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     merged = {**_SETTINGS, **(spark_settings() if remote else {}), **settings}
+    context = SparkContext._active_spark_context
+    if context is not None and not (_made and _made.sparkContext is context):
+        return _beside(context, merged)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         master = master or "local[*]"
         merged = {"spark.master": master, **_own_jvm(master, java_options, remote), **merged}
@@ -90,7 +106,20 @@ def build_session(
     session.sparkContext.setLogLevel("ERROR")
     _end_quietly(session.sparkContext)
     file_system.install(session.sparkContext)
+    _made = session
     return session
+
+
+def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
+    """Return our session of somebody else's context, with those of the settings that a session can
+    have."""
+    global _own
+    if _own is None or _own.sparkContext is not context:
+        _own = SparkSession(context).newSession()
+    for key, value in settings.items():
+        with suppress(AnalysisException):  # it is the context's
+            _own.conf.set(key, value)
+    return _own
 
 
 def _end_quietly(context: SparkContext) -> None:
