@@ -8,7 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import ColumnType, Form
+from .charsets import WIDE
 from .decimal_text import plain_text
 from .exact import exact
 from .moments import moment_text, read_moments, read_times, time_text
@@ -57,6 +60,14 @@ def _json(values: pa.Array, change: TypeChange) -> Converted:
     return store_text(values, change)
 
 
+def _member(values: pa.Array, change: TypeChange) -> Converted:
+    after = change.after
+    if after.collation == BINARY or charset_of(after.collation) in WIDE:
+        # A Column does not tell the set of its members, which may be binary or have wide letters.
+        raise change.refused("the character set of the members is not known")
+    return store_text(values, change)
+
+
 def _geometry(values: pa.Array, change: TypeChange) -> Converted:
     """Four bytes of SRID, then WKB; nothing at all for the empty value."""
     if change.before.form == Form.BYTES:
@@ -87,8 +98,8 @@ AS_TEXT: dict[TypeFamily, Callable[[pa.Array, TypeChange], Converted]] = {
     TypeFamily.BIT: _number,
     TypeFamily.TEXT: store_text,
     TypeFamily.BYTES: store_raw,
-    TypeFamily.ENUM: store_text,
-    TypeFamily.SET: store_text,
+    TypeFamily.ENUM: _member,
+    TypeFamily.SET: _member,
     TypeFamily.DATE: _moment,
     TypeFamily.DATETIME: _moment,
     TypeFamily.TIMESTAMP: _moment,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import charset_of, name_of, to_text
+from ..binlog.charsets.charset import UTF8, charset_of, name_of, to_text
 from ..binlog.definition import ColumnType
 from ..errors import DecodeError, StatementError
-from .charsets import TURKISH, collation
+from .charsets import ASSUMED, TURKISH, collation
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
@@ -57,21 +57,26 @@ def collation_name(number: int) -> str:
     return names.get(number) or name_of(number)
 
 
-def members(kind: SqlType, charset: str) -> tuple[str, ...]:
-    """The members of an ENUM or SET whose character set or collation is ``charset``. Raises
-    StatementError for bytes that are no text in it."""
-    name = charset_of(collation(charset)[0]) if any(map(_is_raw, kind.literals)) else ""
+def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
+    """Return the members of an ENUM or SET whose character set or collation is ``charset``. The
+    server stores them without trailing spaces, except in the character set binary, where they are
+    the bytes that the ``connection`` sent ('': UTF-8). Raises StatementError for bytes that are no
+    text in it."""
+    if not kind.literals:
+        return ()
+    name = charset_of(collation(charset)[0])
+    read_as = "utf8mb4" if name == "binary" else name
     try:
-        return tuple(
-            to_text(one, name).rstrip(" ") if isinstance(one, bytes) else one
-            for one in kind.literals
-        )
+        texts = [to_text(one, read_as) if isinstance(one, bytes) else one for one in kind.literals]
     except DecodeError as error:
         raise StatementError(error.message) from error
-
-
-def _is_raw(literal: str | bytes) -> bool:
-    return isinstance(literal, bytes)
+    if charset == ASSUMED and any(text.endswith(" ") for text in texts):
+        raise StatementError("whether members keep spaces at their end depends on a character set")
+    if name != "binary":
+        return tuple(text.rstrip(" ") for text in texts)
+    if connection not in ("", *UTF8) and not all(text.isascii() for text in texts):
+        raise StatementError(f"members of CHARACTER SET binary are written in {connection}")
+    return tuple(texts)
 
 
 def read(cursor: Cursor) -> SqlType:
@@ -193,8 +198,7 @@ def _choice(cursor: Cursor, word: str) -> SqlType:
     literals: list[str | bytes] = []
     for part in cursor.parentheses().parts():
         raw = part.bytes_literal()
-        # The server stores them without trailing spaces.
-        literals.append(part.string().rstrip(" ") if raw is None else raw)
+        literals.append(part.string() if raw is None else raw)
         if not part.done():
             raise StatementError(f"{word} literal {part.rest()} is not understood")
     if word == "ENUM":

@@ -48,7 +48,7 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
         nullable=nullable,
         unsigned=kind.unsigned,
         collation=collation,
-        literals=column_type.members(kind, clause.charset or charset),
+        literals=column_type.members(kind, clause.charset or charset, session.connection),
         visible=clause.visible,
         generated=clause.generated,
         auto_increment=clause.auto_increment,

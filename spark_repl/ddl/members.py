@@ -24,6 +24,8 @@ _ENUM_NUMBER_BYTES, _SET_NUMBER_BYTES, _SET_MEMBERS_MAX = 6, 22, 64
 
 def store_member(texts: pa.Array, change: TypeChange) -> Converted:
     """Text into ENUM or SET. Raises Unconvertible where the collation would decide."""
+    if any(one.endswith(" ") for one in (*change.before.literals, *change.after.literals)):
+        raise change.refused("members of CHARACTER SET binary are compared with their spaces")
     is_enum = change.after.type == ColumnType.ENUM
     done = by_distinct(texts, (_enum if is_enum else _set)(change), pa.string())
     return Converted(done.values, done.unfit, "is no member")

@@ -19,6 +19,7 @@ _CLOCK = re.compile(
     rf"(-?)(?:([0-9]{{1,2}}) +)?([0-9]{{1,3}}):([0-9]{{1,2}})(?::([0-9]{{1,2}}){_FRACTION})?"
 )
 _CLOCK_TOGETHER = re.compile(rf"(-?)([0-9]{{1,7}}){_FRACTION}")
+_WITH_CLOCK = re.compile(r"[0-9]{14}|[^ T]+ ")
 _NUMBER = re.compile(r"(-?)([0-9]+)(\.[0-9]*)?")
 
 
@@ -58,11 +59,13 @@ def time_of(text: str, *, truncates: bool) -> int:
     elif match := _CLOCK_TOGETHER.fullmatch(text):
         size, fraction = int(match[2]), match[3]
         hours, minutes, seconds = size // 10_000, size // 100 % 100, size % 100
-    else:
+    elif _WITH_CLOCK.match(text):
         micros, ahead = moment_of(text, truncates=truncates)
         if micros is None or ahead is not None:
             raise ValueError(text)
         return micros % DAY
+    else:  # the server reads a date without a clock as hours, minutes and seconds
+        raise ValueError(text)
     if minutes > 59 or seconds > 59:
         raise ValueError(text)
     whole = ((hours * 60 + minutes) * 60 + seconds) * SECOND

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import charset_of
 from ..binlog.definition import Column, ColumnType, Form
+from .charsets import WIDE
 from .moments import is_fixed
 from .to_number import integer_range
 from .to_text import keeps_characters
@@ -120,6 +121,10 @@ def _texts(before: Column, after: Column) -> bool:
 
 def _literals_fit(before: Column, after: Column) -> bool:
     texts = before.literals
+    if after.type == _T.STRING and any(text.endswith(" ") for text in texts):
+        return False
+    if charset_of(after.collation) in WIDE:
+        return False
     if before.type == _T.SET:
         texts = (",".join(before.literals),)
     if not all(text.isascii() for text in texts) and not keeps_characters(

@@ -94,7 +94,9 @@ def _member(said: str, column: Column) -> str:
     names = [letters_of(said)]
     if column.type == _T.SET:
         names = names[0].split(",") if names[0] else []
-    members = [member_of(name.rstrip(" "), column.literals) for name in names]
+    # Only members of CHARACTER SET binary end with spaces.
+    bare = (name if name in column.literals else name.rstrip(" ") for name in names)
+    members = [member_of(name, column.literals) for name in bare]
     if any(one is None or has_twin_before(one, column.literals) for one in members):
         raise ValueError(said)
     return "'" + ",".join(one for one in column.literals if one in members)

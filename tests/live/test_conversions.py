@@ -36,8 +36,9 @@ UNCONVERTIBLE = {
     # a character that is cut in two.
     "TEXT": f"TEXT INTEGER YEAR BIT ENUM SET {_DATES} TIME JSON",
     "BYTES": f"TEXT YEAR BIT ENUM SET {_DATES} TIME JSON",
-    "ENUM": f"{_DATES} TIME JSON",
-    "SET": f"{_DATES} TIME JSON",
+    # Bytes of members: a Column does not tell their character set.
+    "ENUM": f"{_DATES} TIME JSON BYTES",
+    "SET": f"{_DATES} TIME JSON BYTES",
     # 0000-00-00, where dates are not kept as text; the year 10000 as a number.
     "DATE": "ENUM SET TIMESTAMP JSON",
     "DATETIME": "ENUM SET DATE DATETIME TIMESTAMP INTEGER YEAR BIT JSON",
@@ -68,7 +69,9 @@ def test_all_types_become_what_the_server_makes_of_them(connection: Any, before:
         outcome = grid.outcome(before, TYPES[before], modes)
         assert outcome.wrong == []
         if modes != STRICT:  # what it refuses itself isn't asked for
-            assert [a for a in outcome.unknown if kind(a) not in allowed] == []
+            wide = [a for a in outcome.unknown if "utf16" in a and kind(before) in ("ENUM", "SET")]
+            unknown = [a for a in outcome.unknown if a not in wide]
+            assert [a for a in unknown if kind(a) not in allowed] == []
 
 
 @pytest.mark.parametrize("time_zone", ["+05:45", "-03:30"])

@@ -4,7 +4,7 @@ of all types."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,8 +25,8 @@ from .live.expression_cases import COLUMNS, Case
 FORMS = Forms()
 AT = 1_700_000_000
 """the statements' time, in seconds"""
-_COLUMNS = ", ".join(f"{name} {kind}" for name, (kind, _) in COLUMNS.items())
-MADE = f"CREATE TABLE x (i INT PRIMARY KEY, {_COLUMNS}) CHARSET utf8mb4"
+Columns = Mapping[str, tuple[str, Sequence[str]]]
+"""name -> (type, literals)"""
 _BITS = {"STRICT_TRANS_TABLES": 1 << 21, "": 0}
 
 
@@ -57,8 +57,14 @@ def session_of(modes: str) -> Session:
     )
 
 
-def definition_of(session: Session) -> TableDefinition:
-    made = classify_in(MADE, session).definition
+def created(columns: Columns = COLUMNS) -> str:
+    """The statement that creates a table of these columns."""
+    listed = ", ".join(f"{name} {kind}" for name, (kind, _) in columns.items())
+    return f"CREATE TABLE x (i INT PRIMARY KEY, {listed}) CHARSET utf8mb4"
+
+
+def definition_of(session: Session, columns: Columns = COLUMNS) -> TableDefinition:
+    made = classify_in(created(columns), session).definition
     assert made is not None
     return FORMS.apply(made)
 
@@ -77,6 +83,7 @@ class OwnExpressions:
         self, definition: TableDefinition, session: Session, arrays: list[pa.Array]
     ) -> None:
         self.definition, self.session, self.arrays = definition, session, arrays
+        self.names = [column.name for column in definition.columns]
 
     def compute(self, case: Case, tally: Tally) -> Ours | None:
         statement = classify_in(f"ALTER TABLE x ADD z {case.clause}", self.session)
@@ -115,7 +122,7 @@ class OwnExpressions:
             if repr(got) != repr(want):
                 inputs = {
                     name: array[row].as_py()
-                    for name, array in zip(["i", *COLUMNS], self.arrays, strict=True)
+                    for name, array in zip(self.names, self.arrays, strict=True)
                     if name in ours.case.words
                 }
                 tally.wrong.append(f"{ours.case.clause}: {want!r}, ours {got!r}, of {inputs}")

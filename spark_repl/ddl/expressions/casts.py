@@ -20,7 +20,7 @@ from ..type_change import TypeChange, by_distinct
 from .coercions import as_bytes, moment, numeric, real, text
 from .result_types import decimal
 from .uncertainty import uncertain
-from .value_type import BIGINT, DATE_TYPE, TEMPORAL, UNSIGNED, Node, ResultType, ValueType
+from .value_type import BIGINT, DATE_TYPE, MIXED, TEMPORAL, UNSIGNED, Node, ResultType, ValueType
 
 _END, _FRACTION_MAX = 253_402_300_800_000_000, 6
 _WHOLE = re.compile(r" *[+-]?[0-9]{1,18}", re.ASCII)
@@ -73,7 +73,7 @@ def _char(value: Node, sizes: Sequence[int], charset: str) -> Node:
     if is_bytes or charset not in ("", "utf8mb4", operand.type.charset):
         raise NotComputed("CAST from or to such a character set is not computed here")
     if charset == "" and operand.type.charset not in ("", "utf8mb4", "utf8mb3"):
-        charset = "?"
+        charset = MIXED
     kind = replace(operand.type, charset=charset, source="")
     return Node("CAST CHAR", kind, (operand,), sizes[0] if sizes else None)
 

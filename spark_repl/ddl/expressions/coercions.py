@@ -17,6 +17,7 @@ from .value_type import (
     REAL_TYPE,
     TEMPORAL,
     TRUTH,
+    UNKNOWN,
     Node,
     ResultType,
     ValueType,
@@ -51,7 +52,8 @@ def exact(node: Node) -> Node:
     if kind.result in TEMPORAL:
         digits = _NUMBERS_OF[kind.result] + kind.scale
         result = ResultType.DECIMAL if kind.scale else ResultType.INTEGER
-        loose = kind.result == ResultType.TIME  # 0 has no digits behind the point
+        # MySQL prints no fraction if it is zero.
+        loose = kind.scale > 0 or kind.result == ResultType.TIME
         exact_type = ValueType(result, digits=digits, scale=kind.scale, loose=loose)
         return Node("TO EXACT", exact_type, (node,))
     if kind.source == "HEX" and len(node.detail) <= 8:
@@ -72,7 +74,7 @@ def real(node: Node) -> Node:
 
 def _is_ascii_like(kind: ValueType) -> bool:
     """Whether digits have one byte each."""
-    return kind.charset not in WIDE
+    return kind.charset not in WIDE and kind.charset != UNKNOWN
 
 
 def text(node: Node) -> Node:

@@ -14,7 +14,7 @@ from ..moments import read_moments, read_times
 from ..sql_modes import PAD_CHAR_TO_FULL_LENGTH
 from ..type_change import TypeChange, TypeFamily, family_of
 from .uncertainty import uncertain
-from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, ResultType, ValueType
+from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, UNKNOWN, ResultType, ValueType
 
 if TYPE_CHECKING:
     from ..session import Session
@@ -69,8 +69,8 @@ def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
         raise NotComputed("CHAR with PAD_CHAR_TO_FULL_LENGTH is not computed here")
     source = "TURKISH" if column.collation in _TURKISH else ""
     if kind != TypeFamily.TEXT:
-        return ValueType(ResultType.TEXT, charset="?", source="ENUM")
-    charset = "?" if column.assumed else charset_of(column.collation)
+        return ValueType(ResultType.TEXT, charset=UNKNOWN, source="ENUM")
+    charset = UNKNOWN if column.assumed else charset_of(column.collation)
     return ValueType(ResultType.TEXT, charset=charset, source=source)
 
 

@@ -21,7 +21,7 @@ from ..type_change import TypeChange, by_distinct
 from .coercions import as_bytes, exact, text
 from .literals import constant
 from .uncertainty import uncertain
-from .value_type import EXACT, PLAIN_TEXT, UNSIGNED, Node, ResultType, ValueType
+from .value_type import EXACT, MIXED, PLAIN_TEXT, UNKNOWN, UNSIGNED, Node, ResultType, ValueType
 
 _BLOB = Column("", ColumnType.BLOB, 4, nullable=True, collation=BINARY)
 _SHA2 = {224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}
@@ -31,7 +31,9 @@ def encoded(texts: pa.Array, kind: ValueType) -> pa.Array:
     """BYTES. Raises Unconvertible for letters beyond ASCII in a set that is not known."""
     if kind.charset in UTF8:
         return texts.cast(pa.binary())
-    if kind.charset in ("", "?"):
+    if kind.charset == UNKNOWN and pc.any(pc.greater(pc.binary_length(texts), 0)).as_py():
+        raise uncertain("the bytes of a text depend on its character set, which is not known")
+    if kind.charset in ("", MIXED, UNKNOWN):
         if pc.all(pc.string_is_ascii(texts)).as_py() is False:
             raise uncertain("the bytes of letters beyond ASCII depend on the connection")
         return texts.cast(pa.binary())

@@ -75,7 +75,7 @@ def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> p
     if virtual:
         session = replace(session, sql_mode=session.sql_mode & ~_OF_WRITER)
     try:
-        if node.operator == "column":
+        if node.is_copy:
             number = node.detail
             return assigned(
                 node, rows.stored(number), rows.columns[number], column, session, convert

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...binlog.definition import ColumnType
 from ...errors import NotComputed
+from ..charsets import WIDE
 from ..columns import same_type
 from ..sql_modes import TIME_TRUNCATE_FRACTIONAL
 from ..type_change import TypeFamily, family_of
@@ -119,7 +120,10 @@ class _Resolver:
 
 
 def _check_modes(node: Node, session: Session) -> None:
-    """Raises NotComputed for what the session's sql_mode or the source's version makes another."""
+    """Raises NotComputed for what the session's sql_mode or connection, or the source's version
+    makes another."""
+    if node.is_literal and node.type.charset == "" and session.connection in WIDE:
+        raise NotComputed("literals of wide letters are not computed here")
     mode = session.sql_mode
     if node.operator == "-" and node.type.unsigned and mode & _NO_UNSIGNED_SUBTRACTION:
         raise NotComputed("- with NO_UNSIGNED_SUBTRACTION is not computed here")

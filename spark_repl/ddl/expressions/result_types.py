@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import NotComputed
+from ..charsets import WIDE
 from .value_type import (
     DECIMAL_DIGITS,
     DECIMAL_SCALE,
     EXACT,
     INTEGER_DIGITS,
+    MIXED,
     MOMENTS,
     NULL_TYPE,
     REAL_TYPE,
     TEMPORAL,
+    UNKNOWN,
     Node,
     ResultType,
     ValueType,
@@ -66,8 +69,8 @@ def _exact_type(kinds: Sequence[ValueType]) -> ValueType:
 
 
 def text_type(inputs: Sequence[Node]) -> ValueType:
-    """TEXT in the character set that all have, ``?`` where they differ; literals of ASCII letters
-    and numbers go along with any."""
+    """TEXT in the character set that all have, MIXED where they differ; literals of ASCII letters
+    and numbers go along with any. Raises NotComputed for wide letters beside others."""
     sets, sources = set(), set()
     for one in inputs:
         kind = one.type
@@ -78,6 +81,14 @@ def text_type(inputs: Sequence[Node]) -> ValueType:
         elif not (plain or (one.is_literal and str(one.detail).isascii())):
             sets.add(kind.charset)
         sources.add("JSON" if kind.result == ResultType.JSON else kind.source)
-    charset = sets.pop() if len(sets) == 1 else "?" if sets else ""
+    charset = _common_set(sets)
     source = next((one for one in ("TURKISH", "ENUM") if one in sources), "")
     return ValueType(ResultType.TEXT, charset=charset, source=source)
+
+
+def _common_set(sets: set[str]) -> str:
+    if len(sets) < 2:
+        return next(iter(sets), "")
+    if sets & WIDE:
+        raise NotComputed("text of wide letters beside other text is not computed here")
+    return UNKNOWN if UNKNOWN in sets else MIXED

@@ -24,6 +24,9 @@ def _part(value: Any, mark: Any, count: Any) -> Any:
         return value[:0]
     if number > 0:
         return mark.join(value.split(mark)[:number])
+    if any(mark.startswith(mark[at:]) for at in range(1, len(mark))):
+        # Of characters with several bytes the server counts such marks from the left.
+        raise uncertain("SUBSTRING_INDEX counts marks that overlap themselves from the right")
     return mark.join(value.rsplit(mark, -number)[number:])
 
 

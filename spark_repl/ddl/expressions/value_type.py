@@ -11,6 +11,10 @@ import pyarrow as pa
 
 DECIMAL_DIGITS, DECIMAL_SCALE = 65, 30
 INTEGER_DIGITS = 20
+MIXED = "+"
+"""character set of a text made of several, in which a letter of ASCII has one byte"""
+UNKNOWN = "?"
+"""character set of a column that nothing has told: its letters may have two bytes at least"""
 
 
 class ResultType(Enum):
@@ -29,7 +33,8 @@ TEMPORAL = MOMENTS | {ResultType.TIME}
 class ValueType:
     """``digits``: of INTEGER and DECIMAL, at most, those behind the point (``scale``) too; of
     DATETIME and TIME ``scale`` is the fraction's. ``loose``: some values may have fewer digits
-    behind the point where the server prints them. ``charset``: of TEXT, '' for the connection's.
+    behind the point where the server prints them. ``charset``: of TEXT, '' for the connection's,
+    MIXED and UNKNOWN for none of a name.
     ``source``: of a column's values what decides more than the result: YEAR, ENUM, ZEROFILL,
     TRUTH (true or false), HEX (a literal), TURKISH, JSON (compared letter by letter).
     ``collation``: of a column's TEXT by which it is compared; 0: that is not asked here."""
@@ -99,6 +104,11 @@ class Node:
         if self.operator == "column":
             return {self.detail}
         return {number for one in self.inputs for number in one.columns}
+
+    @property
+    def is_copy(self) -> bool:
+        """Return whether the expression is one column whose type the new column has."""
+        return self.operator == "column" and self.type.result == ResultType.NULL
 
     @property
     def is_literal(self) -> bool:

@@ -10,11 +10,12 @@ import pymysql
 
 from tests.support.own_expressions import (
     AT,
-    MADE,
+    Columns,
     Ours,
     OwnExpressions,
     Tally,
     arrays_of,
+    created,
     definition_of,
     session_of,
 )
@@ -28,16 +29,16 @@ _TOGETHER = 40  # new columns in one statement
 class ExpressionGrid:
     """One table of all types, whose rows are asked for once."""
 
-    def __init__(self, connection: Any, modes: str = "") -> None:
-        self._cursor, self._modes = connection.cursor(), modes
+    def __init__(self, connection: Any, modes: str = "", columns: Columns = COLUMNS) -> None:
+        self._cursor, self._modes, self._columns = connection.cursor(), modes, columns
         self.query("CREATE DATABASE IF NOT EXISTS g CHARACTER SET utf8mb4")
         self.query("USE g")
         self.query("SET sql_mode = '', time_zone = '+00:00'")
         self.query("DROP TABLE IF EXISTS x")
-        self.query(MADE)
+        self.query(created(columns))
         self._fill()
         session = session_of(modes)
-        definition = definition_of(session)
+        definition = definition_of(session, columns)
         self.own = OwnExpressions(definition, session, arrays_of(definition, self.rows()))
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
@@ -46,10 +47,10 @@ class ExpressionGrid:
 
     def _fill(self) -> None:
         """Each value once at least, beside others in each column."""
-        count = max(len(values) for _, values in COLUMNS.values())
+        count = max(len(values) for _, values in self._columns.values())
         for i in range(2 * count):
             row = [str(i)]
-            for number, (_, values) in enumerate(COLUMNS.values()):
+            for number, (_, values) in enumerate(self._columns.values()):
                 row.append(values[(i * (1 + 2 * (i >= count) * number) + number) % len(values)])
             self.query(f"INSERT IGNORE INTO x VALUES ({', '.join(row)})")
 
@@ -57,7 +58,7 @@ class ExpressionGrid:
         """What the server answers for each column."""
         return {
             name: [row for (row,) in self.query(f"SELECT {asked(kind, name)} FROM x ORDER BY i")]
-            for name, (kind, _) in COLUMNS.items()
+            for name, (kind, _) in self._columns.items()
         }
 
     def compare(self, cases: Sequence[Case]) -> Tally:
@@ -79,8 +80,8 @@ class ExpressionGrid:
     def answers(self, cases: Sequence[Case], rows: Sequence[int]) -> list[list[Row]]:
         """What the server has in these rows of each case's column. Raises MySQLError."""
         self.query("SET sql_mode = ''")
-        self.query("DROP TABLE IF EXISTS v")
-        self.query("CREATE TABLE v LIKE x")
+        self.query("DROP TEMPORARY TABLE IF EXISTS v")
+        self.query("CREATE TEMPORARY TABLE v LIKE x")
         self.query(f"INSERT INTO v SELECT * FROM x WHERE i IN ({', '.join(map(str, rows))})")
         self.query(f"SET sql_mode = '{self._modes}', timestamp = {AT}")
         added = (f"ADD z{n} {case.clause}" for n, case in enumerate(cases))
@@ -98,7 +99,7 @@ class ExpressionGrid:
             if len(ours) > 1:
                 for one in ours:
                     self._together([one], tally)
-            elif ours[0].case.kind == "VIRTUAL" and len(ours[0].rows) > 1:
+            elif len(ours[0].rows) > 1:
                 self._each(ours[0], tally)
             else:
                 tally.refused[f"{error.args[0]}: {ours[0].case.clause}"] += 1

@@ -143,6 +143,10 @@ UNKNOWN = [
     (5960, "INT", "TIME", "not known"),
     (20240229, "DOUBLE", "DATE", "not known"),
     (-1.2345678901234567e-300, "DOUBLE", "TEXT", "shortens"),
+    ("a", "ENUM('a')", "VARBINARY(9)", "character set of the members is not known"),
+    ("a", "SET('a')", "VARCHAR(9) CHARACTER SET utf16", "character set of the members"),
+    ("a ", "ENUM('a ') CHARACTER SET binary", "ENUM('a','b')", "compared with their spaces"),
+    ("a", "VARCHAR(9)", "SET('a ') CHARACTER SET binary", "compared with their spaces"),
 ]
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from spark_repl.binlog.definition import ColumnType
 from spark_repl.binlog.events.table_map import parse_table_map
-from spark_repl.ddl.effect import Effect, classify
+from spark_repl.ddl.effect import Effect, classify, classify_in
+from spark_repl.ddl.session import Session
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/ddl/tables.json").read_text())
 
@@ -228,7 +229,8 @@ def test_the_statements_of_the_oltp_corpus() -> None:
 @pytest.mark.parametrize("recorded", RECORDED, ids=[r["statement"][13:17] for r in RECORDED])
 @pytest.mark.parametrize("form", ["statement", "shown"])
 def test_a_definition_is_the_one_of_the_table_map(recorded: dict[str, str], form: str) -> None:
-    found = classify(recorded[form], "ddl_fixture")
+    session = Session("ddl_fixture", charsets={"ddl_fixture": "utf8mb4"})
+    found = classify_in(recorded[form], session)
     wanted = parse_table_map(bytes.fromhex(recorded["table_map"]))
     assert found.effect is Effect.CREATE_TABLE
     assert found.definition is not None, found.reason

@@ -13,6 +13,8 @@ from spark_repl.ddl.session import Session
 from spark_repl.ddl.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from spark_repl.errors import StatementError
 
+UTF8MB4 = Session("d", charsets={"d": "utf8mb4"})
+
 
 def made(column: str, session: Session) -> Column:
     """Of CREATE TABLE, as of ALTER TABLE ... ADD."""
@@ -148,6 +150,41 @@ def test_members() -> None:
     """The server itself has the ? then (seen on 9.7.4)."""
     session = Session("d", client="utf8mb4", connection="latin1")
     assert made("c ENUM('漢', 'ä')", session).literals == ("?", "ä")
+
+
+@pytest.mark.parametrize(
+    ("column", "members"),
+    [
+        ("c ENUM('a ', 'b') CHARACTER SET binary", ("a ", "b")),
+        ("c SET('a ', 'a', 0x6220) BYTE", ("a ", "a", "b ")),
+        ("c ENUM('é ', 0xC3A9) CHARACTER SET binary", ("é ", "é")),
+        ("c ENUM('a ', 0x6220) CHARACTER SET latin1", ("a", "b")),
+        ("c ENUM('a ') BINARY CHARACTER SET utf8mb4", ("a",)),
+    ],
+)
+def test_members_keep_spaces_at_their_end_in_binary_alone(
+    column: str, members: tuple[str, ...]
+) -> None:
+    assert made(column, UTF8MB4).literals == members
+
+
+def test_a_default_with_a_space_at_its_end_is_the_member_that_has_it() -> None:
+    column = "c ENUM('a', 'a ') CHARACTER SET binary DEFAULT 'a '"
+    assert made(column, UTF8MB4).default == "'a "
+    assert made("c ENUM('a', 'b') DEFAULT 'a '", UTF8MB4).default == "'a"
+
+
+@pytest.mark.parametrize(
+    ("column", "connection"),
+    [
+        ("c ENUM('é') CHARACTER SET binary", "latin1"),
+        ("c ENUM(0xE9) CHARACTER SET binary", ""),
+        ("c ENUM('a ')", ""),  # of a database whose character set is not known
+    ],
+)
+def test_members_whose_text_is_not_known(column: str, connection: str) -> None:
+    session = Session("d", client=connection, connection=connection)
+    assert classify_in(f"CREATE TABLE d.t ({column})", session).definition is None
 
 
 @pytest.mark.parametrize("mode", [0, NO_BACKSLASH_ESCAPES])
