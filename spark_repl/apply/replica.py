@@ -31,6 +31,7 @@ from ..runtime.retry import Retries
 from ..runtime.threads import Pool
 from ..write.altering import TableChanges
 from ..write.group_writer import GroupWriter
+from ..write.statistics_check import check_statistics
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .checkpoint import resume_offset
@@ -161,6 +162,7 @@ class Replica:
         applied, point = resume(
             tracking, self._relay_path, copies=self._copies, begin=self._begin
         )  # fmt: skip
+        check_statistics(tracking)
         applied.hold(point.position)
         if tracking.waiting and not self._copies:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -98,6 +99,7 @@ def export_cut(options: argparse.Namespace) -> int:
     if options.pin:  # first, so that nothing of what is listed can go
         pin(control, cut, options.pin)
     contents = manifest(layout, cut, quarantined=options.quarantined)
+    _warn_of_statistics(contents["tables"])
     if not options.out:
         print(json.dumps(contents))
         return 0
@@ -113,6 +115,18 @@ def export_cut(options: argparse.Namespace) -> int:
     fields = {"gtid_executed": cut.gtid_executed, "tables": count, "out": options.out}
     emit(fields, options.json)
     return 0
+
+
+def _warn_of_statistics(tables: dict[str, Any]) -> None:
+    """Name the tables whose files may have the statistics of an earlier version at the cut."""
+    unsound = [name for name, table in tables.items() if not table["sound_statistics"]]
+    if unsound:
+        print(
+            "Warning: with a condition delta-rs, DuckDB and Polars may miss rows of the cut, as an"
+            f" earlier version wrote the statistics: {', '.join(unsound)}\n"
+            "  Try: read these tables with Spark, or without a condition",
+            file=sys.stderr,
+        )
 
 
 def pin_cut(options: argparse.Namespace) -> int:

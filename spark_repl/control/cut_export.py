@@ -7,15 +7,20 @@ import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from ..config.renaming import is_shared, whole_of
+from ..delta.corrected_statistics import CORRECT, PROPERTY
 from ..delta.delta_table import opened
 from ..delta.log_replay import live_files
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
+from .channels import channels
+from .checked_statistics import checked_versions
+from .control_rows import ControlRows
 from .shared_tables import shared_shards
 from .shown_tables import shown_tables
 
 if TYPE_CHECKING:
-    from .cut import Cut
+    from .cut import Cut, TableVersion
     from .layout import Layout
 
 FORMAT = 1
@@ -26,17 +31,19 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
     Delta, and the version's files with their sizes and rows.
 
     ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows: no
-    row is marked as deleted, no column is mapped to another name or lies in the path alone. Raises
-    TargetError when a table's version can't be read. ``quarantined``: also those in quarantine, as
-    they were before.
+    row is marked as deleted, no column is mapped to another name or lies in the path alone.
+    ``sound_statistics``: whether delta-rs, DuckDB and Polars find all rows by a condition.
+    ``quarantined``: also those in quarantine, as they were before. Raises TargetError when a
+    table's version can't be read.
     """
     marked, shards = () if quarantined else cut.quarantined, shared_shards(cut)
+    checked = _checked(layout, cut)
     return {
         "format": FORMAT,
         "gtid_executed": cut.gtid_executed,
         "at": cut.at and cut.at.isoformat(),
         "tables": {
-            name: _table(name, layout.table(at.path), at.version, shards.get(name))
+            name: _table(name, layout.table(at.path), at, shards.get(name), checked)
             for name, at in shown_tables(cut).items()
             if name not in marked
         },
@@ -45,8 +52,23 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
     }
 
 
-def _table(name: str, folder: str, version: int, shards: list[str] | None) -> dict[str, Any]:
-    """``shards``: whose files count, of a table that other channels feed, too."""
+def _checked(layout: Layout, cut: Cut) -> dict[str, int]:
+    """Return the versions from which on tables have sound statistics, by their paths: of tables
+    that other channels feed as well, another channel may have checked them."""
+    shared = any(is_shared(at.path) for at in cut.tables.values())
+    controls = [one.control for one in channels(layout.target)] if shared else []
+    versions = checked_versions(ControlRows(layout.control))
+    for control in controls:
+        versions |= checked_versions(control)
+    return versions
+
+
+def _table(
+    name: str, folder: str, at: TableVersion, shards: list[str] | None, checked: dict[str, int]
+) -> dict[str, Any]:
+    """``shards``: whose files count, of a table that other channels feed, too; ``checked``: see
+    ``_checked``."""
+    version = at.version
     folder = folder if is_remote(folder) else os.path.abspath(folder)
     files = live_files(folder, version)
     if files is None:
@@ -68,6 +90,8 @@ def _table(name: str, folder: str, version: int, shards: list[str] | None) -> di
         "schema": schema,
         "partition_columns": by,
         "plain": not (mapped or by or marked),
+        "sound_statistics": properties.get(PROPERTY) == CORRECT
+        or checked.get(whole_of(at.path), version + 1) <= version,
         "files": listed,
     }
 

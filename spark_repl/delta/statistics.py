@@ -33,7 +33,7 @@ def statistics(table: pa.Table) -> str:
         left = _collect(name, column, bounds, left)
     low, high, nulls = bounds
     head = {"numRecords": table.num_rows, "minValues": low, "maxValues": high}
-    return _json({**head, "nullCount": nulls, "tightBounds": True})
+    return as_json({**head, "nullCount": nulls, "tightBounds": True})
 
 
 def row_count(folder: str, add: Mapping[str, Any]) -> int:
@@ -51,7 +51,7 @@ def loosened(folder: str, add: Mapping[str, Any]) -> str:
     keep their digits. Delta wants the number of rows beside a deletion vector."""
     stats = add.get("stats") or "{}"
     if "numRecords" not in json.loads(stats):
-        return _json({"numRecords": row_count(folder, add), "tightBounds": False})
+        return as_json({"numRecords": row_count(folder, add), "tightBounds": False})
     loose, count = re.subn(r'"tightBounds"\s*:\s*true', '"tightBounds":false', stats)
     if count or re.search(r'"tightBounds"\s*:\s*false', stats):
         return loose
@@ -104,7 +104,7 @@ def _printed(kind: pa.DataType) -> tuple[_Print, _Print] | None:
     if pa.types.is_floating(kind):
         return _float_min, _float_max
     if pa.types.is_decimal(kind):
-        return _Digits.of, _Digits.of
+        return Digits.of, Digits.of
     if pa.types.is_date(kind):
         return _date, _date
     if pa.types.is_timestamp(kind):
@@ -127,11 +127,11 @@ def _float_max(value: pa.Scalar) -> float:
     return value.as_py() or 0.0
 
 
-class _Digits(str):
+class Digits(str):
     """A JSON number with its own digits."""
 
     @classmethod
-    def of(cls, value: pa.Scalar) -> _Digits:
+    def of(cls, value: pa.Scalar) -> Digits:
         return cls(format(value.as_py(), "f"))
 
 
@@ -176,9 +176,9 @@ def _text_max(value: pa.Scalar) -> str | None:
     return text[:end] + (_LAST_CHARACTER if end < len(text) else "")
 
 
-def _json(value: Any) -> str:
+def as_json(value: Any) -> str:
     """Return a value as JSON text with every character as itself: delta-kernel (delta-rs, DuckDB,
     Polars) decodes escaped surrogate pairs of planes 2, 4 ... 16 to other characters."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_json(k)}:{_json(v)}" for k, v in value.items()) + "}"
-    return str(value) if isinstance(value, _Digits) else json.dumps(value, ensure_ascii=False)
+        return "{" + ",".join(f"{as_json(k)}:{as_json(v)}" for k, v in value.items()) + "}"
+    return str(value) if isinstance(value, Digits) else json.dumps(value, ensure_ascii=False)

@@ -18,6 +18,7 @@ from ..ddl.policy import Policies, Policy
 from ..ddl.table_rules import TableRules
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
+from ..delta.corrected_statistics import CORRECT, PROPERTY
 from ..delta.table_log import NewTable
 from ..source.account import mask_key
 from . import file_retention
@@ -127,6 +128,7 @@ class TableOptions:
         configuration = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
             "delta.checkpointInterval": checkpoint.NEVER,
+            PROPERTY: CORRECT,
             **file_retention.properties(self.retention_hours),
         }
         if self.change_data_feed:

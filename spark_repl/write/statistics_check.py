@@ -1,0 +1,85 @@
+"""The check of statistics at a start: data files that an earlier version has written with bounds by
+which other engines lose rows are added again with corrected ones, as the same files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..config.renaming import whole_of
+from ..control.checked_statistics import checked_versions, record_checked
+from ..delta.corrected_statistics import CORRECT, PROPERTY, corrected
+from ..errors import ConcurrentChangeError
+from ..runtime.threads import Pool
+
+if TYPE_CHECKING:
+    from ..delta.log_replay import Action
+    from .table import Table
+    from .tracking import Tracking
+
+log = logging.getLogger(__name__)
+
+_THREADS = 4
+_FILES_MAX = 10_000
+"""files of one commit: each is an action of a kilobyte, which goes through the JVM"""
+
+
+def check_statistics(tracking: Tracking) -> None:
+    """Correct the statistics of all tables that are not recorded as checked, and record them. Does
+    nothing where the log takes no actions of ours: its files have Delta's own statistics. Raises
+    what reading a table's log and committing to it raise."""
+    if not tracking.delta.direct:
+        return
+    checked = checked_versions(tracking.control)
+    due = {t.folder: t for t in tracking.all_tables() if _is_due(t, checked.keys())}
+    if not due:
+        return
+    log.info("the statistics of %d tables are checked, once", len(due))
+    with Pool(_THREADS, thread_name_prefix="statistics") as pool:
+        versions = list(pool.map(partial(_correct, tracking), due.values()))
+    paths = (whole_of(table.path) for table in due.values())
+    done = {p: v for p, v in zip(paths, versions, strict=True) if v is not None}
+    if done:
+        record_checked(tracking.control, done)
+
+
+def _is_due(table: Table, checked: Collection[str]) -> bool:
+    if table.snapshot.configuration.get(PROPERTY) == CORRECT:
+        return False
+    return whole_of(table.path) not in checked and (not table.is_shared or table.delta.tidies)
+
+
+def _correct(tracking: Tracking, table: Table) -> int | None:
+    """Return the version from which on the table's statistics are sound; None if somebody else's
+    commit came first, so that the next start checks the table again."""
+    commits = tracking.commits
+    with table.lock:
+        commits.refresh(table)
+        were_loaded = table.delta.files is not None
+        try:
+            adds = _corrections(table, commits.all_live(table).adds)
+            for first in range(0, len(adds), _FILES_MAX):
+                commits.rewritten(table, adds[first : first + _FILES_MAX])
+            if adds:
+                log.info("%s: the statistics of %d files were corrected", table.name, len(adds))
+            return table.snapshot.version
+        except ConcurrentChangeError as error:
+            log.warning("%s: its statistics are checked at the next start: %s", table.name, error)
+            return None
+        finally:
+            if not were_loaded:  # a table may be idle, and have a million files
+                table.delta.files = None
+
+
+def _corrections(table: Table, files: Mapping[str, Action]) -> list[Action]:
+    """Return the ``add`` actions of the files whose statistics are corrected. An ``add`` of a path
+    and deletion vector that are live takes the place of the one before."""
+    columns = table.all_columns
+    adds: list[Action] = []
+    for add in files.values():
+        stats = corrected(add.get("stats") or "{}", columns)
+        if stats is not None:
+            adds.append({"add": {**add, "stats": stats, "dataChange": False}})
+    return adds
