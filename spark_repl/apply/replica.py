@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from ..control.channels import opened, say_if_new
 from ..control.continuity import NOWHERE, Begin
 from ..control.copies import CatchUp
+from ..control.cut import Waiting
 from ..control.owner import succeed
 from ..ddl.row_filters import check_row_filters
 from ..delta.public_log import open_table_log
@@ -33,7 +34,7 @@ from ..write.altering import TableChanges
 from ..write.group_writer import GroupWriter
 from ..write.statistics_check import check_statistics
 from ..write.table_options import TableOptions
-from ..write.tracking import Tracking
+from ..write.tracking import Tracking, left_out_before
 from .checkpoint import resume_offset
 from .coordinator import Coordinator
 from .gaps import Gaps
@@ -103,6 +104,7 @@ class Replica:
         self._endpoint: Endpoint | None = None
         self.page = ""  # its address, once it is served
         self._beside: SparkReplError | None = None
+        self._waits: dict[str, Waiting] = {}  # for a copy, from the next opening on
         self._fault: Fault | None = None  # whose table goes into quarantine
         self._faults = set[tuple[str, str | None, str | None]]()  # the places of all of them
         self._stop, self._copied = threading.Event(), threading.Event()
@@ -163,6 +165,8 @@ class Replica:
             tracking, self._relay_path, copies=self._copies, begin=self._begin
         )  # fmt: skip
         check_statistics(tracking)
+        while self._waits:
+            tracking.wait(*self._waits.popitem())
         applied.hold(point.position)
         if tracking.waiting and not self._copies:
             log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
@@ -248,7 +252,7 @@ class Replica:
                 log.warning("%s", error)
                 self._copied.set()
             except SparkReplError as error:
-                self._quarantine(error)
+                self._pass_over(error)
             if self._stop.is_set() or (late is None and not self._copied.is_set()):
                 break
             if late is not None:
@@ -326,15 +330,33 @@ class Replica:
         self._late_at = positions
         log.warning("%s: reading anew what the tables hold", late)
 
-    def _quarantine(self, error: SparkReplError) -> None:
-        """Has what comes for its table kept from here on; raises it where that can't be, or where
-        the applier has gone back for this change before: it would do so for ever."""
+    def _pass_over(self, error: SparkReplError) -> None:
+        """Have the table of an error wait for a copy, or what comes for it kept, from here on.
+        Raise the error where neither can be, or where the applier has gone back for this change
+        before: it would do so for ever."""
+        if self._left_out(error):
+            return
         fault = self.coordinator.fault_of(error)
         if fault is None or fault.place in self._faults:
             raise error
         self._faults.add(fault.place)
         self._fault = fault
         self._copied.set()
+
+    def _left_out(self, error: SparkReplError) -> bool:
+        """Has a table that filters leave out no more wait for a copy; returns whether the error is
+        of one. Raises SchemaError where nobody copies it."""
+        name = self.tracking.lacking(error)
+        if not name:
+            return False
+        if not self._copies:
+            raise left_out_before(name).at(
+                file=error.file, position=error.position, gtid=error.gtid
+            ) from error
+        log.warning("%s waits for a copy: earlier filters have left rows of it out", name)
+        self._waits = {name: Waiting("earlier filters have left rows of it out", error.gtid or "")}
+        self._copied.set()
+        return True
 
     def _go_back(self) -> None:
         self._copied.clear()

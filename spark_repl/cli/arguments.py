@@ -36,6 +36,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "wait": "until a cut holds a set of transactions",
     },
     "By hand": {
+        "reset": "begin again with all tables, or some: list what is removed, and remove it",
         "skip": "leave out a transaction, on record",
         "xa": "prepared XA branches: list, commit, rollback",
         "quarantine": "changes that could not be applied: list, show, replay, drop",
@@ -75,7 +76,7 @@ def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     )
     root.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = Commands(root, run)
-    for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _skip, _xa, _bench):
+    for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _reset, _skip, _xa, _bench):
         add(commands)
     cut_arguments.add(commands, _options)
     quarantine_arguments.add(commands, _options)
@@ -248,6 +249,19 @@ def _seconds(text: str) -> float:
     if not 0.1 <= float(text) <= 86400:  # no NaN either
         raise ValueError
     return float(text)
+
+
+def _reset(commands: Commands) -> None:
+    reset = commands.add("reset")
+    which = reset.add_mutually_exclusive_group(required=True)
+    which.add_argument(
+        "--table", metavar="DB.TABLE", action="append", default=[],
+        help="have this table copied again; cuts before keep it; again for more",
+    )  # fmt: skip
+    which.add_argument("--all", action="store_true", help="remove all of the channel's tables")
+    reset.add_argument("--dry-run", action="store_true", help="list what is removed, and end")
+    _options(reset, ("--config",), required=True)
+    _options(reset, ("--take-over", "--verbose", "--log-format"))
 
 
 def _skip(commands: Commands) -> None:

@@ -41,6 +41,7 @@ _RUN = {
     "relay dump": "inspect.dump_relay",
     "relay verify": "inspect.verify_relay",
     "relay purge": "follow_commands.purge",
+    "reset": "reset_command.reset",
     "skip": "skip_command.skip",
     "xa list": "xa_command.show",
     "xa commit": "xa_command.end_by_hand",

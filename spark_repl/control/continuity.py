@@ -109,8 +109,9 @@ def check_beginning(
         raise HistoryError(
             f"the log begins in mid-history, and the target is empty: it lacks {before}",
             file=log.files[0].path,
-            hint="copy the tables from the source: spark-repl run --config F; or accept that these"
-            " rows are missing: spark-repl apply --from-here",
+            hint="copy the tables: spark-repl run --config F (before it, if the target has tables:"
+            " spark-repl reset --all --config F); or go without these rows: spark-repl apply"
+            " --from-here",
         )
 
 

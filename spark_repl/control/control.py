@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
@@ -225,6 +226,21 @@ class Control(ControlRows):
                 self._read = HeldRows.of(version, kept, KNOWN_FORMAT, self.path)
             tidy(self._handle, self.path, settle, Remover(self.check_owner), began)
             return True
+
+    def begin_again(self, stay: Collection[str], kind: str, detail: str) -> None:
+        """Replace all rows, in one commit, but those of the kinds that ``stay``, by one row. Raises
+        as ``write``."""
+        with self._lock:
+            self._held_back.clear()
+            self._told = None
+            for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
+                rows = self._rows_of(self._handle or self._open())
+                kept = rows.filter(pc.is_in(rows.column("kind"), pa.array(list(stay))))
+                row = self._row(kind, 0, "", detail)
+                kept = pa.concat_tables([kept, rows_table([row]).cast(kept.schema)])
+                with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
+                    self._commit(kept, said(row, detail), "overwrite")
+                    return
 
     def _is_prune_due(self) -> bool:
         handle = self._handle

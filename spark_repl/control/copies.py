@@ -220,7 +220,8 @@ def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
         raise HistoryError(
             f"transactions are missing between the copy and the log: {missing}",
             file=relay_path,
-            hint="give a log that begins before the copy, or copy into an empty target",
+            hint="give a log that begins before the copy; or begin again: spark-repl reset --all"
+            " --config F, then spark-repl run --config F",
         )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .control import Control
     from .held_rows import HeldRows
 
-_KIND = "retention"
+KIND = "retention"
 """rows of the control table"""
 _UNITS = (timedelta(minutes=1), timedelta(hours=1))
 
@@ -57,7 +57,7 @@ class Retention:
         """Writes what is promised, if it is another than was written last; the caller owns the
         target, and has each table keep its files for so long."""
         if self != _written(control):
-            control.write(_KIND, detail=json.dumps(asdict(self)))
+            control.write(KIND, detail=json.dumps(asdict(self)))
 
     def until(self, at: Sequence[datetime], now: datetime) -> list[datetime]:
         """Until when each cut is promised. ``at``: when they were published, ascending. A minute
@@ -91,7 +91,7 @@ def promised_until(
 
 
 def _written(control: Control) -> Retention | None:
-    rows = control.rows(_KIND)
+    rows = control.rows(KIND)
     return Retention(**json.loads(rows[-1]["detail"])) if rows else None
 
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .control import Control
     from .cut import Cut
 
-_KIND = "table"
+_KIND, RESET = "table", "reset"
+"""kinds of rows of the control table: a table that is made; paths of tables that were reset"""
 MADE_BY_ROWS = ""
 
 
@@ -125,7 +126,8 @@ def given_paths(control: Control) -> GivenPaths:
 
 def used_paths(control: Control) -> set[str]:
     """Every path that was given to a table of this channel, as far as its rows are kept."""
-    return copied_paths(control).union(row.path for row in _announced(control))
+    reset = {path for row in control.rows(RESET) for path in json.loads(row["detail"])["paths"]}
+    return copied_paths(control).union(reset, (row.path for row in _announced(control)))
 
 
 def copied_paths(control: Control) -> set[str]:

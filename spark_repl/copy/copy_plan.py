@@ -73,7 +73,8 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
         raise TargetError(
             "the target has tables already: a first copy goes into an empty one",
             file=config.target.path,
-            hint="--table DB.TABLE copies one again; or give another target.path",
+            hint="begin again, all tables: spark-repl reset --all --config F; or one of them:"
+            " spark-repl snapshot --config F --table DB.TABLE, once a cut shows it",
         )
     copy = _patient_plan(config, control, only)
     control.claim()
@@ -263,6 +264,23 @@ def _views(
     )
 
 
+def _asked(
+    config: Config, control: Control, names: tuple[tuple[str, ...], tuple[str, ...]],
+    behind: Cut, asks: Asks,
+) -> Copy:  # fmt: skip
+    """Return the copy of tables that are asked for, and of those of a copy before that the source
+    still has. Raises NoTableError."""
+    only, before = names
+    while True:
+        try:
+            return asks(config, control, (*only, *before), behind)
+        except NoTableError as error:
+            if error.table not in before:
+                raise
+            log.warning("%s: it is not copied again", error)
+            before = tuple(name for name in before if name != error.table)
+
+
 def plan_again(
     config: Config,
     control: Control,
@@ -274,18 +292,21 @@ def plan_again(
 ) -> Copy:
     """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
     the target; ``asked`` names the request that it answers, if there is one; ``waits``: no cut
-    shows the tables until they are copied; ``asks`` the source for what it has.
+    shows the tables until they are copied; ``asks`` the source for what it has. A copy that no cut
+    shows yet is made again with this one: the target may need both before it has another cut.
 
-    Raises TargetError while another copy stands, NoTableError when the source has no such table,
+    Raises TargetError while the first copy stands, NoTableError when the source has no such table,
     SourceError when none of that name waits any more.
     """
     stands = standing(control)
-    if (stands.copy is not None and not stands.copy.again) or stands.cut is None:
+    if stands.cut is None:
         raise TargetError(
-            "another copy is not in a cut yet", file=config.target.path,
-            hint="let the applier run until a cut shows it, then ask again",
+            "no cut shows the first copy yet", file=config.target.path,
+            hint="let it end: spark-repl run --config F; or begin again: spark-repl reset --all"
+            " --config F",
         )  # fmt: skip
-    copy = replace(asks(config, control, only, stands.cut), asked=asked)
+    before = [name for name in stands.copy.bounds if name not in only] if stands.copy else []
+    copy = replace(_asked(config, control, (only, tuple(before)), stands.cut, asks), asked=asked)
     with deciding(Path(config.relay.path)):
         # The log behind an older one may have been purged while the source was asked.
         if (newest := standing(control).cut) is not None:

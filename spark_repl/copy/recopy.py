@@ -100,13 +100,16 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
 def copy_stopped(
     config: Config, tables: tuple[str, ...], session: Callable[[], SparkSession], *, take_over: bool
 ) -> CopyResult:
-    """Copies in this process, while no applier runs; the next one applies what follows. A copy that
-    was begun before goes on first."""
+    """Copies in this process, while no applier runs; the next one applies what follows. A copy of
+    these tables that was begun before goes on."""
     control = control_of(config)
     control.claim(take_over=take_over)
     try:
         before = standing(control).copy
-        if before is None or before.is_done or before.again:
+        if (
+            before is None or before.is_done or before.again or before.behind is None
+            or not set(tables) <= before.bounds.keys()
+        ):  # fmt: skip
             plan_again(config, control, tables)
         return _copy(session(), config, control)
     finally:

@@ -27,6 +27,7 @@ from .row_error import at_first_change, row_error
 from .table_commits import Outcome
 from .tending import Tending
 from .told_collations import ToldCollations
+from .tracking import left_out_before
 from .upkeep import Upkeep
 from .writer import Writer, by_table, check_direct
 from .written import WriteTask, Written, faults_of
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from .table import Table
     from .tracking import Tracking
 
-_COPY = "copy it (spark-repl snapshot --table), or leave it out again"
 log = logging.getLogger(__name__)
 
 _COMMITS_AT_ONCE = 4
@@ -249,12 +249,10 @@ class GroupWriter:
         table = self._tracking.live(name)
         if table is not None:
             return table
-        if self._tracking.filters.left_out_before(name):
-            raise SchemaError(
-                "earlier filters have left rows of the table out", table=name, hint=_COPY
-            )
-        log.info("%s is made from its TABLE_MAP", name)
         with at_first_change(parts):
+            if self._tracking.filters.left_out_before(name):
+                raise left_out_before(name)
+            log.info("%s is made from its TABLE_MAP", name)
             return self._tracking.create(definition, self._tracking.stamp(before))
 
     def _tasks(

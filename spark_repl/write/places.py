@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, is_shared
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..control.cut import Cut, TableVersion
     from ..delta.table_log import Snapshot
+    from .broken_tables import BrokenTables
     from .table import Table
     from .table_commits import TableCommits
     from .tracking import Tracking
@@ -38,9 +40,11 @@ class TablePlace:
     since: int
 
 
-def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Iterator[TablePlace]:
-    """Each table that is there; ``shown``: their paths at the cut. Raises TargetError for one that
-    the cut shows, and that is gone."""
+def places(
+    tracking: Tracking, shown: Mapping[str, str], cut: Cut | None, broken: BrokenTables
+) -> Iterator[TablePlace]:
+    """Each table that is there; ``shown``: their paths at the cut. One that the cut shows, and that
+    is gone, is noted as ``broken``."""
     own: Callable[[str], str] = tracking.names.of
     paths = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
     copy = standing(tracking.control).copy
@@ -65,7 +69,7 @@ def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Ite
             at_cut = None  # the cut shows what was there before a copy, or another table
         snapshot, shard = snapshots[folder], SHARD in path
         if snapshot is None and at_cut is not None:
-            raise gone_table(name, folder)
+            broken.add(gone_table(name, folder))
         if shard and not tracking.definitions.has(path):
             snapshot = None
             if at_cut is not None:
@@ -78,9 +82,11 @@ def places(tracking: Tracking, shown: Mapping[str, str], cut: Cut | None) -> Ite
             yield TablePlace(name, made_by, path, snapshot, at_cut, version)
 
 
-def check_places(commits: TableCommits, tables: Iterable[tuple[Table, TablePlace]]) -> None:
+def check_places(
+    commits: TableCommits, tables: Iterable[tuple[Table, TablePlace]], broken: BrokenTables
+) -> None:
     """Looks at what has been committed to tables since the cut; to one that other channels feed,
-    too, once for all of its shards. Raises as ``TableCommits.check``."""
+    too, once for all of its shards. Notes ``broken`` tables. Raises as ``TableCommits.check``."""
     seen = set[str]()
     for table, place in tables:
         if table.is_shared:
@@ -89,4 +95,5 @@ def check_places(commits: TableCommits, tables: Iterable[tuple[Table, TablePlace
                 continue
             seen.add(table.folder)
         metadata_id = (place.at_cut or place.snapshot).metadata_id
-        commits.check(table, metadata_id, place.since, place.snapshot)
+        check = partial(commits.check, table, metadata_id, place.since, place.snapshot)
+        broken.noted(check)

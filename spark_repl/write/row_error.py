@@ -11,7 +11,7 @@ from ..config.renaming import SHARD
 from ..decode.folding import DUPLICATE_KEY
 from ..decode.part import first_of
 from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
-from ..errors import RowError, SettingError
+from ..errors import RowError, SchemaError, SettingError
 from ..position import RelayPosition
 from .own_metadata import COMPLETE, COPIED
 
@@ -50,7 +50,7 @@ def at_first_change(parts: Iterable[Part]) -> Iterator[None]:
     """A table that can't be made from its rows fails at the first change that a group has of it."""
     try:
         yield
-    except SettingError as error:
+    except (SettingError, SchemaError) as error:
         if (position := first_of(parts)) is not None:
             error.at(position=RelayPosition.unpack(position))
         raise

@@ -10,6 +10,7 @@ import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..binlog.definition import LEFT_OUT
@@ -28,8 +29,9 @@ from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
 from ..delta.removing import Remover
 from ..delta.stamp import Stamp
-from ..errors import SettingError
+from ..errors import DecodeError, SchemaError, SettingError, StatementError
 from .ahead import TablesAhead
+from .broken_tables import BrokenTables
 from .key_index import KeyIndex
 from .new_tables import NewTables
 from .own_metadata import user_metadata
@@ -51,13 +53,24 @@ if TYPE_CHECKING:
     from ..ddl.column_rules import ColumnRules
     from ..ddl.policy import Policy
     from ..delta.table_log import TableLog
+    from ..errors import SparkReplError
     from ..gtid import GtidSet
     from ..relay.source_place import SourcePlace
     from .ahead import Held
+    from .places import TablePlace
     from .table import Table
     from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
+
+
+def left_out_before(name: str) -> SchemaError:
+    """The error of a table that filters leave out no more: the target lacks rows of it."""
+    return SchemaError(
+        "earlier filters have left rows of the table out", table=name,
+        hint=f"copy it: spark-repl snapshot --config F --table {name}; or leave it out again by"
+        " [filters]",
+    )  # fmt: skip
 
 
 class Tracking:
@@ -87,7 +100,7 @@ class Tracking:
         self.settle, self.remover = Settle(control, layout), Remover(control.check_owner)
 
     def load(self, cut: Cut | None) -> None:
-        """Reads every known table. Raises TargetError when others replaced or changed one, and
+        """Reads every known table. Raises TargetError with all that others replaced or changed, and
         SettingError with all tables of which ``[[tables]]`` says something else now."""
         self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
         self.definitions.load()
@@ -101,10 +114,11 @@ class Tracking:
         own = self.names.of
         shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}
         self.waiting.load(cut, shown)
-        faults, read = list[SettingError](), list[Any]()
-        for place in places(self, shown, cut):
-            beside = self._at(place.path)
-            table = self._reader.at(place.name, place.path, place.snapshot, cut, beside)
+        faults, read, broken = list[SettingError](), list[Any](), BrokenTables()
+        for place in places(self, shown, cut, broken):
+            table = broken.noted(partial(self._read, place, cut))
+            if table is None:
+                continue
             if wrong := start_faults(self, table, self._new):
                 faults += wrong
                 continue
@@ -114,7 +128,8 @@ class Tracking:
             else:
                 self._begun[table.name, place.made_by] = table
             read.append((table, place))
-        check_places(self.commits, read)
+        check_places(self.commits, read, broken)
+        broken.raise_all(self.filters.now.keeps)
         raise_all(faults)
         ended = self.filters.ended([*self.tables, *self.waiting])
         check_ended(ended, self.tables.values())
@@ -129,6 +144,20 @@ class Tracking:
 
     def _put(self, name: str, table: Table) -> None:
         self._change(lambda tables: {**tables, name: table})
+
+    def _read(self, place: TablePlace, cut: Cut | None) -> Table:
+        beside = self._at(place.path)
+        return self._reader.at(place.name, place.path, place.snapshot, cut, beside)
+
+    def lacking(self, error: SparkReplError) -> str:
+        """The table of an error, if the target doesn't have it because earlier filters have left
+        its rows out; "" otherwise. Under binlog_row_metadata = MINIMAL its rows can't be read."""
+        if not error.table or not isinstance(error, SchemaError | DecodeError | StatementError):
+            return ""
+        name = self.names.of(error.table)
+        elsewhere = name in self.waiting or name in self.left.tables or self.live(name) is not None
+        lacks = not elsewhere and self.filters.now.keeps(name)
+        return name if lacks and self.filters.left_out_before(name) else ""
 
     @property
     def column_rules(self) -> ColumnRules:

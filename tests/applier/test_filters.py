@@ -12,7 +12,8 @@ from spark_repl.errors import DecodeError, SchemaError, SettingError, StatementE
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
-from tests.support.local_delta import cuts, last_shown, run, stopped
+from tests.support.local_delta import applier, cuts, last_shown, run, stopped
+from tests.support.made_copy import finish, plan, read
 
 A, B, C = Table("a"), Table("b"), Table("c", database="u")
 ONLY_A = {"do_table": ["t.a"]}
@@ -268,6 +269,42 @@ def test_rules_change_between_runs(log: LogWriter, tmp_path: Path) -> None:
     log.transaction(insert(Table("d"), (1, "d")))
     assert run(log.folder, target, filters={"ignore_table": ["t.b"]})
     assert last_shown(target) == {"t.a": [(1, "x"), (2, "x")], "t.d": [(1, "d")]}
+
+
+def test_run_copies_a_table_that_filters_leave_out_no_more(log: LogWriter, tmp_path: Path) -> None:
+    """Its first change has it wait; the other tables go on meanwhile."""
+    target = tmp_path / "lake"
+    assert run(log.folder, target, filters=ONLY_A)
+    log.transaction(insert(A, (2, "x")), insert(B, (2, "x")))
+    log.transaction(insert(A, (3, "x")), update(B, ((1, "x"), (1, "y"))))
+    for _ in range(2):
+        assert run(log.folder, target, copies=True)
+        last = cuts(target)[-1]
+        assert last.gtid_executed == f"{log.source}:1-8"
+        assert last.waiting["t.b"].since == log.gtid(6)
+        assert last_shown(target) == {"t.a": [(1, "x"), (2, "x"), (3, "x")]}
+    plan(target, "t.b")
+    log.transaction(insert(B, (3, "x")))
+    read(target, B, [(1, "y"), (2, "x"), (3, "x")])
+    finish(target, f"{log.source}:1-9")
+    assert run(log.folder, target, copies=True)
+    assert last_shown(target)["t.b"] == [(1, "y"), (2, "x"), (3, "x")]
+
+
+def test_apply_names_the_copy_of_a_table_that_filters_leave_out_no_more(
+    log: LogWriter, tmp_path: Path
+) -> None:
+    """Also where the log's rows can't be read, as nothing says what their columns are."""
+    target = tmp_path / "lake"
+    assert run(log.folder, target, filters=ONLY_A)
+    with applier(log.folder, target, copies=False) as replica:
+        for error in (DecodeError("no names", table="t.b", gtid="G"), SchemaError("", table="t.b")):
+            with pytest.raises(SchemaError, match="earlier filters have left rows") as raised:
+                replica._pass_over(error)
+            assert raised.value.gtid == error.gtid
+            assert "snapshot --config F --table t.b" in str(raised.value.hint)
+        with pytest.raises(DecodeError, match="no names"):
+            replica._pass_over(DecodeError("no names", table="t.a"))
 
 
 @pytest.mark.parametrize(

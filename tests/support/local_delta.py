@@ -325,7 +325,7 @@ def apply_without_stream(replica: Replica) -> Result:
             coordinator.begin_ahead(replica.index)
             coordinator.apply(replica.index.slice(coordinator.position, replica.index.end))
         except SparkReplError as error:
-            replica._quarantine(error)
+            replica._pass_over(error)
             replica._go_back()
         else:
             return replica.result(0.0)

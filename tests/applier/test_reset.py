@@ -1,0 +1,187 @@
+"""``reset``: tables begin again, all of a channel's or some, whatever a kill leaves."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from spark_repl.cli.main import main
+from spark_repl.config import load
+from spark_repl.control.channels import opened
+from spark_repl.control.control import Control
+from spark_repl.control.layout import Layout
+from spark_repl.control.resetting import reset_all
+from spark_repl.control.table_paths import used_paths
+from spark_repl.errors import TargetError
+from spark_repl.service.channel_run import is_new
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import applier, cuts, last_shown, rows, run, stopped
+from tests.support.made_copy import finish, plan, read
+
+A, B = Table("a"), Table("b")
+X = [(1, "x")]
+
+
+@pytest.fixture
+def file(log: LogWriter, target: Path, tmp_path: Path) -> Path:
+    """The configuration of a target that has two tables."""
+    log.transaction(insert(A, *X), insert(B, *X))
+    assert run(log.folder, target)
+    made = tmp_path / "run.toml"
+    made.write_text(f'[relay]\npath = "{log.folder}"\n[target]\npath = "{target}"\n')
+    made.chmod(0o600)
+    return made
+
+
+def reset(file: Path, *more: str) -> int:
+    return main(["reset", "--config", str(file), *more, "--json"])
+
+
+def test_all_is_listed_and_removed(
+    log: LogWriter, target: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = sorted(target.rglob("*"))
+    assert reset(file, "--all", "--dry-run") == 0
+    shown = capsys.readouterr()
+    said = json.loads(shown.out.splitlines()[-1])
+    assert said["tables"] == ["t.a", "t.b"] and said["dry_run"]
+    assert f"{target}/t/a" in shown.err and "4 cuts" in shown.err
+    assert sorted(target.rglob("*")) == before
+    assert reset(file, "--all") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["tables"] == ["t.a", "t.b"]
+    assert not [*(target / "t").iterdir()] and not cuts(target)
+    assert is_new(load(str(file)))
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": X, "t.b": X}
+    paths = {at.path for at in cuts(target)[-1].tables.values()}
+    assert paths == {"t/a@2", "t/b@2"}, "no path is given again"
+
+
+def test_all_again_behind_a_kill(log: LogWriter, target: Path, file: Path) -> None:
+    """The tables are forgotten in one commit; their folders go now, or at the next reset."""
+
+    class KilledError(BaseException):
+        pass
+
+    def killed(folder: str) -> None:
+        if folder.endswith("/b"):
+            raise KilledError
+        shutil.rmtree(folder)
+
+    at = opened(load(str(file)))
+    at.control.claim()
+    with pytest.raises(KilledError):
+        reset_all(at, killed)
+    at.control.release()
+    assert not (target / "t/a").exists() and (target / "t/b").exists()
+    assert not cuts(target) and is_new(load(str(file)))
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": X, "t.b": X}
+    assert reset(file, "--all") == 0
+    assert not [*(target / "t").iterdir()]
+
+
+def test_a_running_applier_is_not_disturbed(
+    log: LogWriter, target: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = last_shown(target)
+    with applier(log.folder, target):
+        for what in (["--all"], ["--table", "t.a"]):
+            assert reset(file, *what) == 1
+            assert "another applier owns this target" in capsys.readouterr().err
+            assert reset(file, *what, "--dry-run") == 0
+    assert last_shown(target) == before
+
+
+def test_an_applier_that_slept_is_fenced_off(log: LogWriter, target: Path, file: Path) -> None:
+    old = Control(Layout(str(target)).control, "default")
+    old.claim()
+    assert reset(file, "--all", "--take-over") == 0
+    assert not old.is_owner()
+
+
+def test_a_pinned_cut_keeps_its_tables(
+    target: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cut", "pin", "--name", "audit", "--target", str(target)]) == 0
+    assert reset(file, "--all") == 1
+    err = capsys.readouterr().err
+    hint = err.partition("Try: ")[2].splitlines()[0]
+    assert main(hint.removeprefix("spark-repl ").split()) == 0
+    assert reset(file, "--all") == 0
+
+
+def test_other_channels_stay(log: LogWriter, us: LogWriter, target: Path, file: Path) -> None:
+    assert run(us.folder, target, channel="us")
+    shown = cuts(target, "us")[-1]
+    assert reset(file, "--all") == 0
+    assert cuts(target, "us")[-1] == shown and (target / "u/a").exists()
+    assert run(us.folder, target, channel="us")
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": X, "t.b": X}
+
+
+def test_all_of_a_channel_beside(log: LogWriter, us: LogWriter, target: Path, file: Path) -> None:
+    assert run(us.folder, target, channel="us")
+    file.write_text(f'channel = "us"\n{file.read_text()}')
+    assert reset(file, "--all") == 0
+    assert not [*(target / "u").iterdir()]
+    assert last_shown(target) == {"t.a": X, "t.b": X}
+
+
+def test_one_table_waits_for_its_copy(log: LogWriter, target: Path, file: Path) -> None:
+    """The others go on; cuts from before still show it."""
+    earlier = cuts(target)[-1]
+    assert reset(file, "--table", "t.a") == 0
+    assert cuts(target)[-1].waiting.keys() == {"t.a"}
+    log.transaction(insert(A, (2, "x")), insert(B, (2, "x")))
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.b": [*X, (2, "x")]}
+    assert rows(target, A, earlier.tables["t.a"].version) == X
+    plan(target, "t.a")
+    read(target, A, [*X, (2, "x")])
+    finish(target, f"{log.source}:1-{log.gno - 1}")
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.a": [*X, (2, "x")], "t.b": [*X, (2, "x")]}
+
+
+def test_tables_that_are_gone(log: LogWriter, target: Path, file: Path) -> None:
+    """The start goes on with the whole ones, also where a copy of one of them stood."""
+    log.ddl("CREATE TABLE t.c (id INT PRIMARY KEY, v VARCHAR(20))")
+    assert run(log.folder, target)
+    for name in "ab":
+        shutil.rmtree(target / "t" / name)
+    assert isinstance(stopped(log.folder, target), TargetError)
+    plan(target, "t.a")
+    assert reset(file, "--table", "t.a", "--table", "t.b") == 0
+    assert run(log.folder, target)
+    assert last_shown(target) == {"t.c": []} and cuts(target)[-1].waiting.keys() == {"t.a", "t.b"}
+
+
+def test_what_is_not_there(
+    target: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert reset(file, "--table", "t.aa") == 2
+    assert "Try: it has t.a" in capsys.readouterr().err
+    file.write_text(file.read_text().replace(str(target), str(tmp_path / "empty")))
+    assert reset(file, "--all") == 0
+    assert not (tmp_path / "empty").exists()
+
+
+def test_tables_that_no_cut_shows(
+    log: LogWriter, target: Path, file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Error 1032 before the first cut: its hint leads to a command that begins again."""
+    assert reset(file, "--all") == 0
+    control = Control(Layout(str(target)).control, "default")
+    control.claim()
+    control.write("table", detail=json.dumps({"name": "t.a", "path": "t/a@2", "made_by": ""}))
+    control.release()
+    assert not is_new(load(str(file)))
+    assert reset(file, "--table", "t.a") == 1
+    hint = capsys.readouterr().err.partition("spark-repl ")[2].splitlines()[0]
+    assert main([*hint.replace(" F", f" {file}").split()]) == 0
+    assert is_new(load(str(file))) and "t/a@2" in used_paths(control)
