@@ -14,6 +14,7 @@ from ..errors import (
     LogError,
     OtherChannelError,
     RowError,
+    SchemaError,
     StatementError,
     TargetError,
 )
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .applied_log import AppliedLog
     from .low_water_mark import LowWaterMark
 
-_PLACED = (RowError, LogError, StatementError, OtherChannelError)
+_PLACED = (RowError, LogError, SchemaError, StatementError, OtherChannelError)
 
 
 def said(applied: AppliedLog, record: Any) -> str:
