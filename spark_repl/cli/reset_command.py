@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..control.channels import check_unowned, opened
 from ..control.resetting import plan_all, plan_tables, reset_all, reset_tables
-from ..delta.storage import remove_folder
+from ..delta.removing import Remover
 from ..errors import ConfigError
 from .configuration import loaded
 from .inspect import emit
@@ -37,13 +37,10 @@ def reset(options: argparse.Namespace) -> int:
 
 def _carry_out(at: Channel, options: argparse.Namespace) -> Planned:
     control = at.control
-
-    def remove(folder: str) -> None:
-        control.check_owner()
-        remove_folder(folder)
-
     control.claim(take_over=options.take_over)
     try:
-        return reset_all(at, remove) if options.all else reset_tables(at, options.table)
+        if options.all:
+            return reset_all(at, Remover(control.check_owner))
+        return reset_tables(at, options.table)
     finally:
         control.release()

@@ -13,17 +13,20 @@ import difflib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, is_shared, whole_of
 from ..delta import storage
+from ..delta.durable import Durable
 from ..errors import ConfigError, TargetError
 from .by_hand import SKIP
 from .copies import record_copy, standing
 from .cut import Waiting
+from .given_paths import KIND as GIVEN
+from .given_paths import forgetting
 from .noted_names import KIND as CHANNEL_NAMES
 from .pins import pins
 from .retention import KIND as RETENTION
@@ -32,6 +35,7 @@ from .shared_tables import KIND as SHARED_TABLE
 from .table_paths import RESET, current_paths, used_paths, whole_name
 
 if TYPE_CHECKING:
+    from ..delta.removing import Remover
     from .channels import Channel
     from .control import Control
     from .layout import Layout
@@ -43,8 +47,6 @@ _WORKING = (
     "vacuumed", "verify",
 )  # fmt: skip
 _REASON = "reset by hand"
-
-Remove = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -79,15 +81,20 @@ def plan_all(at: Channel) -> Planned:
     return Planned(tuple(tables), there, (*(f"folder {one}" for one in there), *said))
 
 
-def reset_all(at: Channel, remove: Remove) -> Planned:
-    """Forget all of a channel's tables, and ``remove`` their folders; the caller owns the target.
-    Raises as ``plan_all``, and what ``Control.write`` and ``remove`` raise."""
-    planned = plan_all(at)
-    paths = sorted(used_paths(at.control))
-    at.control.begin_again(_STAY, RESET, json.dumps({"paths": paths}))
+def reset_all(at: Channel, remover: Remover) -> Planned:
+    """Forget all of a channel's tables, and remove their folders; the caller owns the target.
+    Raises as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
+    planned, control = plan_all(at), at.control
+    paths = sorted(used_paths(control))
+    control.begin_again((*_STAY, GIVEN), RESET, json.dumps({"paths": paths}))
     clear_state(at.layout)
+    durable = Durable(at.layout.target, at.layout.durable)
+    durable.sync(control.path, durable.newest(control.path))
     for folder in planned.folders:
-        remove(folder)
+        remover.folder(folder, bool)
+    given = [json.loads(row["detail"])["paths"] for row in control.rows(GIVEN)][-1:]
+    numbers = forgetting(given[0] if given else {}, paths)
+    control.begin_again(_STAY, GIVEN, json.dumps({"paths": numbers}))
     return planned
 
 

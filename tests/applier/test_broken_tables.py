@@ -14,7 +14,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, standing
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
-from spark_repl.control.table_paths import used_paths
+from spark_repl.control.table_paths import given_paths
 from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import NoTableError, TargetError
 from spark_repl.gtid import GtidSet
@@ -50,7 +50,7 @@ def copied(log: LogWriter, target: Path, hint: str | None, *, gone: str = "") ->
         if gone in only:
             raise NoTableError("no such table", table=gone)
         assert behind is not None
-        used = used_paths(control)
+        used = given_paths(control)
         paths = {name: layout.fresh_path(*name.split("."), used) for name in only}
         start = GtidSet.parse(behind.gtid_executed)
         return Copy(start, dict.fromkeys(only, ()), paths, behind=behind)

@@ -14,7 +14,8 @@ from spark_repl.control.channels import opened
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.control.resetting import reset_all
-from spark_repl.control.table_paths import used_paths
+from spark_repl.control.table_paths import given_paths
+from spark_repl.delta.removing import Remover
 from spark_repl.errors import TargetError
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -66,15 +67,14 @@ def test_all_again_behind_a_kill(log: LogWriter, target: Path, file: Path) -> No
     class KilledError(BaseException):
         pass
 
-    def killed(folder: str) -> None:
-        if folder.endswith("/b"):
+    def kill() -> None:
+        if not (target / "t/a").exists():
             raise KilledError
-        shutil.rmtree(folder)
 
     at = opened(load(str(file)))
     at.control.claim()
     with pytest.raises(KilledError):
-        reset_all(at, killed)
+        reset_all(at, Remover(kill))
     at.control.release()
     assert not (target / "t/a").exists() and (target / "t/b").exists()
     assert not cuts(target) and is_new(load(str(file)))
@@ -184,4 +184,4 @@ def test_tables_that_no_cut_shows(
     assert reset(file, "--table", "t.a") == 1
     hint = capsys.readouterr().err.partition("spark-repl ")[2].splitlines()[0]
     assert main([*hint.replace(" F", f" {file}").split()]) == 0
-    assert is_new(load(str(file))) and "t/a@2" in used_paths(control)
+    assert is_new(load(str(file))) and "t/a@2" in given_paths(control)
