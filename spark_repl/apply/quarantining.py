@@ -223,7 +223,7 @@ class Quarantining:
             )  # fmt: skip
 
     def _check_room(self, one: Quarantine, transactions: int, size: int) -> None:
-        had, kept = self._tables.totals
+        had, kept = self._tables.totals(self._tracking.tables)
         for what, most, now in (
             ("quarantine_max_bytes", self._apply.quarantine_max_bytes, kept + size),
             ("quarantine_max_transactions", self._apply.quarantine_max_transactions,

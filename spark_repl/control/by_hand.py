@@ -6,7 +6,7 @@ from __future__ import annotations
 import getpass
 import json
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
@@ -51,6 +51,18 @@ def skipped(control: Control) -> GtidSet:
     for row in control.rows(SKIP):
         gtids = gtids.union(GtidSet.parse(row["gtid_executed"]))
     return gtids
+
+
+def of_statements(control: Control, kind: str) -> list[dict[str, Any]]:
+    """Return the rows of a kind that statements leave, without those of statements that somebody
+    left out later: their row was written before the table's commit, which never came."""
+    return without_skipped(control.rows(kind), skipped(control))
+
+
+def without_skipped(rows: Iterable[dict[str, Any]], skip: GtidSet) -> list[dict[str, Any]]:
+    """Return the rows whose GTIDs are not all in ``skip``; a row without GTIDs stays."""
+    texts = ((row, row["gtid_executed"]) for row in rows)
+    return [row for row, gtids in texts if not (gtids and GtidSet.parse(gtids).issubset(skip))]
 
 
 def makes_rows_differ(control: Control) -> bool:

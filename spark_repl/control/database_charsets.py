@@ -11,6 +11,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..gtid import GtidSet
+from .by_hand import skipped
 
 if TYPE_CHECKING:
     from .control import Control
@@ -31,13 +32,15 @@ class DatabaseCharsets:
         """Reads what holds at ``cut``."""
         at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
         self.charsets, self._recorded = {}, set()
+        skip = skipped(self._control)
         rows = sorted(self._control.rows(KIND), key=lambda row: (row["position"], row["at"]))
         for row in rows:
             gtid, detail = row["gtid_executed"], json.loads(row["detail"])
             self._recorded.add((row["position"], gtid, detail["name"]))
             if not (GtidSet.parse(gtid).issubset(executed) if gtid else row["position"] <= at):
                 continue
-            if detail.get("ended"):
+            # What was recorded before somebody left the statement out says what it would have made.
+            if detail.get("ended") or (gtid and GtidSet.parse(gtid).issubset(skip)):
                 self.charsets.pop(detail["name"], None)
             else:
                 self.charsets[detail["name"]] = detail["charset"]

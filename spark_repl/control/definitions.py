@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ..binlog.definition import ForeignKey, TableDefinition, foreign_keys_of
 from ..ddl.recorded_definition import recorded_definition
 from ..gtid import GtidSet
+from .by_hand import of_statements
 from .table_paths import made_by_rows
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Definitions:
     def load(self) -> None:
         """Reads what is recorded."""
         self._held, self._expected = {}, {}
-        for row in self._control.rows(_DEFINITION):
+        for row in of_statements(self._control, _DEFINITION):
             detail = json.loads(row["detail"])
             held = self._held.setdefault(detail["path"], [])
             held.append((row["position"], row["gtid_executed"], detail["definition"]))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ddl.recorded_definition import recorded_definition
 from ..gtid import GtidSet
+from .by_hand import of_statements
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +60,8 @@ class LeftOut:
         """Reads what holds at ``cut``."""
         at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
         self.tables = {}
-        rows = sorted(self._control.rows(_KIND), key=lambda row: (row["position"], row["at"]))
+        left = of_statements(self._control, _KIND)
+        rows = sorted(left, key=lambda row: (row["position"], row["at"]))
         for row in rows:
             gtid, detail = row["gtid_executed"], json.loads(row["detail"])
             self._recorded.add((row["position"], gtid, row["detail"]))

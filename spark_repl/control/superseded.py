@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from .. import formats
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
+from .by_hand import SKIP, without_skipped
 from .copies import KIND as COPY
 from .copies import Copy
 from .database_charsets import KIND as DATABASE_CHARSET
@@ -33,6 +34,7 @@ _FILES, _LOGS = 1000, 10
 known"""
 _BEGINNING_BYTES = 256
 _LOG_ID = r'^\{(?:"id": "\w*", (?:"since": "\w*", )?)?"log_id": "(?P<log>[^"\\]*)"'
+_OF_STATEMENTS = ("definition", "left_out")
 _LAST_COUNTS = ("retention", NAME_CASE, TIME_ZONE)
 
 Row = dict[str, Any]
@@ -86,6 +88,11 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
     for kind in _LAST_COUNTS:
         by_kind[kind] = by_kind.get(kind, [])[-1:]
     by_kind[REPAIR] = by_kind.get(REPAIR, [])[-ANSWERS:]
+    skip = reduce(
+        GtidSet.union, (GtidSet.parse(r["gtid_executed"]) for r in by_kind.get(SKIP, ())), GtidSet()
+    )
+    for kind in _OF_STATEMENTS:
+        by_kind[kind] = without_skipped(by_kind.get(kind, []), skip)
     if cuts.num_rows:
         kept = _kept(cuts, by_kind.get(COPY, []), gone, number)
         for kind, choose in _CHOOSE.items():

@@ -37,10 +37,11 @@ class QuarantinedTables:
     def drop(self, path: str) -> None:
         self._by_path = {other: one for other, one in self._by_path.items() if other != path}
 
-    @property
-    def totals(self) -> tuple[int, int]:
-        """(transactions, their bytes in the log) that are kept of all tables."""
-        held = self._by_path.values()
+    def totals(self, tables: Mapping[str, Table]) -> tuple[int, int]:
+        """Return (transactions, their bytes in the log) that are kept of all ``tables``. Those that
+        were dropped, or replaced by a copy, do not count any more."""
+        paths = {table.path for table in dict(tables).values()}
+        held = [one for path, one in self._by_path.items() if path in paths]
         return sum(count for _, count, _ in held), sum(size for _, _, size in held)
 
     def of(self, tables: Mapping[str, Table]) -> dict[str, Quarantine]:

@@ -19,7 +19,7 @@ from spark_repl.errors import ConfigError, QuarantineError, RowError, StatementE
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
-from tests.support.local_delta import applier, at_cut, cuts, rows, run, stopped
+from tests.support.local_delta import applier, at_cut, cuts, last_shown, rows, run, stopped
 from tests.support.made_copy import finish, plan, read
 
 A, B = Table("a"), Table("b")
@@ -439,3 +439,31 @@ def test_the_bytes_are_checked(log: LogWriter, target: Path) -> None:
     assert kept.stat().st_mode & 0o777 == 0o600
     kept.write_bytes(kept.read_bytes()[10:])
     assert "a file of the quarantine is damaged" in str(stopped(log.folder, target, **KEEP))
+
+
+@pytest.mark.parametrize("ends", ["DROP TABLE t.a", "DROP DATABASE t2"])
+def test_what_is_kept_of_a_table_that_is_gone_does_not_count(
+    log: LogWriter, target: Path, ends: str
+) -> None:
+    """Against the limits, from the statement on that takes the table."""
+    gone = Table("a", database="t2") if "t2" in ends else A
+    log.ddl("CREATE DATABASE t2")
+    for table in (Table("a", database="t2"), Table("c")):
+        log.ddl(table.create)
+    log.transaction(delete(B, (66, "no such")))
+    log.transaction(delete(gone, (77, "no such")))
+    for key in range(3):
+        log.transaction(insert(gone, (key, "x")))
+    log.ddl(ends)
+    log.ddl("RENAME TABLE t.c TO t.other")
+    log.transaction(insert(B, (1, "x")), insert(Table("other"), (1, "x")))
+    options = {**KEEP, "group_max_transactions": 1}
+    assert run(log.folder, target, **options, quarantine_max_transactions=5)
+    assert last_shown(target)["t.other"] == [(1, "x")]
+    for key in range(2, 5):
+        log.transaction(insert(B, (key, "x")))
+    assert run(log.folder, target, **options, quarantine_max_transactions=5)
+    assert cuts(target)[-1].quarantined["t.b"].transactions == 5
+    log.transaction(insert(B, (5, "x")))
+    error = stopped(log.folder, target, **options, quarantine_max_transactions=5)
+    assert isinstance(error, QuarantineError)
