@@ -186,7 +186,8 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         lower_case = int(server.variables[name_case.KEY])
         only = tuple(map(fold, only)) if lower_case else only
         filters = ReplicationFilters.of(config)
-        _check_kept(only, filters.folded() if lower_case else filters)
+        own = filters.folded() if lower_case else filters
+        _check_kept(only, own)
         for unmet in unmet_on(connection.rows, config):
             log.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
@@ -201,7 +202,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
             refuse_diffs(tables, server.variables)
         views = _views(tables, rules, server.variables)
         viewed = [t.definition for t in tables if t.definition.name in views]
-        check_privileges(connection.rows, [one.name_on_source for one in viewed])
+        check_privileges(connection.rows, [one.name_on_source for one in viewed], own)
         bounds = {
             name: () if name in views else chunk_ends(connection.rows, table, shape)
             for name, table, shape in zip(names, tables, shapes, strict=True)

@@ -45,7 +45,7 @@ from ..write.commit import check_files
 from ..write.table_options import TableOptions
 from ..write.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
-from .privileges import VIEW_HINT
+from .privileges import lock_hint
 from .source_tables import SourceTable, full_name, list_tables, quoted, wheres
 
 if TYPE_CHECKING:
@@ -327,10 +327,11 @@ class FirstCopy:
             except SourceError as error:
                 if isinstance(error, SourceLostError | NoTableError) and error.number != 1205:
                     raise
+                name = source.definition.name_on_source
+                hint = _LOCK_HINT if error.number == 1205 else lock_hint(connection.rows, name)
                 raise SourceError(  # also an error that is tried again elsewhere
-                    error.message, number=error.number, table=source.definition.name,
-                    hint=_LOCK_HINT if error.number == 1205 else VIEW_HINT,
-                ) from None  # fmt: skip
+                    error.message, number=error.number, table=source.definition.name, hint=hint
+                ) from None
             executed = connection.server().executed
             with view.cursor() as cursor:
                 cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SourceError
 from ..gtid import GtidSet
+from ..source.grants import EVERYTHING, grant
 
 if TYPE_CHECKING:
     from ..source.connection import DumpConnection
@@ -31,7 +32,8 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
             raise
         log.warning(
             "XA branches that are prepared now can't be seen: if the source has any, their"
-            " XA COMMIT will stop the applier (1397); GRANT XA_RECOVER_ADMIN ON *.* TO the account"
+            " XA COMMIT will stop the applier (1397); %s",
+            grant("XA_RECOVER_ADMIN", [EVERYTHING], connection.account()),
         )
         return executed
     wanted = {_xid(row) for row in branches}

@@ -1,18 +1,24 @@
 """What the account may do on the source: a copy of what it can't see would be one without rows.
 
 A server hides tables that an account has no privilege on, so what is missing can't be listed: only
-SELECT on everything says that all is seen. `SHOW GRANTS` is read with the session's roles.
+SELECT on all places where filters keep tables says that all is seen. `SHOW GRANTS` is read with the
+session's roles.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of
+from ..config.wildcards import fits, is_plain, plain
+from ..ddl.filters import ReplicationFilters
 from ..errors import SourceError
+from ..source.grants import EVERYTHING, account_of, grant
+from .source_tables import quoted
 
 if TYPE_CHECKING:
     from .source_tables import Query
@@ -20,65 +26,168 @@ if TYPE_CHECKING:
 _GRANT = re.compile(r"GRANT (?P<what>.+?) ON (?P<where>.+?) TO ")
 _REVOKE = re.compile(r"REVOKE (?P<what>.+?) ON (?P<where>.+?)\.\* FROM ")
 _QUOTED = re.compile(r"""^[`"]?(.*?)[`"]?$""")
-_EVERYTHING = "*.*"
-VIEW_HINT = (
+_NO_FILTERS = ReplicationFilters()
+_VIEW = (
     "a table without a key, or whose log holds parts of rows (binlog_row_image,"
-    " binlog_row_value_options), can only be copied under a momentary lock:"
-    " GRANT LOCK TABLES ON *.* TO the account"
+    " binlog_row_value_options), can only be copied under a momentary lock: "
 )
 
 
-def check_privileges(query: Query, views: Iterable[str]) -> None:
-    """Raises SourceError for an account that may not read every table, or not lock those that are
-    copied in one ``view`` ("db.table")."""
-    lines = _grants(query)
-    hidden = [name for name in _revoked(lines, "SELECT") if name not in SYSTEM_SCHEMAS]
-    if not _may(lines, "SELECT", _EVERYTHING) or hidden:
+@dataclass(frozen=True)
+class Grants:
+    """``lines`` of SHOW GRANTS of an ``account``. ``patterns``: whether % and _ in a database's
+    name have a meaning, which they lose with partial_revokes."""
+
+    lines: tuple[str, ...]
+    account: str
+    patterns: bool = True
+
+    @classmethod
+    def of(cls, query: Query) -> Self:
+        """Return those of the session's account and roles."""
+        roles = _value(query, "CURRENT_ROLE()", "NONE")  # there are none before 8.0
+        using = "" if roles == "NONE" else f" FOR CURRENT_USER() USING {roles}"
+        lines = tuple(str(line) for (line,) in query(f"SHOW GRANTS{using}"))
+        account = account_of(_value(query, "CURRENT_USER()", "%@%"))
+        return cls(lines, account, _value(query, "@@GLOBAL.partial_revokes", "0") == "0")
+
+    def allows(self, what: str, database: str = "", table: str = "") -> bool:
+        """Return whether ``what`` is granted on a table, a whole database, or on everything."""
+        for line in self.lines:
+            match = _GRANT.match(line)
+            if match and _names(match["what"], what):
+                scope = match["where"]
+                if scope == EVERYTHING or (table and scope == _table(database, table)):
+                    return True
+                pattern = _plain(scope.removesuffix(".*"))
+                if database and scope.endswith(".*") and self._means(pattern, database):
+                    return True
+        return False
+
+    def revoked(self, what: str) -> list[str]:
+        """Return the databases that are taken out of what is granted on everything."""
+        matches = filter(None, map(_REVOKE.match, self.lines))
+        return [_plain(match["where"]) for match in matches if _names(match["what"], what)]
+
+    def hint(self, what: str, places: Iterable[str]) -> str:
+        """Return the statements that grant ``what`` on databases and tables; "" is everything."""
+        return grant(what, map(self._place, places), self.account)
+
+    def _means(self, pattern: str, database: str) -> bool:
+        return fits(pattern, database) if self.patterns else pattern == database
+
+    def _place(self, place: str) -> str:
+        database, _, table = place.partition(".")
+        if not place:
+            return EVERYTHING
+        if table:
+            return _table(database, table)
+        return f"{quoted(_literally(database) if self.patterns else database)}.*"
+
+
+def check_privileges(
+    query: Query, views: Iterable[str], filters: ReplicationFilters = _NO_FILTERS
+) -> None:
+    """Raise SourceError for an account that may not read every table that ``filters`` keep, or not
+    lock those that are copied in one ``view`` ("db.table")."""
+    grants, wanted = Grants.of(query), wanted_places(filters)
+    hidden = _hidden(grants, filters, wanted)
+    if hidden is None or hidden:
         where = f" in {', '.join(hidden)}" if hidden else ""
         raise SourceError(
             f"the account may not read all tables{where}: those that it doesn't see would be empty"
             " in the target, and be taken for complete",
             number=1142,
-            hint="GRANT SELECT ON *.* TO the account",
+            hint=grants.hint("SELECT", hidden or [""]),
         )
-    for name in views:
-        database = database_of(name)
-        if not any(_may(lines, "LOCK TABLES", where) for where in (_EVERYTHING, database)):
-            raise SourceError(
-                "the account may not lock the table, for the moment in which its copy begins",
-                number=1044, table=name,
-                hint=VIEW_HINT,
-            )  # fmt: skip
+    unlocked = [name for name in views if not grants.allows("LOCK TABLES", database_of(name))]
+    if unlocked:
+        raise SourceError(
+            "the account may not lock the table, for the moment in which its copy begins",
+            number=1044, table=unlocked[0],
+            hint=_VIEW + grants.hint("LOCK TABLES", sorted({*map(database_of, unlocked)})),
+        )  # fmt: skip
 
 
-def _grants(query: Query) -> list[str]:
+def lock_hint(query: Query, table: str) -> str:
+    """Return what lets the account lock a table ("db.table") for its copy."""
+    return _VIEW + Grants.of(query).hint("LOCK TABLES", [database_of(table)])
+
+
+def wanted_places(filters: ReplicationFilters) -> list[str] | None:
+    """Return the databases, and tables as "db.table", of the source in which all tables are that
+    filters keep. Return None if they may be anywhere."""
+    places: Iterable[str] | None = filters.do_db or None
+    if filters.do_table or filters.wild_do_table:
+        patterns = [*map(_literally, filters.do_table), *filters.wild_do_table]
+        places = _of_tables(patterns, filters.do_db)
+    if places is None:
+        return None
+    return sorted({source for place in places for source in _on_source(place, filters)})
+
+
+def _of_tables(patterns: Iterable[str], databases: Iterable[str]) -> Iterable[str] | None:
+    """Return the places of all tables that fit a pattern, in ``databases`` if there are any."""
+    places = set[str]()
+    for pattern in patterns:
+        database, _, table = pattern.partition(".")
+        if is_plain(database):
+            name = plain(database)
+            if not databases or name in databases:
+                places.add(f"{name}.{plain(table)}" if is_plain(table) else name)
+        elif not databases:
+            return None
+        else:
+            places |= {name for name in databases if fits(database, name)}
+    return places
+
+
+def _on_source(place: str, filters: ReplicationFilters) -> list[str]:
+    """Return the source's names of a place that filters name as it is rewritten."""
+    database, dot, table = place.partition(".")
+    pairs = filters.rewrites.pairs
+    names = [old for old, new in pairs if new == database]
+    names += [database] if database not in dict(pairs) else []
+    return [f"{name}{dot}{table}" for name in names]
+
+
+def _hidden(
+    grants: Grants, filters: ReplicationFilters, wanted: list[str] | None
+) -> list[str] | None:
+    """Return the places with tables that filters may keep and the account may not read; None:
+    everything."""
+    if grants.allows("SELECT"):
+        revoked = [name for name in grants.revoked("SELECT") if name not in SYSTEM_SCHEMAS]
+        return [name for name in revoked if _may_keep(filters, name, wanted)]
+    if wanted is None:
+        return None
+    pairs = [(place, *place.partition(".")[::2]) for place in wanted]
+    return [place for place, *names in pairs if not grants.allows("SELECT", *names)]
+
+
+def _may_keep(filters: ReplicationFilters, database: str, wanted: list[str] | None) -> bool:
+    """Return whether filters may keep a table of the source's database."""
+    if wanted is not None:
+        return any(place.partition(".")[0] == database for place in wanted)
+    return filters.keeps_database(filters.rewrites.database(database))
+
+
+def _literally(name: str) -> str:
+    """Return the pattern that fits only the name."""
+    return re.sub(r"([\\%_])", r"\\\1", name)
+
+
+def _table(database: str, table: str) -> str:
+    return f"{quoted(database)}.{quoted(table)}"
+
+
+def _value(query: Query, expression: str, otherwise: str) -> str:
+    """Return a value of the server; ``otherwise`` for NULL, or if the server knows no such name."""
     try:
-        ((roles,),) = query("SELECT CURRENT_ROLE()")
-    except SourceError:  # before 8.0 there are none
-        roles = "NONE"
-    using = "" if roles in (None, "NONE") else f" FOR CURRENT_USER() USING {roles}"
-    return [str(line) for (line,) in query(f"SHOW GRANTS{using}")]
-
-
-def _may(lines: Iterable[str], what: str, where: str) -> bool:
-    """Whether a grant allows ``what`` on ``where``: everything, or a database. A grant's name with
-    % or _ in it may mean any database."""
-    for line in lines:
-        match = _GRANT.match(line)
-        if match and _names(match["what"], what):
-            scope = match["where"]
-            if scope == where:
-                return True
-            pattern = _plain(scope.removesuffix(".*"))
-            if where != _EVERYTHING and (pattern == where or {"%", "_"} & set(pattern)):
-                return True
-    return False
-
-
-def _revoked(lines: Iterable[str], what: str) -> list[str]:
-    """Databases that are taken out of what is granted on everything (partial_revokes)."""
-    matches = filter(None, map(_REVOKE.match, lines))
-    return [_plain(match["where"]) for match in matches if _names(match["what"], what)]
+        ((value,),) = query(f"SELECT {expression}")
+    except SourceError:
+        return otherwise
+    return otherwise if value is None else str(value)
 
 
 def _names(granted: str, what: str) -> bool:

@@ -25,6 +25,7 @@ from ..errors import NoTableError, SourceError, SparkReplError
 from ..receiver.identity import read_identity
 from ..source.account import addresses
 from ..source.connection import DumpConnection
+from ..source.grants import EVERYTHING, grant
 from ..source.source_check import check_identity, check_source
 from ..write.shard_columns import check_alike
 from .privileges import check_privileges
@@ -118,7 +119,7 @@ def survey(config: Config) -> Survey:
             findings += _checked(lambda: check_identity(replicas, source.server_id, own))
         except SourceError as error:
             findings.append(_of(error))
-        findings += _account(connection.query)
+        findings += _account(connection.query, connection.account())
         tables, size = _sizes(connection.rows)
         findings += _tables(connection.rows, config, server)
         findings += [
@@ -172,7 +173,7 @@ def _version(server: Server) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", server.version)[:2])
 
 
-def _account(query: Callable[[str], object]) -> Iterator[Finding]:
+def _account(query: Callable[[str], object], account: str) -> Iterator[Finding]:
     """What only copies beside prepared XA branches need."""
     try:
         query("XA RECOVER")
@@ -181,7 +182,7 @@ def _account(query: Callable[[str], object]) -> Iterator[Finding]:
             WARNING,
             f"prepared XA branches can't be seen ({error.number}): the XA COMMIT of one that was"
             " prepared before the copy stops the applier (1397)",
-            "GRANT XA_RECOVER_ADMIN ON *.* TO the account, where there are XA transactions",
+            f"{grant('XA_RECOVER_ADMIN', [EVERYTHING], account)}, where there are XA transactions",
         )
     try:
         query("SHOW BINARY LOGS")
@@ -191,7 +192,8 @@ def _account(query: Callable[[str], object]) -> Iterator[Finding]:
                 WARNING,
                 "no copy can begin while XA branches are prepared, as the account lacks REPLICATION"
                 f" CLIENT ({error.number})",
-                "GRANT REPLICATION CLIENT ON *.* TO the account, where there are XA transactions",
+                f"{grant('REPLICATION CLIENT', [EVERYTHING], account)}, where there are XA"
+                " transactions",
             )
 
 
@@ -210,6 +212,8 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
     )
     views, keyless = [], []
     shaped: list[TableDefinition] = []
+    filters = ReplicationFilters.of(config)
+    filters = filters.folded() if case_of_names(query) > 0 else filters
     fit = _rules_fit(query, config, shaped)
     for database, table, _ in listed:
         try:
@@ -222,10 +226,11 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         yield from _checked(partial(fit, definition))
         if not definition.primary_key:
             keyless.append(definition.name)
-        if needs_view(definition, server.variables):
+        kept = filters.keeps(filters.rewrites.table(definition.name))
+        if kept and needs_view(definition, server.variables):
             views.append(definition.name)
     yield from _checked(lambda: check_alike(shaped))
-    yield from _checked(lambda: check_privileges(query, views))
+    yield from _checked(lambda: check_privileges(query, views, filters))
     yield from _named(
         "without a key, rows are found by all their columns, and duplicates one by one", keyless,
         "ALTER TABLE ... ADD PRIMARY KEY, or accept it: changes of large tables are slow",

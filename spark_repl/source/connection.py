@@ -19,12 +19,14 @@ from ..gtid import GtidSet
 from . import settings
 from .account import password_of, tls_of
 from .dump import dump_file, dump_gtid, error_of, register
+from .grants import account_of
 
 if TYPE_CHECKING:
     from ..config import Source
 
 _READ_BYTES = 1 << 18
 _CONNECT_TIMEOUT_S = 10
+_NOT_ALLOWED = 1227
 _RECEIVE_BUFFER_BYTES = 4 << 20
 
 
@@ -161,8 +163,23 @@ class DumpConnection:
                 cursor.execute(statement)
                 return list(cursor.fetchall())
         except pymysql.err.MySQLError as error:
-            number, text = (*error.args, "", "")[:2]
-            raise error_of(number if isinstance(number, int) else 2013, str(text)) from error
+            raise self._error(error) from error
+
+    def _error(self, error: pymysql.err.MySQLError) -> SourceError:
+        """Return the server's error; one of a missing privilege names the account."""
+        number, text = (*error.args, "", "")[:2]
+        if number != _NOT_ALLOWED:
+            return error_of(number if isinstance(number, int) else 2013, str(text))
+        return error_of(number, str(text), self.account())
+
+    def account(self) -> str:
+        """Return the account by which the server knows this connection, as statements have it."""
+        try:
+            with self._mysql.cursor() as cursor:
+                cursor.execute("SELECT CURRENT_USER()")
+                return account_of(str(cursor.fetchone()[0]))
+        except pymysql.err.MySQLError:
+            return account_of(f"{self.source.user}@%")
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Rows as tuples, in the order of their columns. Raises as ``query``."""
@@ -218,7 +235,7 @@ class DumpConnection:
             self._mysql._read_ok_packet()
             self._mysql._execute_command(request[0], request[1:])
         except pymysql.err.MySQLError as error:
-            raise error_of(error.args[0], str(error.args[1])) from error
+            raise self._error(error) from error
 
     def read_into(self, space: memoryview, timeout_s: float) -> int:
         """Bytes read; 0 when none came in time. Raises SourceLostError when there is no more."""

@@ -13,6 +13,7 @@ from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..binlog.events.event import read_lenenc
 from ..binlog.kernels.crc import event_crc
 from ..errors import LogError, NoTableError, PurgedError, SourceError, SourceLostError
+from .grants import EVERYTHING, grant, needed
 
 if TYPE_CHECKING:
     from ..gtid import GtidSet
@@ -161,9 +162,9 @@ def refusal(payload: bytes) -> SourceError:
     return error_of(number, text[6:] if text.startswith("#") else text)
 
 
-def error_of(number: int, text: str) -> SourceError:
-    """A server's error, with what to do; SourceLostError when it may pass by itself, NoTableError
-    when a statement may have taken the table away."""
+def error_of(number: int, text: str, account: str = "CURRENT_USER()") -> SourceError:
+    """Return a server's error to ``account``, with what to do: SourceLostError if it may pass by
+    itself, NoTableError if a statement may have taken the table away."""
     if number in TEMPORARY:
         return SourceLostError(text, number=number, hint=TRIED_AGAIN)
     if number == _ER_NO_SUCH_TABLE:
@@ -175,7 +176,8 @@ def error_of(number: int, text: str) -> SourceError:
         if any(words in text for words in _PURGED):
             return PurgedError(text, number=number, hint=hint)
     elif number == 1227:
-        hint = "GRANT REPLICATION SLAVE ON *.* TO the receiver's account on the source"
+        privilege = needed(text, "REPLICATION SLAVE")
+        hint = f"{grant(privilege, [EVERYTHING], account)}, on the source"
     elif number in (1044, 1045, 1698):
         hint = "check source.user and its password, and the host that the account may come from"
     elif number in (1820, 1862, 3118, 4020):

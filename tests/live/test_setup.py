@@ -156,9 +156,30 @@ def test_a_server_id_that_another_replica_has(
             look(account, other), ERROR
         )
         assert not other.exists()
-        assert main([*words, str(tmp_path / "a.toml"), "--server-id", "4711"]) == 1
+        folder = tmp_path / "elsewhere"  # beside the relay log it were this channel's own
+        folder.mkdir()
+        assert main([*words, str(folder / "a.toml"), "--server-id", "4711"]) == 1
         assert "another replica of this source has our server_id" in capsys.readouterr().err
-        assert main([*words, str(tmp_path / "b.toml")]) == 0
+        assert main([*words, str(folder / "b.toml")]) == 0
+
+
+def test_an_account_that_sees_the_wanted_tables_alone(account: Server, tmp_path: Path) -> None:
+    """Filters keep them; without the filters the account is refused."""
+    as_root(
+        account, f"CREATE USER part IDENTIFIED BY '{PASSWORD}'",
+        "GRANT REPLICATION SLAVE ON *.* TO part", "GRANT SELECT ON s.* TO part",
+    )  # fmt: skip
+    config = config_for(account, tmp_path, user="part")
+    wanted = config.override({"filters.do_db": ["s"]})
+    found = [one for one in survey(config).errors if "may not read all tables" in one.what]
+    assert [one.hint for one in found] == ["GRANT SELECT ON *.* TO 'part'@'%'"]
+    assert not [one for one in survey(wanted).errors if "may not read" in one.what]
+    hints = [one.hint for one in survey(wanted).findings if "GRANT " in one.hint]
+    assert hints and all("TO 'part'@'%'" in hint for hint in hints)
+    for hint in hints:
+        statement = "GRANT " + hint.partition("GRANT ")[2].partition(", where")[0]
+        as_root(account, statement)
+    assert not [one for one in survey(wanted).findings if "GRANT " in one.hint]
 
 
 def test_the_least_account_follows(account: Server, tmp_path: Path) -> None:

@@ -1,0 +1,32 @@
+"""GRANT statements for hints: whole ones, that can be pasted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+EVERYTHING = "*.*"
+_NEEDED = re.compile(r"need \(at least one of\) the (.+?) privilege")
+
+
+def account_of(current_user: str) -> str:
+    """Return what CURRENT_USER() returns as a statement has to have it: 'name'@'host'."""
+    name, _, host = current_user.rpartition("@")
+    return "@".join(f"'{part}'" for part in map(_escaped, (name, host)))
+
+
+def grant(privilege: str, places: Iterable[str], account: str) -> str:
+    """Return the statements that grant a privilege on each of ``places``."""
+    return "; ".join(f"GRANT {privilege} ON {place} TO {account}" for place in places)
+
+
+def needed(refusal: str, otherwise: str) -> str:
+    """Return the privilege that a refusal (1227) names, of several the last one, which is not
+    SUPER; ``otherwise`` if it names none."""
+    found = _NEEDED.search(refusal)
+    named = [one.strip() for one in found[1].split(",")] if found else []
+    return next((one for one in reversed(named) if one != "SUPER"), otherwise)
+
+
+def _escaped(part: str) -> str:
+    return part.replace("\\", "\\\\").replace("'", "''")
