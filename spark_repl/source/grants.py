@@ -23,8 +23,8 @@ def grant(privilege: str, places: Iterable[str], account: str) -> str:
 def needed(refusal: str, otherwise: str) -> str:
     """Return the privilege that a refusal (1227) names, of several the last one, which is not
     SUPER; ``otherwise`` if it names none."""
-    found = _NEEDED.search(refusal)
-    named = [one.strip() for one in found[1].split(",")] if found else []
+    match = _NEEDED.search(refusal)
+    named = [one.strip() for one in match[1].split(",")] if match else []
     return next((one for one in reversed(named) if one != "SUPER"), otherwise)
 
 
