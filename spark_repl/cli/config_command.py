@@ -31,6 +31,7 @@ from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
 from .configuration import failing
 from .inspect import emit
+from .other_engines import engine_findings
 
 if TYPE_CHECKING:
     from ..ddl.rewrites import Rewrites
@@ -112,6 +113,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
         lambda: Layout.of(config.target),
     )
     findings += [*_files(config.source), *_unwise(config, values, file), *_folders(config)]
+    findings += engine_findings(config)
     return config, findings
 
 

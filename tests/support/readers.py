@@ -78,13 +78,14 @@ def by_duckdb_query(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[t
         [sys.executable, "-c", _SCAN], input=pickle.dumps([*queries]), env=environment,
         capture_output=True, check=False,
     )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr.decode()[-2000:]
+    if ran.returncode:
+        raise OSError(ran.stderr.decode()[-2000:])
     answers: list[list[tuple[Any, ...]]] = pickle.loads(ran.stdout)
     return answers
 
 
 def by_duckdb(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
-    return by_duckdb_over(f"delta_scan('{folder}')", schema, conditions)
+    return by_duckdb_over(f"delta_scan({_quoted(folder)})", schema, conditions)
 
 
 def by_duckdb_over(

@@ -92,6 +92,44 @@ def test_a_target_that_cannot_be_written(
     assert f"{tmp_path} can't be written" in wrong(capsys, file)[2][0]
 
 
+MAPPED = "column_mapping = true\n"
+PARTED = 'partition_by = ["shop.orders(day)"]\n'
+SHARDED = '[[tables]]\nmatch = "shop\\\\_%.orders"\nto = "all.orders"\nkey_prefix = "shop"\n'
+
+
+@pytest.mark.parametrize(
+    ("target", "warned"),
+    [
+        (PARTED, "shop.orders"),
+        (MAPPED + PARTED, "shop.orders"),
+        (SHARDED, "shop"),
+        ("column_mapping = false\n" + PARTED, ""),
+        (MAPPED, ""),
+    ],
+)
+def test_partitions_that_duckdb_gives_null_for(
+    file: Path, tmp_path: Path, capsys: Any, target: str, warned: str
+) -> None:
+    file.write_text(f'[source]\nserver_id = 5\n[target]\npath = "{tmp_path}/lake"\n{target}')
+    code, errors, warnings = wrong(capsys, file)
+    assert (code, errors) == (0, [])
+    assert len(warnings) == bool(warned)
+    assert all("DuckDB" in one and warned in one for one in warnings)
+
+
+@pytest.mark.parametrize(
+    ("folder", "engines"),
+    [("a b", "Polars"), ("ä", "DuckDB"), ("a'+&", "")],
+)
+def test_folders_that_other_engines_do_not_open(
+    file: Path, tmp_path: Path, capsys: Any, folder: str, engines: str
+) -> None:
+    file.write_text(f'[source]\nserver_id = 5\n[target]\npath = "{tmp_path}/{folder}"\n', "utf-8")
+    code, errors, warnings = wrong(capsys, file)
+    assert (code, errors) == (0, [])
+    assert len(warnings) == bool(engines) and all(engines in one for one in warnings)
+
+
 def test_a_source_that_is_not_there(file: Path, capsys: Any) -> None:
     file.write_text('[source]\nsocket = "none.sock"\nserver_id = 5\n')
     code, said, found = run(capsys, "config", "check", "--config", str(file), "--source")

@@ -118,3 +118,21 @@ def test_duckdb_gives_null_for_mapped_partitions(tmp_path: Path) -> None:
         0
     ]
     assert count == 0 < sum(row["place"] is not None for row in table.rows)
+
+
+FOLDERS: dict[str, tuple[Reader, ...]] = {
+    "a'+&[": READERS, "a b": (by_delta_rs, by_duckdb), "a#?": (by_delta_rs, by_duckdb),
+    "ä": (by_delta_rs,), "a%": (by_delta_rs,), "a%20b": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_folders_that_each_reader_opens(tmp_path: Path, folder: str, reader: Reader) -> None:
+    """What ``config check`` warns of: an engine that opens such a folder reads it rightly."""
+    table, asked = one_row_files(tmp_path / folder, ["x"], pa.string()), [Condition("id", "=", 0)]
+    if reader in FOLDERS[folder]:
+        assert not wrong(reader, table, SCHEMA_OF[pa.string()], asked)
+    else:
+        with pytest.raises(Exception, match=r"(?i)no such file|not found|cannot open|error"):
+            reader(table.folder, SCHEMA_OF[pa.string()], asked)
