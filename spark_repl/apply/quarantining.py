@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..control.quarantine import CURE, Quarantine, begin, end, quarantines
+from ..control.quarantine import CURE, Quarantine, begin, end, mark_of, quarantines
 from ..control.quarantine_store import QuarantineStore
 from ..crash_points import reach
 from ..ddl.policy import Policy
 from ..ddl.statement import Effect
+from ..delta.removing import Remover
 from ..errors import (
     DecodeError,
     QuarantineError,
@@ -118,8 +119,11 @@ class Quarantining:
         self._apply, self._tracking, self._applied = apply, tracking, applied
         self._catch_up, self._control, layout = catch_up, tracking.control, tracking.layout
         self._names, self._tables = tracking.names, tracking.quarantine
-        self.store = QuarantineStore(layout.quarantine, layout.target)
-        self._final = Final.of(self._control.last_cut())
+        control = self._control
+        remover = Remover(control.check_owner)
+        self.store = QuarantineStore(layout.quarantine, layout.target, control.epoch, remover)
+        self._newest = control.last_cut()
+        self._final = Final.of(self._newest)
 
     def load(self, fault: Fault | None = None) -> None:
         """Takes up the quarantines that go on, and the one that ``fault`` begins; what is left of
@@ -135,7 +139,8 @@ class Quarantining:
             table = at.get(one.path)
             if table is not None and table.position <= one.held_from:
                 self.store.clean(one.id, self._final.position, tracking.settle)
-                self._tables.add(one, *self.store.kept(one.id))
+                self._tables.add(one, mark := mark_of(self._newest, one.path))
+                self.store.kept(one.id, mark.by_owner if mark else {})  # each file is whole
                 log.warning("%s is in quarantine since %s: %s", one.name, one.since, one.reason)
                 continue
             end(control, one, "its changes are in the table" if table else "another table is there")

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
+from ..control.quarantine_store import check_whole
 from ..crash_points import reach
 from ..decode.folding import EveryTable
-from ..errors import DecodeError, RowError, SchemaError, about_table
+from ..errors import DecodeError, QuarantineError, RowError, SchemaError, about_table
 from ..gtid import GtidSet
 from ..relay.record import RECORD, Kind
 from ..schedule.group import Group
@@ -86,17 +87,18 @@ class Replaying:
     def _replay(self, one: Quarantine, table: Table, cut: Cut) -> bool:
         """Whether all that was kept of the table is in it."""
         try:
-            kept = self._store.kept(one.id)
+            owners = self._tables.owners(one.path)
+            kept = self._store.kept(one.id, owners)
+            check_whole(one.name, kept, owners)
             spans = [span for each in kept for span, _ in each.spans(self._stager.here(each.path))]
             staged = self._stager.kept(self._group(table, cut), one.name, spans)
             try:
                 self._writer.write(staged, cut, begins=_nothing, checked=_nothing)
             finally:
                 self._stager.drop(staged)
-        except (RowError, DecodeError, SchemaError) as error:
+        except (RowError, DecodeError, SchemaError, QuarantineError) as error:
             log.error("%s stays in quarantine: %s", one.name, error)
-            failed = fail(self._control, one, str(error))
-            self._tables.add(failed, *self._store.kept(one.id))
+            self._tables.replace(fail(self._control, one, str(error)))
             return False
         self._position(table, cut)  # where the changes leave no row another
         return True

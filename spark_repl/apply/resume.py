@@ -41,6 +41,7 @@ from ..control.history import indexed, record, resolve
 from ..control.table_paths import used_paths
 from ..delta.checkpoint import forget_lost
 from ..delta.empty_commits import remove_empty_commits
+from ..delta.removing import Remover
 from ..gtid import GtidSet
 from ..relay.look import look
 from ..relay.source_place import SourcePlace
@@ -142,8 +143,8 @@ def resume(
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     """Removes what a power failure has left of commits that no cut shows, and what names a
     checkpoint that it has taken. Raises TargetError, FencedError."""
-    layout, shown, remover = tracking.layout, dict[str, int](), tracking.remover
-    used = used_paths(tracking.control)
+    layout, control, shown = tracking.layout, tracking.control, dict[str, int]()
+    used, remover = used_paths(control), Remover(control.check_owner)
     if any(map(is_shared, used)):  # the others' cuts show the same tables
         others = (one.control.last_cut() for one in channels(layout.target))
         cuts = [*cuts, *filter(None, others)]

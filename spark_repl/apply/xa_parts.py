@@ -16,6 +16,7 @@ from ..control.by_hand import XaDecision, xa_decisions
 from ..control.name_case import ASK
 from ..control.xa_store import XaStore
 from ..ddl.folded_name import fold
+from ..delta.removing import Remover
 from ..errors import GivenUpError, SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
@@ -73,11 +74,11 @@ class XaParts:
         control, layout = tracking.control, tracking.layout
         rules = tracking.column_rules
         asked = partial(_hidden, tracking) if rules.any else None
-        store = XaStore(layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked)
-        prepared = [
-            Branch.of_json(branch, store.path(branch["position"]))
-            for branch in (cut.prepared if cut else ())
-        ]
+        store = XaStore(
+            layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked, epoch=control.epoch,
+            remover=Remover(control.check_owner),
+        )  # fmt: skip
+        prepared = [store.kept(branch) for branch in (cut.prepared if cut else ())]
         decisions = xa_decisions(control)
         dropped = {one.position for one in decisions if one.action == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)

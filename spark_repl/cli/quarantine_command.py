@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..control.by_hand import decide
-from ..control.quarantine import DROP, KIND, REPLAY, cure_of, named, open_quarantines
+from ..control.quarantine import DROP, KIND, REPLAY, cure_of, mark_of, named, open_quarantines
 from ..control.quarantine_store import QuarantineStore
 from .inspect import cells, channel_of, emit, print_table
 
@@ -52,7 +52,8 @@ def show_list(options: argparse.Namespace) -> int:
 
 
 def _line(quarantined: _Found, one: Quarantine) -> dict[str, Any]:
-    kept = quarantined.store.kept(one.id)
+    mark = mark_of(quarantined.control.last_cut(), one.path)
+    kept = quarantined.store.kept(one.id, mark.by_owner if mark else {})
     failed = f" (replayed in vain: {one.failed})" if one.failed else ""
     return {
         "table": one.name, "path": one.path, "since": one.since, "gtid": one.gtid,

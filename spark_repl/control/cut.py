@@ -38,12 +38,24 @@ class Waiting:
 @dataclass(frozen=True)
 class InQuarantine:
     """Why a table stands still: a change of it could not be applied. ``since``: that transaction,
-    by its GTID or position; so many ``transactions``, in so many ``bytes`` of the log, are kept."""
+    by its GTID or position; so many ``transactions``, in so many ``bytes`` of the log, are kept.
+    ``owners``: the same of what each owner has kept, behind its epoch; empty: no file has an
+    owner's epoch in its name."""
 
     reason: str
     since: str
     transactions: int
     bytes: int
+    owners: tuple[tuple[int, int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "owners", tuple(map(tuple, self.owners)))
+
+    @property
+    def by_owner(self) -> dict[int, tuple[int, int]]:
+        """(transactions, bytes) by the epoch of the owner that kept them; 0: none is recorded."""
+        owners = self.owners or ((0, self.transactions, self.bytes),)
+        return {epoch: (transactions, size) for epoch, transactions, size in owners}
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from .control import Control
+    from .cut import Cut, InQuarantine
 
 KIND = "quarantine"
 REPLAY, DROP = "replay", "drop"
@@ -121,6 +122,14 @@ def quarantines(control: Control) -> list[Quarantine]:
             one = replace(one, ended=detail["reason"])
         by_id[one.id] = one
     return list(by_id.values())
+
+
+def mark_of(cut: Cut | None, path: str) -> InQuarantine | None:
+    """What a cut says of the quarantine of the table at a path; None: it has none there."""
+    if cut is None:
+        return None
+    marks = cut.quarantined.items()
+    return next((mark for n, mark in marks if n in cut.tables and cut.tables[n].path == path), None)
 
 
 def open_quarantines(control: Control) -> dict[str, Quarantine]:

@@ -3,16 +3,18 @@
 
 Invariant: what a published cut stands behind lies in files that are whole and synced. A file is the
 transactions' events as they are in the relay log, end to end, and behind them where each lay. It is
-named by where the last one ends in the log: one that ends behind the newest cut was kept by a run
-that was cut off, and the log has it still.
+named by where the last one ends in the log, and by the owner's epoch: one that ends behind the
+newest cut was kept by a run that was cut off, and the log has it still. Of each owner the cut's
+mark says how many transactions it has kept: what an owner that slept has kept since is not meant.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,8 @@ from .. import formats
 from ..crash_points import reach
 from ..decode.staged import Span
 from ..delta import storage
-from ..errors import TargetError
+from ..delta.removing import Remover
+from ..errors import QuarantineError, TargetError
 from ..position import OFFSET_BITS
 from ..relay.record import gtid_text
 from ..runtime.object_store import is_remote
@@ -39,6 +42,7 @@ _FORMAT = 1
 _MAGIC = b"sparkrq1"
 _TAIL = struct.Struct("<Q8s")
 _EVENTS = ".events"
+_NAME = re.compile(r"(\d{20})(?:-(\d+))?\.events")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,12 @@ class KeptTransactions:
     def bytes(self) -> int:
         return int(self.sizes.sum())
 
+    @property
+    def epoch(self) -> int:
+        """That of the owner that kept it; 0: the name has none."""
+        match = _NAME.fullmatch(os.path.basename(self.path))
+        return int(match[2] or 0) if match else 0
+
     def spans(self, path: str = "") -> Iterator[tuple[Span, int]]:
         """What a worker reads of it, each with the index of its first transaction. ``path``: where
         the file lies for workers."""
@@ -73,10 +83,14 @@ class KeptTransactions:
 
 
 class QuarantineStore:
-    """``folder``: that of all quarantines of a target; ``root``: the target's."""
+    """``folder``: that of all quarantines of a target; ``root``: the target's; ``epoch``: that of
+    the owner which keeps transactions, and removes them by the ``remover``."""
 
-    def __init__(self, folder: str, root: str) -> None:
-        self.folder, self._root = folder, root
+    def __init__(
+        self, folder: str, root: str, epoch: int = 0, remover: Remover | None = None
+    ) -> None:
+        self.folder, self._root, self._epoch = folder, root, epoch
+        self._remover = remover or Remover()
 
     def keep(self, number: str, spans: Sequence[Span], records: Any) -> KeptTransactions:
         """Copies the transactions of ``spans``, whose index records these are, durably: of the
@@ -101,27 +115,32 @@ class QuarantineStore:
         return made
 
     def _path(self, number: str, end: int) -> str:
-        return os.path.join(self.folder, number, f"{end:020d}{_EVENTS}")
+        owner = f"-{self._epoch}" if self._epoch else ""
+        return os.path.join(self.folder, number, f"{end:020d}{owner}{_EVENTS}")
 
     def _names(self, number: str) -> list[str]:
         return sorted(storage.names(os.path.join(self.folder, number)))
 
-    def kept(self, number: str) -> list[KeptTransactions]:
-        """All that is kept of a quarantine, in the log's order. Raises OSError, TargetError and
-        FormatError for a file that can't be read."""
-        folder = os.path.join(self.folder, number)
-        paths = [os.path.join(folder, n) for n in self._names(number) if n.endswith(_EVENTS)]
-        return [_read(path) for path in paths]
+    def kept(self, number: str, owners: Mapping[int, tuple[int, int]]) -> list[KeptTransactions]:
+        """What is kept of a quarantine, in the log's order: of the files of each owner, by its
+        epoch, the first ones with so many transactions. Raises OSError, TargetError and FormatError
+        for a file that can't be read."""
+        folder, left = os.path.join(self.folder, number), {e: n for e, (n, _) in owners.items()}
+        chosen = []
+        for name in (name for name in self._names(number) if name.endswith(_EVENTS)):
+            one = _read(os.path.join(folder, name))
+            if left.get(one.epoch, 0) > 0:
+                left[one.epoch] -= len(one.sizes)
+                chosen.append(one)
+        return chosen
 
     def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
         """Removes, at start, what was kept behind the newest cut, at a packed position, when
-        ``settle`` has made that cut durable: the log brings it again. Raises OSError."""
-        wanted = f"{position:020d}{_EVENTS}"
-        behind = [n for n in self._names(number) if not n.endswith(_EVENTS) or n > wanted]
-        if behind:
-            settle()
-            for name in behind:
-                storage.remove_if_there(os.path.join(self.folder, number, name))
+        ``settle`` has made that cut durable: the log brings it again. Raises OSError,
+        FencedError."""
+        matches = [(name, _NAME.fullmatch(name)) for name in self._names(number)]
+        behind = [name for name, match in matches if not match or int(match[1]) > position]
+        self._remover.files((os.path.join(self.folder, number, name) for name in behind), settle)
 
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
         """Removes what was kept of quarantines that have ended, when ``settle`` has made durable
@@ -131,7 +150,29 @@ class QuarantineStore:
             settle()
             for number in kept:
                 reach("quarantine_forget")
-                storage.remove_folder(os.path.join(self.folder, number))
+                self._remover.folder(os.path.join(self.folder, number), bool)
+
+
+def total(owners: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
+    """(transactions, bytes) of all owners."""
+    return sum(count for count, _ in owners.values()), sum(size for _, size in owners.values())
+
+
+def check_whole(
+    table: str, kept: Iterable[KeptTransactions], owners: Mapping[int, tuple[int, int]]
+) -> None:
+    """Raise QuarantineError unless all is there that the cut's mark says of each owner."""
+    by_owner = dict.fromkeys(owners, (0, 0))
+    for one in kept:
+        transactions, size = by_owner[one.epoch]
+        by_owner[one.epoch] = transactions + len(one.sizes), size + one.bytes
+    if by_owner != dict(owners):
+        (count, size), (whole, all_bytes) = total(by_owner), total(owners)
+        raise QuarantineError(
+            f"{count} transactions of {size} bytes are kept, and the cut's mark says {whole} of"
+            f" {all_bytes} bytes", table=table,
+            hint=f"copy the table again: spark-repl snapshot --config F --table {table}",
+        )  # fmt: skip
 
 
 def _write(out: BinaryIO, spans: Sequence[Span], made: KeptTransactions) -> None:

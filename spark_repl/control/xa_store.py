@@ -13,38 +13,40 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from .. import formats
 from ..binlog.event_types import CRC_LENGTH
 from ..crash_points import reach
 from ..delta import storage
+from ..delta.removing import Remover
 from ..errors import TargetError
 from ..relay.span_tables import tables_of
 from ..runtime.private_files import make_folder
+from ..schedule.branches import Branch
 from .log_bytes import copy_bytes, durable_file
-
-if TYPE_CHECKING:
-    from ..schedule.branches import Branch
 
 Hidden = Callable[[str], str]
 """a table's name on the source -> what the target calls it, "" for one without hidden columns"""
 _COPY_BYTES = 16 << 20
 _FORMAT = 1
 """the branch's events as they are in the relay log; a later one's number follows ``.events``"""
-_LATER = re.compile(r"\d+\.events(\d+)")
+_LATER = re.compile(r"\d+(?:-\d+)?\.events(\d+)")
 
 
 class XaStore:
     """Keeps copies of spans of the relay log; memory is bounded whatever a branch's size."""
 
     def __init__(
-        self, folder: str, here: str = "", *, keep_all: bool = False, hidden: Hidden | None = None
-    ) -> None:
+        self, folder: str, here: str = "", *, keep_all: bool = False, hidden: Hidden | None = None,
+        epoch: int = 0, remover: Remover | None = None,
+    ) -> None:  # fmt: skip
         """``hidden``: asked of each table's name, as the source has it; None: no table has values
-        that may not be kept as they are in the log."""
+        that may not be kept as they are in the log. ``epoch``: that of the owner which keeps
+        branches, and removes them by the ``remover``."""
         self.folder, self.here, self._hidden = folder, here or folder, hidden
+        self._epoch, self._remover = epoch, remover or Remover()
         self._keep_all = keep_all  # the applier will go back to an earlier cut
 
     def keep_ended(self, keep: bool) -> None:
@@ -53,7 +55,14 @@ class XaStore:
         self._keep_all = keep
 
     def path(self, position: int) -> str:
-        return os.path.join(self.here, f"{position:020d}.events")
+        """Where this owner keeps the branch of an XA PREPARE; no other owner uses the name."""
+        owner = f"-{self._epoch}" if self._epoch else ""
+        return os.path.join(self.here, f"{position:020d}{owner}.events")
+
+    def kept(self, fields: Mapping[str, Any]) -> Branch:
+        """A branch of a cut, as JSON has it, in the file that its owner kept it in."""
+        name = fields.get("file", f"{fields['position']:020d}.events")
+        return Branch.of_json(fields, os.path.join(self.here, name))
 
     def keep(self, branch: Branch) -> Branch:
         """Copies a branch's bytes, durably; returns the branch that lies there. Raises OSError, and
@@ -108,7 +117,7 @@ class XaStore:
             settle()
             for branch in kept:
                 reach("xa_forget")
-                self._remove(branch.path)
+                self._remover.files(self._both(branch.path))
 
     def clean(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
         """Removes, at start, what no branch of the last cut needs, when ``settle`` has made that
@@ -119,14 +128,13 @@ class XaStore:
             if later := _LATER.fullmatch(name):
                 path = os.path.join(self.folder, name)
                 formats.check(int(later[1]), _FORMAT, "a prepared XA branch", path)
-        if unneeded and not self._keep_all:
-            settle()
-            for name in unneeded:
-                self._remove(os.path.join(self.here, name))
+        if not self._keep_all:
+            paths = (os.path.join(self.here, name) for name in sorted(unneeded))
+            self._remover.files((each for path in paths for each in self._both(path)), settle)
 
-    def _remove(self, path: str) -> None:
-        for each in {path, self._kept(path)}:
-            storage.remove_if_there(each)
+    def _both(self, path: str) -> set[str]:
+        """Where a branch's bytes are, by its path here: also below the target."""
+        return {path, self._kept(path)}
 
 
 def _check_plain(branch: Branch, hidden: Hidden) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from ..binlog.types.forms import Forms
 from ..control.definitions import Definitions
 from ..control.name_case import NameCase
+from ..control.quarantine import mark_of
 from ..control.recorded_filters import recorded
 from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
@@ -51,7 +52,8 @@ def kept_rows(
     names.load()
     rewrites = (filters.folded() if names.folds else filters).rewrites
     known = Alone(one.name, _definition(layout, control, one), rewrites)
-    for kept in store.kept(one.id):
+    mark = mark_of(control.last_cut(), one.path)
+    for kept in store.kept(one.id, mark.by_owner if mark else {}):
         with _here(kept.path) as path:
             for span, first in kept.spans(path):
                 yield from _of_span(span, kept, first, known)

@@ -7,6 +7,7 @@ loses it. XA COMMIT then has its rows decoded as if they stood where XA COMMIT s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
@@ -52,6 +53,7 @@ class Branch:
         return replace(self, path=path, start=0, end=self.size, pieces=())
 
     def to_json(self) -> dict[str, Any]:
+        """What a cut says of the branch, whose bytes are kept by then."""
         return {
             **self.xid.to_json(),
             "position": self.position,
@@ -61,6 +63,7 @@ class Branch:
             "checksum": self.checksum,
             "compressed": self.compressed,
             "uncompressed": self.uncompressed,
+            "file": os.path.basename(self.path),
         }
 
     @classmethod

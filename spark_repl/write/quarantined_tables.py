@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..control.cut import InQuarantine
+from ..control.quarantine_store import total
 
 if TYPE_CHECKING:
     from ..control.quarantine import Quarantine
@@ -18,21 +19,31 @@ class QuarantinedTables:
     """Replaced as a whole, so that any thread may look."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, tuple[Quarantine, int, int]] = {}
+        self._by_path: dict[str, tuple[Quarantine, dict[int, tuple[int, int]]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._by_path)
 
-    def add(self, quarantine: Quarantine, *kept: KeptTransactions) -> None:
-        """``kept``: what there is of it already."""
-        held = sum(len(one.sizes) for one in kept), sum(one.bytes for one in kept)
-        self._by_path = {**self._by_path, quarantine.path: (quarantine, *held)}
+    def add(self, quarantine: Quarantine, mark: InQuarantine | None = None) -> None:
+        """``mark``: what the newest cut says of it, if that has it."""
+        owners = mark.by_owner if mark else {}
+        self._by_path = {**self._by_path, quarantine.path: (quarantine, owners)}
+
+    def replace(self, quarantine: Quarantine) -> None:
+        """Take over what was decided about a quarantine; what is kept of it stays."""
+        owners = self._by_path[quarantine.path][1]
+        self._by_path = {**self._by_path, quarantine.path: (quarantine, owners)}
 
     def count(self, path: str, kept: KeptTransactions) -> None:
         """More is kept of the table at ``path``."""
-        quarantine, transactions, size = self._by_path[path]
-        more = quarantine, transactions + len(kept.sizes), size + kept.bytes
-        self._by_path = {**self._by_path, path: more}
+        quarantine, owners = self._by_path[path]
+        transactions, size = owners.get(kept.epoch, (0, 0))
+        more = {**owners, kept.epoch: (transactions + len(kept.sizes), size + kept.bytes)}
+        self._by_path = {**self._by_path, path: (quarantine, more)}
+
+    def owners(self, path: str) -> dict[int, tuple[int, int]]:
+        """(transactions, bytes) of what each owner has kept of the table, by the owner's epoch."""
+        return self._by_path[path][1]
 
     def drop(self, path: str) -> None:
         self._by_path = {other: one for other, one in self._by_path.items() if other != path}
@@ -41,8 +52,8 @@ class QuarantinedTables:
         """Return (transactions, their bytes in the log) that are kept of all ``tables``. Those that
         were dropped, or replaced by a copy, do not count any more."""
         paths = {table.path for table in dict(tables).values()}
-        held = [one for path, one in self._by_path.items() if path in paths]
-        return sum(count for _, count, _ in held), sum(size for _, _, size in held)
+        kept = [total(owners) for path, (_, owners) in self._by_path.items() if path in paths]
+        return sum(count for count, _ in kept), sum(size for _, size in kept)
 
     def of(self, tables: Mapping[str, Table]) -> dict[str, Quarantine]:
         """Those of the tables that are there, by name."""
@@ -58,6 +69,7 @@ class QuarantinedTables:
         marks = {}
         for name, table in sorted(dict(tables).items()):
             if table.path in self._by_path:
-                one, transactions, size = self._by_path[table.path]
-                marks[name] = InQuarantine(one.reason, one.since, transactions, size)
+                one, owners = self._by_path[table.path]
+                by_owner = tuple((epoch, *kept) for epoch, kept in sorted(owners.items()))
+                marks[name] = InQuarantine(one.reason, one.since, *total(owners), by_owner)
         return marks

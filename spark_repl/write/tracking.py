@@ -27,7 +27,6 @@ from ..control.shared_tables import shared_rules
 from ..control.table_paths import MADE_BY_ROWS, shown_paths
 from ..ddl.folded_name import fold
 from ..ddl.lower_names import folded_definition
-from ..delta.removing import Remover
 from ..delta.stamp import Stamp
 from ..errors import DecodeError, SchemaError, SettingError, StatementError
 from .ahead import TablesAhead
@@ -97,7 +96,7 @@ class Tracking:
         )
         self._making, self._changing = threading.Lock(), threading.Lock()
         self._reader = TableReader(control, delta, self.definitions, self.names, self.app, options)
-        self.settle, self.remover = Settle(control, layout), Remover(control.check_owner)
+        self.settle = Settle(control, layout)
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError with all that others replaced or changed, and

@@ -7,20 +7,23 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.control.pinning import pin
+from spark_repl.control.quarantine import quarantines
 from spark_repl.control.replaced import remove_replaced
 from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
 from spark_repl.control.table_paths import used_paths
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError
-from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import CRASHES, applier, cuts, last_shown, rows, run
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.local_delta import CRASHES, Crash, applier, cuts, last_shown, rows, run
 from tests.support.tended import age, hurry, tended
 
 A, B = Table("a"), Table("b")
@@ -49,7 +52,7 @@ class Sleeper:
             return error
         finally:
             CRASHES.told = lambda name: None
-        assert self.slept
+            assert self.slept
         return None
 
 
@@ -152,10 +155,110 @@ def test_an_empty_commit(log: LogWriter, target: Path, where: str) -> None:
         with applier(log.folder, target):
             pass
 
-    assert Sleeper(where, meanwhile).act(start)
+    Sleeper(where, meanwhile).act(start)
     assert last_shown(target)["t.a"] == [(1, "x"), (2, "y")]
     assert run(log.folder, target, take_over=True)
     assert rows(target, A) == [(1, "x"), (2, "y")]
+
+
+KEEP: dict[str, Any] = {"on_error": "quarantine", "group_max_transactions": 1}
+
+
+def cut_off(log: LogWriter, target: Path, point: str) -> None:
+    """A run ends where it has kept bytes that no cut names."""
+
+    def ends(name: str) -> None:
+        if name == point:
+            raise Crash(name)
+
+    CRASHES.told = ends
+    assert not run(log.folder, target, **KEEP)
+    CRASHES.told = lambda name: None
+
+
+def start(log: LogWriter, target: Path) -> None:
+    with applier(log.folder, target, **KEEP):
+        pass
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_transactions_of_a_table_in_quarantine(log: LogWriter, target: Path, where: str) -> None:
+    """The sleeper has found them behind the newest cut; a successor keeps them, and its cut names
+    them."""
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    log.transaction(delete(A, (77, "none")))
+    assert run(log.folder, target, **KEEP)
+    log.transaction(insert(A, (2, "kept")), insert(B, (2, "x")))
+    cut_off(log, target, "quarantine_kept")
+
+    def meanwhile() -> None:
+        assert run(log.folder, target, take_over=True, **KEEP)
+
+    Sleeper(where, meanwhile).act(lambda: start(log, target))
+    assert cuts(target)[-1].quarantined["t.a"].transactions == 2
+    assert main(["quarantine", "replay", "--target", str(target), "--table", "t.a"]) == 0
+    assert run(log.folder, target, **{**KEEP, "exec_mode": "idempotent"})
+    assert rows(target, A) == [(1, "x"), (2, "kept")] and not cuts(target)[-1].quarantined
+
+
+def test_a_sleeper_keeps_what_its_successor_has_kept(log: LogWriter, target: Path) -> None:
+    """It wakes before it keeps them. Its file is not meant: no cut of its own comes."""
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    log.transaction(delete(A, (77, "none")))
+    assert run(log.folder, target, **KEEP)
+    log.transaction(insert(A, (2, "kept")))
+
+    def meanwhile() -> None:
+        log.transaction(insert(A, (3, "kept")))
+        assert run(log.folder, target, take_over=True, **KEEP)
+
+    sleeper = Sleeper("staged", meanwhile)
+    assert sleeper.act(lambda: run(log.folder, target, **KEEP))
+    kept = [path.name for path in (target / "_repl" / "quarantine").rglob("*.events")]
+    assert len(kept) == 4, "one of them the sleeper's"
+    assert main(["quarantine", "list", "--target", str(target), "--json"]) == 0
+    assert main(["quarantine", "replay", "--target", str(target), "--table", "t.a"]) == 0
+    assert run(log.folder, target, **{**KEEP, "exec_mode": "idempotent"})
+    assert rows(target, A) == [(1, "x"), (2, "kept"), (3, "kept")]
+
+
+@pytest.mark.parametrize("lost", ["the last", "all"])
+def test_a_replay_of_files_that_are_lost(log: LogWriter, target: Path, lost: str) -> None:
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    log.transaction(delete(A, (77, "none")))
+    assert run(log.folder, target, **KEEP)
+    log.transaction(insert(A, (2, "kept")), insert(B, (2, "x")))
+    assert run(log.folder, target, **KEEP)
+    kept = sorted((target / "_repl" / "quarantine").rglob("*.events"))
+    for path in kept if lost == "all" else kept[-1:]:
+        path.unlink()
+    assert main(["quarantine", "replay", "--target", str(target), "--table", "t.a"]) == 0
+    log.transaction(insert(B, (3, "x")))
+    assert run(log.folder, target, **{**KEEP, "exec_mode": "idempotent"})
+    mark = cuts(target)[-1].quarantined["t.a"]
+    assert mark.transactions == 2 and [count for _, count, _ in mark.owners] == [1, 1]
+    (one,) = quarantines(Control(Layout(str(target)).control))
+    assert "the cut's mark says 2 of" in one.failed and not one.asked
+    assert last_shown(target)["t.b"] == [(1, "x"), (2, "x"), (3, "x")]
+
+
+@pytest.mark.parametrize("where", WHERE)
+def test_a_prepared_branch(log: LogWriter, target: Path, where: str) -> None:
+    """The sleeper has found its bytes, that no cut names; a successor prepares it, too."""
+    xid = (b"one", b"", 1)
+    log.transaction(insert(A, (1, "x")))
+    assert run(log.folder, target, **KEEP)
+    log.xa_prepare(xid, insert(A, (2, "kept")))
+    cut_off(log, target, "xa_kept")
+
+    def meanwhile() -> None:
+        assert run(log.folder, target, take_over=True, **KEEP)
+
+    Sleeper(where, meanwhile).act(lambda: start(log, target))
+    log.xa_end("COMMIT", xid)
+    assert run(log.folder, target, take_over=True, **KEEP)
+    assert rows(target, A) == [(1, "x"), (2, "kept")]
+    assert not list((target / "_repl" / "xa").iterdir())
 
 
 def test_a_target_that_was_made_again(log: LogWriter, target: Path, tmp_path: Path) -> None:

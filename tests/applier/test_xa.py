@@ -45,8 +45,8 @@ def begun(folder: Path, **options: Any) -> LogWriter:
 def prepared(target: Path) -> list[bytes]:
     """gtrids of the branches that the last cut names; their bytes are there, and no others."""
     found = cuts(target)[-1].prepared
-    kept = {int(path.stem) for path in (target / "_repl" / "xa").glob("*.events")}
-    assert kept == {branch["position"] for branch in found}
+    kept = {path.name for path in (target / "_repl" / "xa").glob("*.events")}
+    assert kept == {branch["file"] for branch in found}
     return [bytes.fromhex(branch["gtrid"]) for branch in found]
 
 

@@ -51,7 +51,7 @@ KINDS = {
     "relay file": r"/relay/relay\.\d+",
     "commit of the control table": r"/_repl/control/_delta_log/\d+\.json",
     "commit of a table": r"/lake/t/\w+/_delta_log/\d+\.json",
-    "branch": r"/_repl/xa/\d+\.events",
+    "branch": r"/_repl/xa/[\d-]+\.events",
 }
 """what goes when something else stands for it -> how the paths of such files end"""
 

@@ -1,0 +1,81 @@
+"""Below the target only ``delta/removing`` removes: every other call that removes or replaces a
+file is of the working state, of the relay log, or of a process's own new file."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.support.imports import modules
+from tests.support.sources import tree
+
+REMOVES = {
+    "delete_dir", "delete_file", "remove_folder", "remove_if_there", "removedirs", "rmdir",
+    "rmtree", "unlink", "vacuum",
+}  # fmt: skip
+OF_MODULES = {"remove", "rename", "replace", "move"}
+"""functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
+
+WAY = {"delta.removing", "delta.storage"}
+OWN = {
+    "control.log_bytes",
+    "delta.public_log",
+    "write.discard",
+    "write.group_writer",
+    "write.merge",
+}
+"""files that the process has made, and that no commit names"""
+VACUUM = {"control.tidying", "write.tending"}
+"""a dry run; and Delta's own, behind the question of ``Remover.check``"""
+STATE = {
+    "apply.cascading", "apply.checkpoint", "apply.stager", "apply.stream", "control.owner",
+    "control.replaced", "control.resetting", "control.xa_store", "copy.asked", "copy.recopy",
+    "copy.repairer",
+    "copy.wanted", "observe.applier_status", "observe.run_report", "observe.verify_status",
+    "relay.stored_index", "runtime.part_files", "service.repairs", "verify.saved_digests",
+    "verify.work_folder", "write.key_index", "write.key_segments",
+}  # fmt: skip
+"""the working state"""
+ELSEWHERE = {
+    "bench.endurance", "bench.recorded", "binlog.kernels.cache", "cli.cut_command",
+    "cli.init_command", "cli.report_command", "cli.setup", "receiver.purge", "receiver.recovery",
+    "receiver.writer", "runtime.java",
+}  # fmt: skip
+"""the relay log, caches of the user, files that a command is asked to write, targets of a bench"""
+NO_FILES = {"decode.cascade_kernel"}
+
+
+def removals(module: ast.AST) -> list[str]:
+    """The calls that remove a file, or take its name."""
+    calls = [node.func for node in ast.walk(module) if isinstance(node, ast.Call)]
+    found = []
+    for call in calls:
+        name = call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
+        owner = ast.unparse(call.value) if isinstance(call, ast.Attribute) else ""
+        if name in REMOVES or (name in OF_MODULES and owner in ("os", "shutil", "storage")):
+            found.append(ast.unparse(call))
+    return found
+
+
+def test_nothing_else_removes_below_the_target() -> None:
+    calling = {name for name, path in modules().items() if removals(tree(path))}
+    assert calling == WAY | OWN | VACUUM | STATE | ELSEWHERE | NO_FILES
+
+
+def test_everybody_gives_the_remover_that_asks() -> None:
+    """Without one nobody is asked: only the control table that cannot be opened is without."""
+    asked = ("remove_commits", "remove_empty_commits", "forget_lost", "XaStore", "QuarantineStore")
+    without = set()
+    for name, path in modules().items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in asked:
+                given = [*map(ast.unparse, node.args), *(ast.unparse(k) for k in node.keywords)]
+                if not any("remover" in one for one in given):
+                    without.add(name)
+    assert without == {"cli.quarantine_command", "delta.checkpoint"}, "who only reads; past_lost"
+
+
+def test_the_rule_bites() -> None:
+    code = "os.remove(p)\nPath(p).unlink()\nstorage.remove_folder(p)\ntext.replace('a', 'b')\n"
+    code += "shutil.move(a, b)\nself.remover.files([p], settle)\nitems.remove(p)"
+    wanted = ["os.remove", "Path(p).unlink", "storage.remove_folder", "shutil.move"]
+    assert removals(ast.parse(code)) == wanted
