@@ -6,7 +6,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.channels import layout_of
+from ..control.channels import layout_of, opened
+from ..control.resetting import clear_state
 from ..errors import LogError
 from ..receiver.purge import clear
 from ..relay.index import TransactionIndex, build_index
@@ -23,6 +24,14 @@ if TYPE_CHECKING:
     from ..relay.log import RelayLog
 
 log = logging.getLogger(__name__)
+
+
+def clear_state_of_removed(config: Config) -> None:
+    """Remove the channel's working state if its control table is gone. With ``target.state_path``,
+    or a target on S3, the state lies elsewhere, and its notes are of tables that are gone."""
+    at = opened(config)
+    if not at.control.exists():
+        clear_state(at.layout)
 
 
 def clear_unusable(

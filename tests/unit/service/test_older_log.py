@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from spark_repl.config import Config
+from spark_repl.control.channels import control_of
 from spark_repl.control.copies import Copy
 from spark_repl.gtid import GtidSet
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log
 from spark_repl.relay.published import read_end
-from spark_repl.service.older_log import clear_unusable
+from spark_repl.service.older_log import clear_state_of_removed, clear_unusable
 from tests.support.binlog_writer import SOURCE, LogWriter
 from tests.support.dump_stream import receive
 
@@ -53,3 +55,17 @@ def test_older_log(tmp_path: Path, start: str, executed: str, purged: str, stays
 
 def test_nothing_is_cleared_where_no_receiver_has_written(tmp_path: Path) -> None:
     clear_unusable(Config().override({"relay.path": f"{tmp_path}/none"}), Copy(gtids(""), {}, {}))
+
+
+def test_working_state_of_a_target_that_was_removed(tmp_path: Path) -> None:
+    paths = {"path": f"{tmp_path}/lake", "state_path": f"{tmp_path}/state"}
+    config = Config.from_mapping({"target": paths})
+    note = tmp_path / "state/durable/t/a"
+    note.parent.mkdir(parents=True)
+    note.write_text("500")
+    control_of(config).claim()
+    clear_state_of_removed(config)
+    assert note.exists()
+    shutil.rmtree(tmp_path / "lake")
+    clear_state_of_removed(config)
+    assert not note.exists()
