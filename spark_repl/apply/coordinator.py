@@ -39,6 +39,8 @@ log = logging.getLogger(__name__)
 
 # Of the log, in groups, for a head start: the bounds of two depend on what follows them.
 _LOOKED_AT = 5
+_CLOCK_S = 1.0
+"""seconds after which the clock is asked again while a group waits for delay_s"""
 
 
 class Coordinator:
@@ -229,11 +231,20 @@ class Coordinator:
         if left > 0:
             self._pipeline.publish_held_back()
             self._status.state(DELAYED, str(group.gtids))
-            if self.stopping.wait(left):
+            if not self._delay(group.records, left):
                 return False
         if group.with_rows and self.pace.until_group() > 0:
             self._status.state(PACED, str(group.gtids))
             return self.pace.wait(self.pace.until_group, self.stopping.is_set)
+        return True
+
+    def _delay(self, records: Records, left: float) -> bool:
+        """Wait until the records are old enough; return False when stop() came first. The clock is
+        asked every second: one that was wrong for a moment must not be waited for."""
+        while left > 0:
+            if self.stopping.wait(min(left, _CLOCK_S)):
+                return False
+            left = due_in(records, self._apply.delay_s)
         return True
 
     def _learn(self, dispatched: Dispatched) -> None:

@@ -22,6 +22,7 @@ the lock of its own table alone; whoever else wants that one (compaction) holds 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -72,10 +73,13 @@ class Lanes:
 
     # As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
     groups_max, reads_on = 64, True
+    idle_max = 256
+    """so many threads stay for tables that have nothing to do"""
 
     def __init__(self, write: Callable[[StagedGroup, Callable[[], None]], object]) -> None:
         self._write = write
         self._lanes: dict[str, Pool] = {}
+        self._queued = Counter[str]()  # parts that have not ended, by table
         self._parts: dict[int, list[Future[None]]] = {}  # by slot
         self._meetings: list[Meeting] = []  # of groups that may be under way
         self._lock = threading.Lock()
@@ -94,12 +98,24 @@ class Lanes:
         meeting = Meeting(staged.tables)
         self._meetings = [*(one for one in self._meetings if not one.is_held), meeting]
         parts = []
+        with self._lock:
+            self._queued.update(staged.tables)
+        self._end_idle()
         for name in staged.tables:
             if name not in self._lanes:
                 self._lanes[name] = Pool(1, thread_name_prefix=f"lane-{name}")
             part = staged.of_table(name)
             parts.append(self._lanes[name].submit(self._one, name, part, meeting))
         self._parts[staged.group.slot] = parts
+
+    def _end_idle(self) -> None:
+        """End the lanes that have nothing to do, where there are many: each is a thread."""
+        if len(self._lanes) <= self.idle_max:
+            return
+        with self._lock:
+            idle = [name for name in self._lanes if name not in self._queued]
+        for name in idle:
+            self._lanes.pop(name).shutdown(wait=False)
 
     def _one(self, name: str, part: StagedGroup, meeting: Meeting) -> None:
         with self._lock:
@@ -117,6 +133,8 @@ class Lanes:
         finally:
             with self._lock:
                 self._running -= 1
+                self._queued[name] -= 1
+                self._queued += Counter()  # drops what is zero
 
     def bring(
         self, staged: StagedGroup, *, turn: Callable[[], None], begins: Callable[[], None]

@@ -121,6 +121,14 @@ class HeldRows:
         return self.others[-1]["at"] if self.others else None
 
     @property
+    def newest_time(self) -> datetime | None:
+        """When the last row was written by its own clock, whatever it is; None: there is none."""
+        times = [row["at"] for row in (*self.others[-1:], *self.newer)]
+        if self.cuts.num_rows:
+            times.append(pc.max(self.cuts.column("at")).as_py())
+        return max(times, default=None)
+
+    @property
     def cut_count(self) -> int:
         return int(self.cuts.num_rows) + len(self.newer)
 

@@ -1,4 +1,5 @@
-"""WallClock: whether the host's clock has jumped ahead, so that all seems old."""
+"""Clocks: whether the host's clock has jumped ahead, so that all seems old (``WallClock``), and a
+time of day that never goes back (``SteadyTime``)."""
 
 from __future__ import annotations
 
@@ -51,3 +52,28 @@ class WallClock:
             return True
         self._offset, self._jumped_at = self._offset + jump, None
         return False
+
+
+class SteadyTime:
+    """The time of day, which goes on with the host where its clock is set back. Files that are
+    retired are stamped by it. By a clock that is slow they would seem old as soon as it is set
+    right, and the next VACUUM would remove what cuts still need."""
+
+    def __init__(
+        self, wall: Callable[[], float] = time.time, running: Callable[[], float] = running_s
+    ) -> None:
+        self._wall, self._running = wall, running
+        self._offset = wall() - running()
+
+    def follow(self, written_s: float) -> None:
+        """Take in when something was written, perhaps by another host: it is not later now."""
+        self._offset = max(self._offset, written_s - self._running())
+
+    def now_s(self) -> float:
+        """Return seconds since the epoch, never fewer than before."""
+        running = self._running()
+        self._offset = max(self._offset, self._wall() - running)
+        return running + self._offset
+
+    def now_ms(self) -> int:
+        return int(self.now_s() * 1000)

@@ -162,14 +162,16 @@ class _Channel:
             self._again.set()
 
     def _keep(self) -> None:
-        wait_s, config, attempts = self._again_s, self._config, 0
+        wait_s, config, attempts, taken = self._again_s, self._config, 0, False
         while not self._stopping.is_set():
             began = time.monotonic()
             self.error = self._attempt(config)
             if self.error is None:
                 break
-            if isinstance(self.error, TakenFirstError):  # by one of ours, perhaps: beside it now
+            if isinstance(self.error, TakenFirstError) and not taken:
+                taken = True  # by one of ours, perhaps: it goes beside that one at once
                 continue
+            taken = False
             if time.monotonic() - began > _AGAIN_MOST_S:
                 wait_s, attempts = self._again_s, 0
             attempts += 1

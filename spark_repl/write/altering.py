@@ -9,7 +9,6 @@ statement which is carried out again behind a crash finds what it has done.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -195,7 +194,8 @@ class TableChanges:
             self._commit(shards[0], cut, partial(self._without_files, shards))
 
     def _without_files(self, tables: Sequence[Table]) -> StatementChange:
-        now_ms, live = int(time.time() * 1000), self._tracking.commits.live
+        commits = self._tracking.commits
+        now_ms, live = commits.time.now_ms(), commits.live
         gone = [add for table in tables for add in live(table).adds.values()]
         return StatementChange(actions=[{"remove": removed(add, now_ms)} for add in gone])
 
@@ -274,7 +274,7 @@ class TableChanges:
         """``new``: what becomes of the metadata; None: it stays."""
         new = new and with_new_rows(table.snapshot, new, table.name)
         written = self._rewritten(table, tasks)
-        now_ms = int(time.time() * 1000)
+        now_ms = self._tracking.commits.time.now_ms()
         action = self._tracking.commits.action
         gone = [path for part in written for path in part.gone]
         actions: list[Action] = [{"remove": removed(action(table, p), now_ms)} for p in gone]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,7 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
 
     Raises TargetError when a marked row was marked already: the plan didn't fit the table.
     """
-    now_ms = int(time.time() * 1000)
+    now_ms = commits.time.now_ms()
     gone = [path for part in written for path in part.gone]
     actions: list[Action] = [{"remove": removed(commits.action(table, p), now_ms)} for p in gone]
     kept: list[tuple[Action, BitMap]] = []

@@ -9,7 +9,6 @@ old files meanwhile are marked in the new one: a row's place there follows from 
 from __future__ import annotations
 
 import array
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -192,12 +191,12 @@ def _rows(marked: BitMap) -> npt.NDArray[np.uint32]:
 
 
 def actions_of(
-    done: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool
+    done: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool, now_ms: int
 ) -> list[Action]:
-    """The commit's actions: ``live`` is the table as it is now. Empty when there is nothing left
+    """The commit's actions: ``live`` is the table as it is now, ``now_ms`` when files are
+    retired. Empty when there is nothing left
     to replace. Writes the deletion vector of what was marked meanwhile; where the table has no
     ``vectors``, the rewrite was in vain then."""
-    now_ms = int(time.time() * 1000)
     marks, actions = BitMap(), list[Action]()
     for i, file in enumerate(done.files):
         marks |= _moved(done, i, folder, live.get(file.path))

@@ -53,12 +53,19 @@ class IdleTables:
         if time.monotonic() < self._next:
             return None
         standing = frozenset(pins(self._tracking.control))
-        self._left = self._left or list(self._tracking.tables.values())
+        if not self._left:
+            self._left = list(self._tracking.tables.values())
+            self._forget_others({whole_of(table.path) for table in self._left})
         for _ in range(min(_AT_ONCE, len(self._left))):
             if self._is_due(table := self._left.pop(), standing):
                 return table
         self._next = time.monotonic() + _AGAIN_S
         return None
+
+    def _forget_others(self, paths: set[str]) -> None:
+        """Forget what is known of tables that are no more."""
+        self._given = {path: one for path, one in self._given.items() if path in paths}
+        self._changed = {path: one for path, one in self._changed.items() if path in paths}
 
     def _is_due(self, table: Table, standing: frozenset[str]) -> bool:
         path, version, now = whole_of(table.path), table.snapshot.version, time.time()

@@ -7,7 +7,6 @@ position, on the version that was looked at, or another look.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -35,12 +34,13 @@ SHARED = "spark_repl.shared"
 class Joining:
     """``shaped``: a channel's first shard in a Delta table; ``new``: how that is made where it is
     not there; ``gone``: shards of which a copy that was given up may have left rows; ``hours``: for
-    how long files stay."""
+    how long files stay; ``now_ms``: when files are retired."""
 
     shaped: TableDefinition
     new: NewTable
     gone: Collection[str]
     hours: int
+    now_ms: int
 
 
 def make_or_join(delta: TableLog, folder: str, one: Joining, stamp: Stamp) -> None:
@@ -67,10 +67,10 @@ def make_or_join(delta: TableLog, folder: str, one: Joining, stamp: Stamp) -> No
 
 
 def left_over(
-    columns: Columns, files: Mapping[str, Action], shards: Collection[str]
+    columns: Columns, files: Mapping[str, Action], shards: Collection[str], now_ms: int
 ) -> list[Action]:
     """What removes the files of ``shards``, of all of the Delta table's ``files``."""
-    (name,), now_ms = columns.partitions, int(time.time() * 1000)
+    (name,) = columns.partitions
     physical = columns.physical[columns.names.index(name)]
     own = [a for a in files.values() if (a.get("partitionValues") or {}).get(physical) in shards]
     return [{"remove": removed(add, now_ms)} for add in own]
@@ -80,7 +80,7 @@ def _join(delta: TableLog, there: Snapshot, one: Joining, stamp: Stamp) -> None:
     """Commits what the table lacks for the shard, behind the version ``there``."""
     held, wider = delta.last_txn(there, stamp.app), _joined(there, one.shaped, one.hours)
     columns = Columns.of(there.schema_string, there.partition_columns)
-    gone = left_over(columns, delta.files(there), one.gone)
+    gone = left_over(columns, delta.files(there), one.gone, one.now_ms)
     own = replace(stamp, position=max(stamp.position, held or 0))
     if wider is not None:
         delta.alter(there, wider, gone, own)

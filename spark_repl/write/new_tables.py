@@ -159,7 +159,7 @@ class NewTables:
             self._empty(others[0], gone)
         else:
             new, hours = self._new(shaped, "true"), self._options.retention_hours
-            one = Joining(shaped, new, gone, hours)
+            one = Joining(shaped, new, gone, hours, self._commits.time.now_ms())
             make_or_join(self._delta, self._layout.table(path), one, stamp)
         self._definitions.record(path, shaped, stamp.position)
 
@@ -171,7 +171,8 @@ class NewTables:
         stamp = Stamp(columns_of_all(commits.app), table.position, "{}")
         with table.lock:
             commits.refresh(table)
-            gone = left_over(table.all_columns, commits.all_live(table).adds, shards)
+            files, now_ms = commits.all_live(table).adds, commits.time.now_ms()
+            gone = left_over(table.all_columns, files, shards, now_ms)
             if gone:
                 version = commits.commit(table, gone, stamp)
                 commits.landed(table, gone, table.position, version)

@@ -25,6 +25,7 @@ from ..errors import (
     TargetError,
     about_table,
 )
+from ..runtime.wall_clock import SteadyTime
 from .app_ids import keeps_position, position_of
 from .seen_commits import SeenCommits
 from .sharing_channels import check as check_sharing
@@ -63,11 +64,13 @@ class Outcome(Enum):
 
 class TableCommits:
     """The commits of one channel's tables. ``app``: the appId under which the channel's positions
-    stand in them. The lock of a table that is asked about is held."""
+    stand in them; ``time``: of files that they retire. The lock of a table that is asked about is
+    held."""
 
     def __init__(self, control: Control, delta: TableLog, app: str, options: TableOptions) -> None:
         self.delta, self.app = delta, app
         self._control, self._options = control, options
+        self.time = SteadyTime()
 
     def refresh(self, table: Table) -> None:
         """Takes in what was committed since we last looked. Raises TargetError, FencedError,

@@ -181,9 +181,10 @@ class Tending:
         live = self.commits.live(table)
         if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
             return []
-        vectors = table.has_vectors
+        vectors, now_ms = table.has_vectors, self.commits.time.now_ms()
         parts = [
-            actions_of(compacted, table.folder, live.adds, vectors=vectors) for compacted in done
+            actions_of(compacted, table.folder, live.adds, vectors=vectors, now_ms=now_ms)
+            for compacted in done
         ]
         actions = [action for part in parts for action in part]
         check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))

@@ -102,6 +102,8 @@ class Tracking:
         """Reads every known table. Raises TargetError with all that others replaced or changed, and
         SettingError with all tables of which ``[[tables]]`` says something else now."""
         self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
+        if (written := self.control.held().newest_time) is not None:
+            self.commits.time.follow(written.timestamp())
         self.definitions.load()
         self.left.load(cut)
         self.databases.load(cut)

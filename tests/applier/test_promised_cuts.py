@@ -18,6 +18,7 @@ from spark_repl.control import control as control_module
 from spark_repl.control.channels import channel_at
 from spark_repl.control.cut import Cut
 from spark_repl.control.retention import recorded
+from spark_repl.delta.log_replay import read_commit
 from spark_repl.write.file_retention import RETENTION, keep_files_of
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, run
@@ -183,3 +184,16 @@ def test_a_kill_between_longer_retention_and_what_is_forgotten_for_it(
     tended(log.folder, target, keys=longer, parts=HERE)
     assert recorded(channel_at(str(target)).control).hour == 48
     assert [rows["t.a"] for _, rows in shown(target)][-1] == [(1, "s")] and len(cuts(target)) > 1
+
+
+def test_a_clock_that_is_set_back_makes_no_file_old(log: LogWriter, target: Path) -> None:
+    """Files that a later start retires are retired just now when the clock is right again."""
+    begun(log, target, SHORT)
+    changed(log, target, SHORT, "p")
+    hours_pass(-48, target)  # all that is there was written by a clock that is right: ours is slow
+    log.transaction(update(A, ((1, "p"), (1, "q"))))
+    assert run(log.folder, target, keys=SHORT, parts=HERE)
+    actions = read_commit(f"{target}/t/a", LocalDelta().version(f"{target}/t/a")) or []
+    removed = [one["remove"]["deletionTimestamp"] for one in actions if "remove" in one]
+    now_ms = 1000 * datetime.now(UTC).timestamp()
+    assert removed and all(at > now_ms + 40 * 3600_000 for at in removed)

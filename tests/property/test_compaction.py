@@ -70,7 +70,7 @@ def test_what_goes_meanwhile_is_gone_in_the_new_file(
         "t.p", str(tmp_path), str(keys), COLUMNS, SCHEMA, (COLUMNS.physical[0],), tuple(planned)
     )
     done = compact(task)
-    actions = actions_of(done, str(tmp_path), live, vectors=True)
+    actions = actions_of(done, str(tmp_path), live, vectors=True, now_ms=1)
 
     assert {a["remove"]["path"] for a in actions if "remove" in a} == live.keys()
     adds = [a["add"] for a in actions if "add" in a]
@@ -92,9 +92,9 @@ def test_rows_that_went_meanwhile_where_a_table_has_no_vectors(tmp_path: Path) -
     folder, keys = str(tmp_path), str(tmp_path / "keys")
     done = compact(CompactTask("t.p", folder, keys, COLUMNS, SCHEMA, key, files))
     gone = {old["path"]: marked(tmp_path, old, {1})}
-    assert actions_of(done, folder, gone, vectors=False) == []
+    assert actions_of(done, folder, gone, vectors=False, now_ms=1) == []
     for vectors in (True, False):
-        removed, added = actions_of(done, folder, {old["path"]: old}, vectors=vectors)
+        removed, added = actions_of(done, folder, {old["path"]: old}, vectors=vectors, now_ms=1)
         assert removed["remove"]["path"] == old["path"]
         assert "deletionVector" not in added["add"]
 

@@ -271,3 +271,50 @@ def test_before_all_have_agreed_none_goes_on() -> None:
     assert not meeting.is_held
     with pytest.raises(Withdrawn):
         meeting.comes("t.a")
+
+
+def test_tables_that_have_nothing_to_do_keep_no_threads() -> None:
+    """However many names come, and a table that comes again goes on in order."""
+    seen: list[tuple[str, int]] = []
+
+    def write(part: StagedGroup, meets: Meets) -> None:
+        meets()
+        seen.append((table_of(part), part.group.slot))
+
+    lanes = Lanes(write)
+    lanes.idle_max = 3
+    before = threading.active_count()
+    for slot in range(40):
+        one = group(slot)
+        lanes.enter(staged(one, f"t{slot}", "always"))
+        lanes.finish(one)
+    assert len(lanes._lanes) <= 2 + lanes.idle_max and not +lanes._queued
+    assert threading.active_count() - before <= 4 + lanes.idle_max
+    assert [slot for name, slot in seen if name == "always"] == [*range(40)]
+    again = group(40)
+    lanes.enter(staged(again, "t0"))
+    lanes.finish(again)
+    assert seen[-1] == ("t0", 40)
+    lanes.close()
+
+
+def test_a_table_that_is_busy_keeps_its_thread() -> None:
+    go = threading.Event()
+    order: list[int] = []
+
+    def write(part: StagedGroup, meets: Meets) -> None:
+        meets()
+        if table_of(part) == "busy":
+            assert go.wait(WAIT_S)
+            order.append(part.group.slot)
+
+    lanes = Lanes(write)
+    lanes.idle_max = 0
+    groups = [group(slot) for slot in range(6)]
+    for one in groups:
+        lanes.enter(staged(one, "busy" if one.slot % 2 == 0 else f"t{one.slot}"))
+    go.set()
+    for one in groups:
+        lanes.finish(one)
+    assert order == [0, 2, 4]
+    lanes.close()

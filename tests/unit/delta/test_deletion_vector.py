@@ -17,6 +17,7 @@ from pyroaring import BitMap
 from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.errors import TargetError
+from spark_repl.runtime.wall_clock import SteadyTime
 from spark_repl.write.commit import actions_of
 from spark_repl.write.written import Written
 
@@ -76,7 +77,7 @@ def commit_of(folder: Path, dead: list[int], marks: list[int]) -> list[dict[str,
     if dead:
         (add["deletionVector"],) = deletion_vector.write(str(folder), [BitMap(dead)])
     written = Written("t.a", marks={add["path"]: BitMap(marks).serialize()})
-    commits: Any = SimpleNamespace(action=lambda table, path: add)
+    commits: Any = SimpleNamespace(action=lambda table, path: add, time=SteadyTime())
     table: Any = SimpleNamespace(name="t.a", folder=str(folder))
     return actions_of(commits, table, [written])
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from spark_repl.runtime.wall_clock import WallClock
+from spark_repl.runtime.wall_clock import SteadyTime, WallClock
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -68,3 +68,30 @@ def test_this_host():
     clock = WallClock()
     time.sleep(0.01)
     assert not clock.is_ahead()
+
+
+def steady(host: Host) -> SteadyTime:
+    return SteadyTime(lambda: 1.7e9 + host.running + host.ahead, lambda: host.running)
+
+
+def test_a_time_of_day_that_never_goes_back(host: Host) -> None:
+    one = steady(host)
+    first = one.now_s()
+    host.running, host.ahead = host.running + 60, -10 * DAY
+    assert one.now_s() == first + 60, "it goes on as the host runs"
+    host.running, host.ahead = host.running + 60, 0.0
+    assert one.now_s() == first + 120, "set right again"
+    host.ahead = HOUR
+    assert one.now_s() == first + 120 + HOUR
+
+
+def test_what_was_written_before_is_never_later_than_now(host: Host) -> None:
+    """Also by another process, before the clock was set back."""
+    right = steady(host).now_s()
+    host.ahead = -10 * DAY
+    one = steady(host)
+    assert one.now_s() == right - 10 * DAY
+    one.follow(right)
+    one.follow(right - DAY)
+    host.running += 5
+    assert one.now_s() == right + 5 and one.now_ms() == int(1000 * (right + 5))

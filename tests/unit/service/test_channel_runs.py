@@ -238,6 +238,15 @@ def test_one_that_was_second_at_an_empty_target_goes_beside_at_once(runs):
     assert not found.errors
 
 
+def test_one_that_stays_second_waits_as_after_any_error(runs):
+    found = runs(eu=[TakenFirstError("us was first"), TakenFirstError("again"), None], us=[None])
+    found.until(lambda: bool(found.errors) and found.running == {"us"})
+    found.thread.join(0.5)
+    assert [name for name, _ in found.begun].count("eu") == 2, "it waits"
+    found.channels.reload()
+    found.until(lambda: found.running == {"eu", "us"})
+
+
 def test_a_file_that_is_read_anew_goes_with_the_others(runs):
     found = runs(eu=[SourceError("no"), None], us=[None])
     found.until(lambda: bool(found.errors) and found.running == {"us"})

@@ -96,6 +96,6 @@ def test_bounds_of_a_folded_file_are_wide_where_rows_went_meanwhile(tmp_path: Pa
     done = Compacted((LiveFile("one", None), LiveFile("two", None)), (0, 3, 7), new)
     old = {"path": "two", "size": 1, "partitionValues": {}, "modificationTime": 0}
     for live, tight in (({"one": old, "two": old}, True), ({"two": old}, False)):
-        found = actions_of(done, str(tmp_path), live, vectors=True)[-1]["add"]
+        found = actions_of(done, str(tmp_path), live, vectors=True, now_ms=1)[-1]["add"]
         assert json.loads(found["stats"]) == {"numRecords": 7, "tightBounds": tight}
         assert ("deletionVector" in found) != tight

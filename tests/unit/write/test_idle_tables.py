@@ -100,3 +100,13 @@ def test_it_asks_rarely_where_nothing_is_due(made: Any) -> None:
     assert idle.next() is None
     made.tracking.tables = None  # else it would ask again
     assert idle.next() is None
+
+
+def test_tables_that_are_no_more_are_forgotten(made: Any) -> None:
+    """However many names ever came."""
+    idle = IdleTables(made.tracking, Target(path=""))
+    assert due(made, since=idle) == 1
+    assert idle._given and idle._changed
+    made.tracking.tables = {}
+    assert due(made, since=idle) == 0
+    assert not idle._given and not idle._changed
