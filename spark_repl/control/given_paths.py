@@ -2,7 +2,8 @@
 
 A path is given once, also when its table was removed and its rows are forgotten: an applier that
 chose the folder for removal, and slept, may remove it at any time. Of forgotten paths the control
-table keeps one row, with the highest number of each: ``t/a`` is 1, ``t/a@7`` is 7.
+table keeps one row, with the highest number of each: ``t/a`` is 1, ``t/a@7`` is 7. The shards of a
+Delta table are counted too: ``t/a//7`` is 7 of ``t/a//``.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class GivenPaths:
         return cls(_with_wholes(used), json.loads(rows[-1]["detail"])["paths"] if rows else {})
 
     def __contains__(self, path: object) -> bool:
-        first, number = numbered(str(path))
-        return path in self.known or (SHARD not in first and number <= self.forgotten.get(first, 0))
+        first, number = _counted(str(path))
+        return path in self.known or number <= self.forgotten.get(first, 0)
 
     def add(self, path: str) -> None:
         self.known |= _with_wholes([path])
@@ -51,9 +52,15 @@ class GivenPaths:
 def forgetting(before: Mapping[str, int], gone: Iterable[str]) -> dict[str, int]:
     """Return the highest numbers of forgotten paths: of those ``before``, and ``gone`` now."""
     highest = dict(before)
-    for first, number in map(numbered, map(whole_of, gone)):
+    for first, number in map(_counted, _with_wholes(gone)):
         highest[first] = max(number, highest.get(first, 0))
     return highest
+
+
+def _counted(path: str) -> tuple[str, int]:
+    """Return the path without its number, and the number: of a shard that in its Delta table."""
+    whole, shard, number = path.partition(SHARD)
+    return (whole + shard, int(number)) if number.isdecimal() else numbered(path)
 
 
 def _with_wholes(paths: Iterable[str]) -> set[str]:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ..config.renaming import is_shared, whole_of
+from ..config.renaming import SHARD, is_shared, whole_of
 from ..crash_points import reach
 from ..delta import storage
 from ..delta.removing import Remover
@@ -27,8 +27,30 @@ if TYPE_CHECKING:
 def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str]:
     """Paths, relative to the target, of tables that no cut shows and nobody writes to. ``shown``:
     of who asks again and again."""
-    used = used_paths(control)  # before: what is announced meanwhile is nobody's leftover
-    used = {path for path in used if not is_shared(path)}  # others' cuts may show it
+    used, in_use = _own_paths(control), _in_use(control)
+    unused = _without(used, in_use)
+    wholes = set(map(whole_of, unused))
+    return _without(unused, (shown or ShownPaths(control)).among(wholes))
+
+
+def _gone_shards(control: Control, shown: ShownPaths | None) -> set[str]:
+    """Return the paths of shards that were dropped, that no cut shows, and whose Delta table others
+    are in. The commit of DROP TABLE took their rows out."""
+    used, in_use = used_paths(control), _in_use(control)
+    wholes = set(map(whole_of, in_use))
+    unused = {path for path in used - in_use if SHARD in path and whole_of(path) in wholes}
+    return unused - (shown or ShownPaths(control)).among(unused)
+
+
+def _own_paths(control: Control) -> set[str]:
+    """Return the paths that were given to tables of the channel alone: others' cuts may show what
+    several channels feed. Asked before ``_in_use``: what is announced meanwhile is nobody's
+    leftover."""
+    return {path for path in used_paths(control) if not is_shared(path)}
+
+
+def _in_use(control: Control) -> set[str]:
+    """Return the paths at the newest cut, after it, and of a copy that stands."""
     stands = standing(control)
     in_use = {row.path for row in made_behind(control, stands.cut)}
     in_use.update(shown_paths(control, stands.cut).values())
@@ -36,9 +58,7 @@ def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str
         in_use.update(stands.copy.paths.values())
         if behind := stands.copy.behind:
             in_use.update(version.path for version in behind.tables.values())
-    unused = _without(used, in_use)
-    wholes = set(map(whole_of, unused))
-    return _without(unused, (shown or ShownPaths(control)).among(wholes))
+    return in_use
 
 
 def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
@@ -81,15 +101,21 @@ def _forget(layout: Layout, path: str) -> None:
 
 
 def gone_paths(control: Control, layout: Layout, shown: ShownPaths | None = None) -> set[str]:
-    """Paths that nothing names any more and where nothing is: of tables that were removed, or
-    never made. What the working state has of them is removed: somebody may have been ended right
-    behind the table's removal, and these paths are going to be forgotten. ``shown``: as
-    ``replaced_paths`` has it."""
+    """Return the paths that nothing names any more and where nothing is: of tables that were
+    removed, or never made, and of shards that were dropped.
+
+    What the working state has of them is removed: a process may have ended right after it removed
+    the table, and these paths are going to be forgotten. ``shown``: as ``replaced_paths`` has it.
+    """
     replaced = replaced_paths(control, shown)
     gone = {path for path in replaced if not storage.exists(layout.table(path))}
     for path in sorted(gone):
         _forget(layout, path)
-    return gone
+    shards = _gone_shards(control, shown)
+    for path in filter(os.path.isdir, map(layout.keys, sorted(shards))):
+        shutil.rmtree(path, ignore_errors=True)
+    # The rows of a table that several channels feed say which of its rows were the channel's.
+    return gone | {path for path in shards if not is_shared(path)}
 
 
 def touch(path: str) -> None:

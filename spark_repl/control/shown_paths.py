@@ -23,15 +23,15 @@ class ShownPaths:
         """path -> the newest cut that was seen to show it"""
 
     def among(self, paths: Collection[str]) -> set[str]:
-        """Those of the paths of Delta tables, relative to the target, that cuts show. Reads the
-        newest cuts first, and no more of them than it takes: what a cut shows its own row tells, or
-        that of another one, which is kept as well. Raises as ``Control.rows``."""
+        """Those of the paths of Delta tables, or of shards, relative to the target, that cuts show.
+        Reads the newest cuts first, and no more of them than it takes: what a cut shows its own row
+        tells, or that of another one, which is kept as well. Raises as ``Control.rows``."""
         held = self._control.held()
         kept = held.cut_places()
         left = {path for path in paths if self._shown_at.get(path) not in kept}
         for row in held.cut_rows(newest_first=True) if left else ():
             for version in json.loads(row["detail"])["tables"].values():
-                if (path := whole_of(version["path"])) in left:
+                for path in {version["path"], whole_of(version["path"])} & left:
                     self._shown_at[path] = row["position"], row["at"]
                     left.discard(path)
             if not left:
