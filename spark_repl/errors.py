@@ -194,6 +194,11 @@ class ConfigError(SparkReplError):
     """each fault of a configuration, where there may be several"""
 
 
+class SecretError(ConfigError):
+    """A password, key or certificate of the account can't be read: where it is being replaced, it
+    may be there a moment later."""
+
+
 class SetupError(SparkReplError):
     """Something that has to be installed is missing: Java, the Delta jars, the right pyspark."""
 

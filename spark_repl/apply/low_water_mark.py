@@ -53,7 +53,7 @@ class LowWaterMark:
         self._log, self._tracking, self._store = log, tracking, store
         self._catch_up, self._retries = catch_up, retries
         self._control, self._settle = tracking.control, tracking.settle
-        self.executed, self.position = point.executed, point.position
+        self.executed, self.position = point.executed.union(point.absent), point.position
         self._shown = point.shown
         # Another log may have brought them, also where a cut was published in this one since.
         self._before = point.executed

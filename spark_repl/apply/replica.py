@@ -43,7 +43,7 @@ from .pipeline import Pipeline
 from .repairing import Repairing
 from .replaying import Replaying
 from .replica_parts import Parts
-from .resume import resume, show_copy
+from .resume import resume, show_absent, show_copy
 from .spark_source import MySQLRelaySource
 from .stager import Stager
 from .statements import Statements
@@ -198,6 +198,7 @@ class Replica:
         )  # fmt: skip
         checkpoint = self.layout.checkpoint(control.epoch)
         self._opened = Opened(tracking, applied, coordinator, retries, checkpoint, status)
+        show_absent(point, tracking)
         show_copy(point, applied, tracking)
 
     @property

@@ -62,8 +62,9 @@ class ResumePoint:
     of the last transaction that every table has; ``ahead``: where the tables are that a copy has
     not replaced (0: where all are); ``renewed``: the log is another one than before, so GTIDs alone
     count; ``by_hand``: XA branches that were ended by hand at ``position``; ``skip``: what somebody
-    wants left out; ``cut``: the one that it goes on from, ``copy``: the one that no cut shows yet;
-    ``shown``: what the newest cut holds; ``copies``: whether somebody copies tables that wait.
+    wants left out, ``absent``: the part of it that the log does not have, which counts as executed;
+    ``cut``: the one that it goes on from, ``copy``: the one that no cut shows yet; ``shown``: what
+    the newest cut holds; ``copies``: whether somebody copies tables that wait.
     """
 
     executed: GtidSet
@@ -72,6 +73,7 @@ class ResumePoint:
     renewed: bool = False
     by_hand: int = 0
     skip: GtidSet = field(default_factory=GtidSet)
+    absent: GtidSet = field(default_factory=GtidSet)
     cut: Cut | None = None
     copy: Copy | None = None
     shown: GtidSet = field(default_factory=GtidSet)
@@ -107,7 +109,7 @@ def resume(
         lambda files: indexed(files, resolve(control, files, cut, highest), layout.index),
     )
     applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
-    begins = _begin(applied, cut, begin, copied=copy is not None)
+    begins = _begin(applied, cut, begin, skip := skipped(control), copied=copy is not None)
     executed, begun = begins.executed, begins.position
     record(control, history)
     if copy is not None and give_up_stale(copy, applied, tracking, copies=copies):
@@ -131,13 +133,12 @@ def resume(
         ahead=stands.cut.position if stands.cut and stands.cut is not cut else 0,
         renewed=history.renewed,
         by_hand=(cut.counts or {}).get("by_hand", 0) if cut else 0,
-        skip=skipped(control),
         cut=cut,
         copy=copy,
         shown=GtidSet.parse(stands.cut.gtid_executed) if stands.cut else GtidSet(),
         copies=copies,
     )
-    return applied, point
+    return applied, _with_skipped(point, skip, applied)
 
 
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
@@ -167,7 +168,9 @@ class _Begin:
     by_place: bool = False
 
 
-def _begin(applied: AppliedLog, cut: Cut | None, begin: Begin, *, copied: bool) -> _Begin:
+def _begin(
+    applied: AppliedLog, cut: Cut | None, begin: Begin, skip: GtidSet, *, copied: bool
+) -> _Begin:
     """Raises HistoryError. Of a copy it is known by GTID alone what it holds."""
     relay, history, index = applied.relay, applied.history, applied.index
     if cut is None and not copied:
@@ -181,8 +184,24 @@ def _begin(applied: AppliedLog, cut: Cut | None, begin: Begin, *, copied: bool) 
             executed, place = GtidSet.parse(cut.gtid_executed), SourcePlace.of(cut.source)
             log.warning("another relay log: it goes on at %s of the source", place)
             return _Begin(executed, start, place, True)
-    executed = check_continuity(history, relay, index, cut)
+    executed = check_continuity(history, relay, index, cut, skip)
     return _Begin(executed, 0 if cut is None or history.renewed else cut.position)
+
+
+def _with_skipped(point: ResumePoint, skip: GtidSet, applied: AppliedLog) -> ResumePoint:
+    """Return the point with what is left out, and what of it the log does not have."""
+    if absent := skip.subtract(point.executed):
+        absent = absent.subtract(applied.relay.previous_gtids()).subtract(applied.index.gtids())
+    return replace(point, skip=skip, absent=absent)
+
+
+def show_absent(point: ResumePoint, tracking: Tracking) -> None:
+    """Publish the cut again, with the skipped transactions that the log does not have. No group
+    might follow that shows them."""
+    if point.absent and point.cut is not None and point.copy is None:
+        executed, control = GtidSet.parse(point.cut.gtid_executed), tracking.control
+        executed = executed.union(point.absent)
+        control.publish(replace(point.cut, gtid_executed=str(executed)))
 
 
 def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> None:

@@ -42,10 +42,10 @@ def goes_on_at(
 
 
 def check_continuity(
-    history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None
+    history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None, skip: GtidSet
 ) -> GtidSet:
     """The GTID set that counts as executed before this log's first transaction to apply, where its
-    positions are the cut's, or its GTIDs have to tell.
+    positions are the cut's, or its GTIDs have to tell. No log need have ``skip``.
 
     Raises HistoryError when transactions are missing between the target and the log, when the log
     is another server's, or when there are no GTIDs to tell.
@@ -63,7 +63,7 @@ def check_continuity(
     if not history.renewed:
         _check_start(log, history, cut)
         return executed
-    logged = before.union(index.gtids())
+    logged = before.union(index.gtids()).union(skip)
     files = f"{log.files[0].name} to {log.files[-1].name}"
     if is_anonymous(index) or not executed or not logged:
         raise HistoryError(

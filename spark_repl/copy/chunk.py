@@ -22,9 +22,16 @@ from ..decode.added_columns import copied_from
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
 from ..delta.storage import remove
-from ..errors import SchemaError, SourceLostError, SparkReplError, Unconvertible
+from ..errors import (
+    SchemaError,
+    SecretError,
+    SourceError,
+    SourceLostError,
+    SparkReplError,
+    Unconvertible,
+)
 from ..source.connection import begin_query, connect
-from ..source.dump import TRIED_AGAIN
+from ..source.dump import TRIED_AGAIN, is_temporary
 from .source_tables import full_name
 from .text_rows import key_to_arrow, may_replace, read_rows, select_list, to_arrow
 
@@ -85,15 +92,20 @@ def copy_chunk(task: CopyTask) -> Copied:
     return patiently(task.source, attempt)
 
 
-def patiently(source: Source, action: Callable[[], T], *, retries: int | None = None) -> T:
-    """Runs ``action`` again when the connection is lost, as often as the receiver would (or
-    ``retries``) and with its waits. Raises what ``action`` raised last."""
+def patiently(
+    source: Source, action: Callable[[], T], *, retries: int | None = None, reconnect: bool = True
+) -> T:
+    """Run ``action`` again after a temporary error, as often as the receiver would (or ``retries``)
+    and with its waits. ``reconnect``: the account has logged in before, so that an error of its
+    secret is temporary. Raises what ``action`` raised last."""
     count = source.connect_retry_count if retries is None else retries
     count = min(count, source.connect_retry_count)
     for attempt in range(count):
         try:
             return action()
-        except SourceLostError as error:
+        except (SourceError, SecretError) as error:
+            if not is_temporary(error, reconnect=reconnect):
+                raise
             log.warning("%s; tried again", error)
             wait = source.connect_retry_s * 2.0 ** min(attempt, 30)
             time.sleep(min(wait, source.connect_retry_max_s))

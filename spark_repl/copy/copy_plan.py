@@ -97,7 +97,10 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
     while True:
         try:
             return patiently(
-                config.source, lambda: _plan(config, control, only, None), retries=_PLAN_RETRIES
+                config.source,
+                lambda: _plan(config, control, only, None),
+                retries=_PLAN_RETRIES,
+                reconnect=False,
             )
         except NoTableError as error:
             taken += 1

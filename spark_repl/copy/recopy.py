@@ -28,7 +28,8 @@ from ..errors import (
     FencedError,
     JvmEndedError,
     NoTableError,
-    SourceLostError,
+    SecretError,
+    SourceError,
     SparkReplError,
     Stopped,
     TargetError,
@@ -40,6 +41,7 @@ from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
 from ..runtime.retry import disk_full, first_line, temporary
 from ..runtime.workers import Workers
+from ..source.dump import is_temporary
 from .asked import check_answers
 from .copy_plan import plan_again
 from .first_copy import CopyResult, FirstCopy
@@ -177,7 +179,9 @@ class Recopier(Companion):
                 self._more = self._one()
         except FencedError:  # the applier has ended, and gave the target back
             return False
-        except SourceLostError as error:
+        except (SourceError, SecretError) as error:
+            if not is_temporary(error, reconnect=True):
+                raise
             log.warning("copying again: %s", error)
             self._more = True
         return True
@@ -270,13 +274,18 @@ class Recopier(Companion):
 
 def _not_the_copys(error: Exception) -> bool:
     """Whether the error is not of this copy alone: it may pass, or ends the applier too."""
-    passes = isinstance(error, SourceLostError) or temporary(error) or disk_full(error)
-    return passes or isinstance(
-        error,
-        FencedError
-        | JvmEndedError
-        | Stopped
-        | ConnectionError
-        | Py4JNetworkError
-        | ConcurrentChangeError,
+    lost = isinstance(error, SparkReplError) and is_temporary(error, reconnect=True)
+    return (
+        lost
+        or temporary(error)
+        or disk_full(error)
+        or isinstance(
+            error,
+            FencedError
+            | JvmEndedError
+            | Stopped
+            | ConnectionError
+            | Py4JNetworkError
+            | ConcurrentChangeError,
+        )
     )

@@ -8,17 +8,25 @@ behind that is dropped and fetched again.
 from __future__ import annotations
 
 import logging
+import shlex
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import LogError, SourceError, SourceLostError
+from ..errors import (
+    LogError,
+    PurgedError,
+    SecretError,
+    SourceError,
+    SourceLostError,
+    SparkReplError,
+)
 from ..gtid import GtidSet
 from ..source.account import addresses
 from ..source.connection import DumpConnection, Server
-from ..source.dump import acknowledgement
+from ..source.dump import acknowledgement, is_temporary
 from ..source.source_check import check_gtids, check_identity, check_source
 from .identity import identity
 from .intake import Intake
@@ -38,13 +46,15 @@ _TICK_S = 0.5
 _FIRST_WAIT_S = 0.05
 _FULL_CHECK_BYTES = 1 << 20
 _LOOKS_IN_SPACE = 16
+_ER_SPECIFIC_ACCESS_DENIED = 1227
 
 
 class Receiver:
     """Runs until ``stop()``, from any thread, or until the source refuses. ``start``: what a new
     relay log begins behind (what the target has); ``place``: the same as the source's file and
     position, for a receiver without auto_position; ``keep_on``: asked now and then whether to;
-    ``told`` hears of each end that is published."""
+    ``told`` hears of each end that is published; ``skipped`` returns what ``spark-repl skip`` has
+    recorded, which counts as received where the source has purged it."""
 
     def __init__(
         self,
@@ -54,6 +64,7 @@ class Receiver:
         *,
         keep_on: Callable[[], bool] = lambda: True,
         told: Callable[[End], None] = lambda _: None,
+        skipped: Callable[[], GtidSet] = GtidSet,
     ) -> None:
         self.config, self.source, self.start = config, config.source, start
         self.place = place or (config.source.log_file, config.source.log_position)
@@ -62,7 +73,7 @@ class Receiver:
         limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
         self.writer = RelayWriter(self.folder, self.source.server_id, limits, told)
         self.report = Report(self.folder, config.channel)
-        self._keep_on = keep_on
+        self._keep_on, self._skipped = keep_on, skipped
         self._stop = threading.Event()
         self._oldest = 0.0
         self._burst_from = self._since_check = 0
@@ -76,13 +87,14 @@ class Receiver:
         return self._stop.is_set() or not self._keep_on()
 
     def run(self) -> None:
-        """Raises SourceError when the source refuses or stays away, LogError for the relay log."""
+        """Raises SourceError when the source refuses or stays away, SecretError when the account's
+        password can't be read, LogError for the relay log."""
         with self.writer:
             self.uuid = identity(self.folder)
             self._prepare()
             try:
                 self._follow()
-            except (SourceError, LogError) as error:
+            except (SourceError, SecretError, LogError) as error:
                 self.report.failed(error)
                 raise
             except OSError as error:
@@ -110,17 +122,17 @@ class Receiver:
     def _follow(self) -> None:
         sources = addresses(self.source)
         address = failures = 0
-        refused: dict[int, SourceError] = {}
+        refused = set[int]()
         while not self.stopping:
             before = self.writer.transactions
             try:
                 self._session(sources[address])
-            except SourceLostError as error:
-                last: SourceError = error
-            except SourceError as error:
-                refused[address] = last = error
-                if len(refused) == len(sources):
-                    raise
+            except (SourceError, SecretError) as error:
+                last: SparkReplError = error
+                if not self._may_pass(error):
+                    refused.add(address)
+                    if len(refused) == len(sources):
+                        raise
             else:
                 return
             finally:
@@ -143,6 +155,13 @@ class Receiver:
             if failures > 1 or address in refused:
                 address = (address + 1) % len(sources)
             self._pause(wait_s)
+
+    def _may_pass(self, error: SparkReplError) -> bool:
+        """Return whether another attempt may succeed. An account that has logged in before, for
+        this relay log, may be refused while its password or privileges are replaced."""
+        reconnect = bool(self.writer.log_id)
+        lacks_privilege = error.number == _ER_SPECIFIC_ACCESS_DENIED
+        return is_temporary(error, reconnect=reconnect) or (reconnect and lacks_privilege)
 
     def _wait_s(self, failures: int, places: int) -> float:
         """Seconds before the next attempt: hardly any in the first round of addresses, then twice
@@ -169,40 +188,49 @@ class Receiver:
         connection = DumpConnection(source)
         try:
             server = connection.server()
-            self._check(connection, server)
+            received = self._check(connection, server)
             self.report.connected(server)
             writer = self.writer
             connection.start(
                 self.uuid,
-                writer.received
-                if source.auto_position
-                else (writer.source_file, writer.source_position),
+                received if source.auto_position else (writer.source_file, writer.source_position),
             )
             intake = Intake(writer, semi_sync=source.semi_sync, by_file=not source.auto_position)
             if self.report.next_attempt:  # which was told
                 log.warning("source %s:%d: connected again", source.host, source.port)
                 self.report.next_attempt = 0.0
             self.report.write("ON", writer)
-            asked = writer.received if source.auto_position else writer.source_place
+            asked = received if source.auto_position else writer.source_place
             log.info("source %s: asked for what follows %s", server.host, asked)
             self._receive(connection, intake)
             connection.end_dump()
         finally:
             connection.close()
 
-    def _check(self, connection: DumpConnection, server: Server) -> None:
+    def _check(self, connection: DumpConnection, server: Server) -> GtidSet:
+        """Return what counts as received. Raises SourceError, SourceLostError."""
         check_source(server, self.source)
         check_identity(connection.replicas(), self.source.server_id, self.uuid)
+        asked = received = self.writer.received
         if not self.source.auto_position:
-            return
-        received = self.writer.received
-        check_gtids(server, received)
+            return received
+        try:
+            check_gtids(server, received)
+        except PurgedError:
+            asked = received.union(self._skipped().intersect(server.purged))
+            check_gtids(server, asked, self._skip_command)
         if self.source.hosts and (lacking := received.subtract(server.executed)):
             raise SourceLostError(
                 f"{server.host} lacks {lacking}, which was received already: it is behind, or has"
                 " gone another way",
                 hint="let it catch up; if it never will, remove it from source.hosts",
             )
+        return asked
+
+    @property
+    def _skip_command(self) -> str:
+        channel, target = self.config.channel, shlex.quote(self.config.target.path)
+        return f"spark-repl skip --target {target} --channel {channel} --gtid"
 
     def _receive(self, connection: DumpConnection, intake: Intake) -> None:
         last_byte = last_tick = self._oldest = time.monotonic()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..control.by_hand import skipped
 from ..control.channels import control_of
 from ..control.copies import standing
+from ..errors import SparkReplError
+from ..gtid import GtidSet
 from ..receiver.receiver import Receiver
 from ..relay.source_place import SourcePlace
 from ..source.connection import present_gtids
@@ -15,7 +20,8 @@ from .signals import at_signals
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..gtid import GtidSet
+
+log = logging.getLogger(__name__)
 
 
 def executed_of(config: Config) -> GtidSet | None:
@@ -31,6 +37,15 @@ def place_of(config: Config) -> tuple[str, int] | None:
     return (place.file, place.position) if place else None
 
 
+def _skipped(config: Config) -> GtidSet:
+    """Return what ``spark-repl skip`` has recorded. The receiver does not wait for the target."""
+    try:
+        return skipped(control_of(config))
+    except (SparkReplError, OSError) as error:
+        log.warning("what is to be left out is not known: %s", error)
+        return GtidSet()
+
+
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
     """Runs the receiver in this process until SIGTERM, or until ``parent`` is gone. A new log
     begins behind what the target has; with ``from_end`` behind what the source has.
@@ -39,7 +54,13 @@ def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[
     """
     begin = present_gtids(config.source)[0] if from_end else executed_of(config)
     place = None if config.source.auto_position else place_of(config)
-    receiver = Receiver(config, begin, place, keep_on=lambda: not parent or os.getppid() == parent)
+    receiver = Receiver(
+        config,
+        begin,
+        place,
+        keep_on=lambda: not parent or os.getppid() == parent,
+        skipped=partial(_skipped, config),
+    )
     at_signals(receiver.stop)
     began = time.perf_counter()
     receiver.run()

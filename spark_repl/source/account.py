@@ -10,7 +10,7 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError
+from ..errors import ConfigError, SecretError
 
 if TYPE_CHECKING:
     from ..config import Source, Target
@@ -42,10 +42,10 @@ def mask_key(target: Target) -> bytes:
 
 
 def password_of(source: Source) -> str:
-    """The account's password. Raises ConfigError when the place where it should be has none."""
+    """The account's password. Raises SecretError when the place where it should be has none."""
     if source.password_env:
         if source.password_env not in os.environ:
-            raise ConfigError(
+            raise SecretError(
                 f"the environment has no {source.password_env} (source.password_env)",
                 hint=f"export {source.password_env}=... in the shell that starts it; or have"
                 " source.password_file or password_command say it (init --password-file, ...)",
@@ -56,11 +56,11 @@ def password_of(source: Source) -> str:
             with open(source.password_file, encoding="utf-8") as lines:
                 return lines.readline().rstrip("\r\n")
         except OSError as error:
-            raise ConfigError(
+            raise SecretError(
                 f"can't read the password: {error.strerror}", file=source.password_file
             ) from error
         except UnicodeDecodeError:  # it holds what was read
-            raise ConfigError(
+            raise SecretError(
                 "can't read the password: it is not UTF-8", file=source.password_file
             ) from None
     if source.password_command:
@@ -86,7 +86,7 @@ def _printed_password(command: str) -> str:
         if not process.returncode:
             return process.stdout.split("\n", 1)[0].rstrip("\r")
         reason = process.stderr.strip() or f"it ended with {process.returncode}"
-    raise ConfigError(
+    raise SecretError(
         f"source.password_command failed: {reason}",
         hint="it has to print the password, on one line, and end with 0",
     )

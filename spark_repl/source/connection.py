@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pymysql
 
-from ..errors import ConfigError, SourceError, SourceLostError
+from ..errors import SecretError, SourceError, SourceLostError
 from ..gtid import GtidSet
 from . import settings
 from .account import password_of, tls_of
@@ -44,8 +44,8 @@ class Server:
 
 
 def connect(source: Source) -> Any:
-    """A PyMySQL connection, with a session of ours. Raises SourceError, SourceLostError,
-    ConfigError."""
+    """Open a PyMySQL connection, with a session of ours. The password is read anew each time.
+    Raises SourceError, SourceLostError, SecretError."""
     address: dict[str, Any] = {"host": source.host, "port": source.port}
     if source.socket:
         address["unix_socket"] = source.socket
@@ -104,7 +104,7 @@ def _tls(source: Source) -> dict[str, Any]:
     except (OSError, ssl.SSLError) as error:
         given = {"tls_ca": source.tls_ca, "tls_cert": source.tls_cert, "tls_key": source.tls_key}
         named = ", ".join(f'source.{key} = "{value}"' for key, value in given.items() if value)
-        raise ConfigError(
+        raise SecretError(
             f"can't use {named}: {error.strerror or error}",
             hint="each names a file in PEM format, that this account may read",
         ) from error
@@ -151,7 +151,7 @@ class DumpConnection:
     def end_dump(self) -> None:
         """Closes, and ends the source's thread, which else notices at its next event only."""
         self.close()
-        with suppress(SourceError, pymysql.err.MySQLError):
+        with suppress(SourceError, SecretError, pymysql.err.MySQLError):
             other = connect(self.source)
             with other.cursor() as cursor:
                 cursor.execute(f"KILL {self._mysql.thread_id()}")

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..binlog.events.event import read_lenenc
 from ..binlog.kernels.crc import event_crc
-from ..errors import LogError, NoTableError, PurgedError, SourceError, SourceLostError
+from ..errors import (
+    LogError,
+    NoTableError,
+    PurgedError,
+    SecretError,
+    SourceError,
+    SourceLostError,
+    SparkReplError,
+)
 from .grants import EVERYTHING, grant, needed
 
 if TYPE_CHECKING:
@@ -23,9 +31,12 @@ _HEARTBEAT_V2, _THROUGH_GTID = 2, 4
 _SEMI_SYNC_MAGIC = b"\xef"
 _FIRST_POSITION = 4
 _ER_NO_SUCH_TABLE, _ER_SOURCE_FATAL = 1146, 1236
-# Errors of the network, of a shutdown, of too many connections: they pass.
-TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1927, 2002,
-                       2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
+# Errors of the network, of a shutdown, of too many connections or queries: they pass.
+TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 1203, 1205, 1226, 1927,
+                       2002, 2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
+# Errors of an account that logged in before: they pass when the change of its secret, or its
+# creation anew, is complete on both sides.
+_ACCOUNT = frozenset({1045, 1130, 1698, 1820, 1862, 3118, 4020})
 TRIED_AGAIN = "it is tried again"
 
 LOST_LOGS = (
@@ -160,6 +171,14 @@ def refusal(payload: bytes) -> SourceError:
     number = int.from_bytes(payload[1:3], "little")
     text = payload[3:].decode("utf-8", "replace")
     return error_of(number, text[6:] if text.startswith("#") else text)
+
+
+def is_temporary(error: SparkReplError, *, reconnect: bool) -> bool:
+    """Return whether another attempt may succeed. ``reconnect``: the account has logged in before.
+    Then a password, key or certificate that does not fit may be replaced a moment later."""
+    if isinstance(error, SourceLostError):
+        return True
+    return reconnect and (isinstance(error, SecretError) or error.number in _ACCOUNT)
 
 
 def error_of(number: int, text: str, account: str = "CURRENT_USER()") -> SourceError:

@@ -59,14 +59,17 @@ def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid:
             )
 
 
-def check_gtids(server: Server, have: GtidSet) -> None:
-    """Raises PurgedError or SourceError when the source can't go on from ``have``."""
+def check_gtids(server: Server, have: GtidSet, skip: str = "") -> None:
+    """Raise PurgedError or SourceError if the source can't go on from ``have``. ``skip``: the
+    command that leaves out the GTID set that follows it."""
     if missing := server.purged.subtract(have):
         raise PurgedError(
             "Cannot replicate because the source purged required binary logs: the GTID set"
             f" {missing} is missing here",
             number=1236,
-            hint=LOST_LOGS,
+            hint=f"{LOST_LOGS}; or, if no table needs {missing}, leave it out: {skip} {missing}"
+            if skip
+            else LOST_LOGS,
         )
     own = GtidSet.parse(f"{server.uuid}:1-9223372036854775806") if server.uuid else GtidSet()
     if extra := have.intersect(own).subtract(server.executed):

@@ -21,6 +21,7 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.errors import RowError, TargetError
+from spark_repl.gtid import GtidSet
 from spark_repl.observe.applier_status import Counters
 from spark_repl.observe.status import status
 from spark_repl.observe.worker_status import WAITING
@@ -194,6 +195,39 @@ def test_empty_and_skipped_transactions_take_their_slots(log, target):
     decide(Control(Layout(str(target)).control), "skip", {}, gtid_executed=log.gtid(5))
     run(log.folder, target, group_max_transactions=1)
     assert [last_gno(cut) for cut in cuts(target)] == [1, 2, 3, 4, 5, 6, 7]
+    assert rows(target, A) == [(1, "x"), (3, "x")]
+
+
+def test_what_is_left_out_and_never_comes_counts_as_executed(log, target):
+    """Errant transactions that the source has purged; after them nothing may come."""
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    errant = "eeeeeeee-eeee-eeee-eeee-eeeeeeeeeeee:1-3"
+    decide(Control(Layout(str(target)).control), "skip", {}, gtid_executed=errant)
+    run(log.folder, target)
+    (before, after) = cuts(target)[-2:]
+    assert GtidSet.parse(after.gtid_executed) == GtidSet.parse(before.gtid_executed).union(
+        GtidSet.parse(errant)
+    )
+    assert (after.position, after.tables) == (before.position, before.tables)
+    log.transaction(insert(A, (2, "x")))
+    run(log.folder, target)
+    run(log.folder, target)
+    assert GtidSet.parse(errant).issubset(GtidSet.parse(cuts(target)[-1].gtid_executed))
+    assert rows(target, A) == [(1, "x"), (2, "x")]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_left_out_before_it_comes_is_not_applied(log, target, restarts):
+    log.transaction(insert(A, (1, "x")))
+    run(log.folder, target)
+    decide(Control(Layout(str(target)).control), "skip", {}, gtid_executed=log.gtid(4))
+    if restarts:
+        run(log.folder, target)
+    log.transaction(insert(A, (2, "left out")))
+    log.transaction(insert(A, (3, "x")))
+    run(log.folder, target)
+    run(log.folder, target)
     assert rows(target, A) == [(1, "x"), (3, "x")]
 
 

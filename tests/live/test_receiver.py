@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from spark_repl.cli.main import main
 from spark_repl.config import Config
+from spark_repl.control.by_hand import skipped
+from spark_repl.control.channels import control_of
 from spark_repl.errors import PurgedError, SourceError, SparkReplError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
@@ -31,8 +36,12 @@ from tests.support.live.receiving import (
     wait_for,
 )
 from tests.support.live.server import Load, Proxy, Server
+from tests.support.local_delta import cuts, run
+
+from .test_setup import as_root
 
 MakeServer = Callable[..., Server]
+_THREADS = "SELECT id FROM information_schema.processlist WHERE user = 'rotated'"
 
 
 def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
@@ -175,6 +184,69 @@ def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> N
     with more as diverged, Running(config) as running:
         running.wait_for(server.executed)
     assert "RESET" in str(diverged.value)
+
+
+def test_errant_transactions_that_are_purged_are_left_out(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    """The hint is followed as it stands; what it records is not asked for again."""
+    server = make_server()
+    server.query("CREATE DATABASE earlier")
+    config = config_for(server, tmp_path)
+    with Running(config) as running:
+        running.wait_for(server.executed)
+    errant = "eeeeeeee-eeee-eeee-eeee-eeeeeeeeeeee"
+    for number in (1, 2, 3):
+        server.query(f"SET gtid_next = '{errant}:{number}'", "BEGIN", "COMMIT")
+    server.query("FLUSH BINARY LOGS", "CREATE DATABASE later")
+    last = server.query("SHOW BINARY LOGS")[-1][0]
+    server.query(f"PURGE BINARY LOGS TO '{last}'")
+    run(Path(config.relay.path), config.target.path)
+    with pytest.raises(PurgedError) as caught, Running(config) as running:
+        running.wait_for(server.executed)
+    hint = str(caught.value.hint)
+    command = shlex.split(hint[hint.index("spark-repl skip") :])
+    assert command[-1] == f"{errant}:1-3"
+    assert main(command[1:]) == 0
+    skip = partial(skipped, control_of(config))
+    with Running(config, skipped=skip) as running:
+        running.wait_for(str(GtidSet.parse(server.executed).subtract(GtidSet.parse(command[-1]))))
+    run(Path(config.relay.path), config.target.path)
+    assert str(GtidSet.parse(cuts(config.target.path)[-1].gtid_executed)) == server.executed
+
+
+def test_a_password_that_is_changed_on_the_source_first(
+    make_server: MakeServer, tmp_path: Path
+) -> None:
+    server, file = make_server(), tmp_path / "password"
+    file.write_text("first")
+    as_root(
+        server,
+        "CREATE USER rotated IDENTIFIED BY 'first'",
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT, SELECT ON *.* TO rotated",
+    )
+    config = config_for(
+        server, tmp_path, user="rotated", password="", password_file=str(file), connect_retry_s=1
+    )
+    changes = {"IDENTIFIED BY 'second'": 1045, "ACCOUNT LOCK": 3118, "PASSWORD EXPIRE": 1862}
+    with Running(config) as running:
+        running.wait_for(server.executed)
+        for change, number in changes.items():
+            as_root(server, f"ALTER USER rotated {change}")
+            for (thread,) in server.query(_THREADS):
+                server.query(f"KILL {thread}")
+            wait_for_error(config, number)
+            file.write_text("second")
+            as_root(server, "ALTER USER rotated IDENTIFIED BY 'second' ACCOUNT UNLOCK")
+            server.query(f"CREATE DATABASE after_{number}")
+            running.wait_for(server.executed)
+
+
+def wait_for_error(config: Config, number: int) -> None:
+    until = time.monotonic() + 30
+    while (read_report(config.relay.path) or {}).get("LAST_ERROR_NUMBER") != number:
+        assert time.monotonic() < until, read_report(config.relay.path)
+        time.sleep(0.05)
 
 
 def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from .value_type import (
     REAL_TYPE,
     TEMPORAL,
     TRUTH,
-    UNKNOWN,
     Node,
     ResultType,
     ValueType,
@@ -74,7 +73,7 @@ def real(node: Node) -> Node:
 
 def _is_ascii_like(kind: ValueType) -> bool:
     """Whether digits have one byte each."""
-    return kind.charset not in WIDE and kind.charset != UNKNOWN
+    return kind.charset not in WIDE
 
 
 def text(node: Node) -> Node:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +61,10 @@ class Running:
         config: Config,
         start: GtidSet | None = None,
         place: tuple[str, int] | None = None,
+        skipped: Callable[[], GtidSet] = GtidSet,
     ) -> None:
-        self.receiver, self.error = Receiver(config, start, place), list[BaseException]()
+        self.receiver = Receiver(config, start, place, skipped=skipped)
+        self.error = list[BaseException]()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:

@@ -60,11 +60,11 @@ def of(log: LogWriter | Path) -> History:
     return History("x", 0, fingerprints(open_log(str(folder))))
 
 
-def continued(log: LogWriter | Path, history: History, last: Cut | None) -> GtidSet:
+def continued(log: LogWriter | Path, history: History, last: Cut | None, skip: str = "") -> GtidSet:
     folder = log if isinstance(log, Path) else log.folder
     relay = open_log(str(folder))
     index = build_index(relay, str(folder.parent / "index"), complete=False, up_to_damage=True)
-    return check_continuity(history, relay, index, last)
+    return check_continuity(history, relay, index, last, GtidSet.parse(skip))
 
 
 def renewed(log: LogWriter | Path) -> History:
@@ -210,6 +210,14 @@ def test_another_log_begins_behind_the_target(log):
     assert "older files" in (found.value.hint or "")
 
 
+def test_what_was_left_out_by_hand_need_not_be_in_another_log(log):
+    left_out = gtids("1-3", OTHER)
+    last = replace(cut(9), gtid_executed=f"{gtids('1')},{left_out}")
+    with pytest.raises(HistoryError, match=f"the target has {left_out}"):
+        continued(log, renewed(log), last)
+    assert continued(log, renewed(log), last, skip=left_out)
+
+
 def test_another_servers_log(log, tmp_path):
     with pytest.raises(HistoryError, match=f"another server: the target has {gtids('4')}"):
         continued(log, renewed(log), cut(9, "1-4"))
@@ -243,7 +251,7 @@ def test_another_log_without_gtids(log, tmp_path):
     last["flags"] = Flag.ANONYMOUS  # gtid_mode was changed meanwhile
     mixed = (*index.files[:-1], replace(index.files[-1], records=last))
     with pytest.raises(HistoryError, match="without GTIDs"):
-        check_continuity(renewed(log), relay, replace(index, files=mixed), cut(9, "1"))
+        check_continuity(renewed(log), relay, replace(index, files=mixed), cut(9, "1"), GtidSet())
 
 
 def test_a_file_that_was_replaced(log):

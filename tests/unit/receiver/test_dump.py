@@ -16,6 +16,7 @@ from spark_repl.errors import (
     ConfigError,
     LogError,
     PurgedError,
+    SecretError,
     SourceError,
     SourceLostError,
 )
@@ -75,10 +76,27 @@ def test_refusals(text: str, kind: type[SourceError], hint: str) -> None:
 
 def test_what_may_pass_is_tried_again() -> None:
     assert isinstance(dump.refusal(b"\xfe\0\0\2\0"), SourceLostError)
-    for number in (1040, 1053, 2003, 2013):
+    for number in (1040, 1053, 1226, 2003, 2013):
         assert isinstance(dump.error_of(number, "x"), SourceLostError)
     for number in (1045, 1227, 1236, 3118):
         assert not isinstance(dump.error_of(number, "x"), SourceLostError)
+
+
+@pytest.mark.parametrize("number", [1045, 1130, 1698, 1862, 3118])
+def test_an_account_that_has_logged_in_may_be_refused_for_a_while(number: int) -> None:
+    error = dump.error_of(number, "x")
+    assert dump.is_temporary(error, reconnect=True)
+    assert not dump.is_temporary(error, reconnect=False)
+
+
+def test_what_is_temporary_at_any_time_and_never() -> None:
+    for reconnect in (False, True):
+        assert dump.is_temporary(dump.error_of(1226, "x"), reconnect=reconnect)
+        for number in (1142, 1227, 1236):
+            assert not dump.is_temporary(dump.error_of(number, "x"), reconnect=reconnect)
+        assert not dump.is_temporary(ConfigError("x"), reconnect=reconnect)
+    assert dump.is_temporary(SecretError("x"), reconnect=True)
+    assert not dump.is_temporary(SecretError("x"), reconnect=False)
 
 
 def test_heartbeats() -> None:

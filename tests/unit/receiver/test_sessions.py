@@ -18,13 +18,20 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config, Source
-from spark_repl.errors import LogError, SourceError, SourceLostError
+from spark_repl.errors import (
+    LogError,
+    SecretError,
+    SourceError,
+    SourceLostError,
+    SparkReplError,
+)
 from spark_repl.observe.screen import _receiver
 from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.published import read_end
+from spark_repl.source.dump import error_of
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import dump, feed, heartbeat, packets
 
@@ -232,6 +239,44 @@ class Breaking(Receiver):
             self._log.transaction(insert(A, (self._left, "x")))
             feed(Intake(self.writer), packets(list(dump([self._log.path], self.writer.received))))
         raise SourceLostError("the connection is gone")
+
+
+class Rotating(Breaking):
+    """The account is refused by each of ``errors`` behind the first connection, then let in."""
+
+    def __init__(self, config: Config, log: LogWriter, errors: list[SparkReplError]) -> None:
+        super().__init__(config, log, 2)
+        self.errors = errors
+
+    def _session(self, source: Source) -> None:
+        if self.writer.log_id and self.errors:
+            raise self.errors.pop(0)
+        super()._session(source)
+
+
+def test_an_account_whose_secret_is_replaced_is_tried_again(tmp_path: Path) -> None:
+    """The source first, the file seconds later; with what is read in between."""
+    config = Config.from_mapping({"relay": {"path": str(tmp_path / "relay")}})
+    source = replace(config.source, connect_retry_count=6, connect_retry_s=0)
+    errors = [error_of(number, "refused") for number in (1045, 3118, 1862, 1227)]
+    receiver = Rotating(
+        replace(config, source=source),
+        LogWriter(tmp_path / "source"),
+        [*errors, SecretError("no password file")],
+    )
+    with pytest.raises(SourceError, match="gave up after 6 attempts: the connection is gone"):
+        receiver.run()
+    assert receiver.writer.transactions == 2 and not receiver.errors
+
+
+def test_an_account_that_stays_refused_is_given_up(tmp_path: Path) -> None:
+    config = Config.from_mapping({"relay": {"path": str(tmp_path / "relay")}})
+    source = replace(config.source, connect_retry_count=2, connect_retry_s=0)
+    errors: list[SparkReplError] = [error_of(1045, "Access denied") for _ in range(9)]
+    receiver = Rotating(replace(config, source=source), LogWriter(tmp_path / "source"), errors)
+    with pytest.raises(SourceError, match="gave up after 2 attempts: Access denied") as caught:
+        receiver.run()
+    assert caught.value.number == 1045 and "password" in str(caught.value.hint)
 
 
 class Refused(Receiver):
