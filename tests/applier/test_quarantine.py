@@ -421,7 +421,7 @@ def test_what_to_do_is_what_the_error_says_and_what_was_decided(
     assert run(log.folder, target, **KEEP)
     still = status(str(target))
     hint = still["quarantined"]["t.k"]["hint"]
-    assert hint.startswith("repair the value on the source") and hint.partition("; or ")[
+    assert hint.startswith('set target.text_errors = "replace"') and hint.partition("; or ")[
         2
     ].startswith("mend its rows, stop")
     assert hint in [one["hint"] for one in still["problems"]]

@@ -115,3 +115,55 @@ def test_rows_that_were_changed_by_hand(
     assert {"verify/*": 2, "relay.index": 1}.items() <= left.items()
     ended = ("requests/*.repair", "requests/*.read/*.arrow", "verify/*/*/*", "staging/*/*")
     assert [left[pattern] for pattern in ended] == [0] * 4
+
+
+@pytest.mark.slow
+def test_rows_of_a_table_that_keeps_deleted_ones(
+    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Under load on the table itself: single rows are repaired, and what the source has deleted
+    stays. A table that has too many wrong rows is not copied over it."""
+    server = make_server()
+    plain = config_for(server, tmp_path, target__on_foreign_change="accept")
+    extra = ["gtid", "commit_time", "deleted"]
+    config = Config.from_mapping(
+        {**plain.to_mapping(), "tables": [{"match": "t.r", "extra_columns": extra}]}
+    )
+    server.query(
+        "CREATE DATABASE t", "CREATE TABLE t.r (id INT PRIMARY KEY, s VARCHAR(40), n INT)",
+        "SET SESSION cte_max_recursion_depth = 100000",
+        "INSERT INTO t.r WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n"
+        f" WHERE i < {5 * ROWS}) SELECT i, CONCAT('text ', i), 0 FROM n",
+    )  # fmt: skip
+    file = tmp_path / "my.toml"
+    file.write_text(f"{toml(plain)}\n[[tables]]\nmatch = 't.r'\nextra_columns = {extra}\n")
+    command = ["verify", "--config", str(file), "--json", "--table", "t.r", "--repair"]
+    _copy(spark, config)
+    server.query("DELETE FROM t.r WHERE id IN (1500, 1501)")
+    _catch_up(spark, config, server.executed)
+    r = f"delta.`{config.target.path}/t/r`"
+    copied = "'x:1', NULL, false"
+    for statement in (
+        f"UPDATE {r} SET s = 'by hand' WHERE id = 1234", f"DELETE FROM {r} WHERE id = 2000",
+        f"INSERT INTO {r} VALUES (99999, 'by hand', 1, {copied})",
+    ):  # fmt: skip
+        spark.sql(statement)
+    server.query("UPDATE t.r SET n = 1 WHERE id = 1")
+    with following(config, spark), Beside(server, 1):
+        assert main(command) == 1
+        found = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert found["repaired_rows"] == {"t.r": 3} and not found["copied"]
+    _catch_up(spark, config, server.executed)
+    gone = spark.sql(f"SELECT id FROM {r} WHERE _deleted ORDER BY id").collect()
+    assert [one.id for one in gone] == [1500, 1501, 99999]
+    assert main(command) == 0
+    capsys.readouterr()
+    spark.sql(f"UPDATE {r} SET s = 'by hand' WHERE NOT _deleted")
+    server.query("UPDATE t.r SET n = 1 WHERE id = 1")
+    _catch_up(spark, config, server.executed)
+    assert main(command) == 1
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert not found["copied"] and not found["repaired"]
+    assert "more than 10,000 rows differ" in found["not_repaired"]["t.r"]
+    assert spark.sql(f"SELECT 1 FROM {r} WHERE _deleted").count() == 3
