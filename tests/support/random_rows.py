@@ -4,7 +4,7 @@ values at the edges of types, texts with characters of every plane, and NULLs.""
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
@@ -126,23 +126,25 @@ class RandomTable:
     rows: list[dict[str, Any]]
 
     def conditions(self, random: Random, each: int) -> list[Condition]:
-        """For every column (of structs every field) and comparison ``each`` conditions, by values
-        that are in the table and others; IS NULL and IS NOT NULL."""
-        chosen = list[Condition]()
-        for name in ("place", *KINDS):
-            values = [row[name] for row in self.rows if row[name] is not None]
-            if name in KINDS:
-                values += [KINDS[name][1](random) for _ in range(20)]
-            chosen += [Condition(name, "IS NULL"), Condition(name, "IS NOT NULL")]
-            for comparison in COMPARISONS:
-                for value in random.choices(values, k=each):
-                    if isinstance(value, dict):
-                        chosen += [
-                            Condition(f"{name}.{k}", comparison, v) for k, v in value.items()
-                        ]
-                    else:
-                        chosen.append(Condition(name, comparison, value))
-        return chosen
+        return random_conditions(random, self.rows, each)
+
+
+def random_conditions(
+    random: Random, rows: Sequence[Mapping[str, Any]], each: int
+) -> list[Condition]:
+    """For every column (of structs every field) and comparison ``each`` conditions, by values of
+    these rows and others; IS NULL and IS NOT NULL."""
+    chosen = list[Condition]()
+    for name in [name for name in rows[0] if name != "id"]:
+        values = [row[name] for row in rows if row[name] is not None]
+        if name in KINDS:
+            values += [KINDS[name][1](random) for _ in range(20)]
+        chosen += [Condition(name, "IS NULL"), Condition(name, "IS NOT NULL")]
+        for comparison in COMPARISONS:
+            for value in random.choices(values, k=each):
+                fields = value.items() if isinstance(value, dict) else [("", value)]
+                chosen += [Condition(f"{name}.{k}".rstrip("."), comparison, v) for k, v in fields]
+    return chosen
 
 
 def row(random: Random, number: int) -> dict[str, Any]:

@@ -42,6 +42,20 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 COMPARISONS = tuple(_COMPARISONS)
 
 
+class Rows(NamedTuple):
+    """What is compared of rows that were found: how many, and the sum of their ids."""
+
+    count: int
+    ids: int
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Rows:
+        return cls(int(row[0]), int(row[1] or 0))
+
+
+_ROWS = "count(*), sum(id)"
+
+
 class Condition(NamedTuple):
     """``value`` of IS NULL and IS NOT NULL is None."""
 
@@ -59,9 +73,10 @@ class Condition(NamedTuple):
             return False
         return _COMPARISONS[self.operator](_ordered(value), _ordered(self.value))
 
-    def rows(self, rows: Iterable[Mapping[str, Any]]) -> list[int]:
-        """The ids of the rows that fulfil it."""
-        return sorted(row["id"] for row in rows if self.holds(row))
+    def rows(self, rows: Iterable[Mapping[str, Any]]) -> Rows:
+        """The rows that fulfil it."""
+        ids = [row["id"] for row in rows if self.holds(row)]
+        return Rows(len(ids), sum(ids))
 
 
 def _ordered(value: Any) -> Any:
@@ -84,16 +99,14 @@ def by_duckdb_query(queries: Sequence[tuple[str, Sequence[Any]]]) -> list[list[t
     return answers
 
 
-def by_duckdb(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
+def by_duckdb(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[Rows]:
     return by_duckdb_over(f"delta_scan({_quoted(folder)})", schema, conditions)
 
 
-def by_duckdb_over(
-    relation: str, schema: pa.Schema, conditions: Sequence[Condition]
-) -> list[list[int]]:
+def by_duckdb_over(relation: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[Rows]:
     def query(column: str, comparison: str, value: Any) -> tuple[str, list[Any]]:
         name = ".".join(f'"{part}"' for part in column.split("."))
-        asked = f"SELECT id FROM {relation} WHERE {name} {comparison}"
+        asked = f"SELECT {_ROWS} FROM {relation} WHERE {name} {comparison}"
         if value is None:
             return asked, []
         kind = kind_of(schema, column)
@@ -104,7 +117,7 @@ def by_duckdb_over(
         return f"{asked} CAST(? AS {_duckdb_type(kind)})", [value]
 
     answers = by_duckdb_query([query(*one) for one in conditions])
-    return [sorted(row[0] for row in rows) for rows in answers]
+    return [Rows.of(rows[0]) for rows in answers]
 
 
 def kind_of(schema: pa.Schema, column: str) -> pa.DataType:
@@ -126,15 +139,15 @@ def _duckdb_type(kind: pa.DataType) -> str:
     }[kind]  # fmt: skip
 
 
-def by_delta_rs(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
+def by_delta_rs(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[Rows]:
     engine, answers = QueryBuilder().register("t", DeltaTable(folder)), []
     for column, comparison, value in conditions:
         name, _, field = column.partition(".")
         asked = f't."{name}"{f"[{_quoted(field)}]" if field else ""} {comparison}'
         if value is not None:
             asked += f" {_datafusion(value, kind_of(schema, column))}"
-        rows = pa.table(engine.execute(f"SELECT id FROM t WHERE {asked}").read_all())
-        answers.append(sorted(rows.column(0).to_pylist()))
+        rows = pa.table(engine.execute(f"SELECT {_ROWS} FROM t WHERE {asked}").read_all())
+        answers.append(Rows.of([column[0].as_py() for column in rows.columns]))
     return answers
 
 
@@ -168,7 +181,7 @@ def microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def by_polars(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[list[int]]:
+def by_polars(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -> list[Rows]:
     polars: Any = pytest.importorskip("polars", reason="polars: pip install -e '.[readers]'")
     frame, answers = polars.scan_delta(folder), []
     for column, comparison, value in conditions:
@@ -182,21 +195,33 @@ def by_polars(folder: str, schema: pa.Schema, conditions: Sequence[Condition]) -
                 value = value.replace(tzinfo=UTC)
             literal = polars.lit(value, dtype=polars.from_arrow(pa.array([], kind)).dtype)
             chosen = _COMPARISONS[comparison](asked, literal)
-        answers.append(sorted(frame.filter(chosen).select("id").collect()["id"].to_list()))
+        found = frame.filter(chosen).select(polars.len(), polars.col("id").sum())
+        answers.append(Rows.of(found.collect().row(0)))
+    return answers
+
+
+def by_mysql(cursor: Any, table: str, conditions: Sequence[Condition]) -> list[Rows]:
+    answers = []
+    for column, comparison, value in conditions:
+        asked = f"SELECT {_ROWS} FROM {table} WHERE `{column}` {comparison}"
+        values = () if value is None else (int(value) if isinstance(value, bool) else value,)
+        cursor.execute(f"{asked}{' %s' if values else ''}", values)
+        answers.append(Rows.of(cursor.fetchone()))
     return answers
 
 
 def by_spark(
     spark: Any, folder: str, schema: pa.Schema, conditions: Sequence[Condition]
-) -> list[list[int]]:
+) -> list[Rows]:
     from pyspark.sql.functions import expr
 
     table, answers = spark.read.format("delta").load(folder), []
     for column, comparison, value in conditions:
-        asked = f"{column} {comparison}"
+        asked = f"`{column.replace('.', '`.`')}` {comparison}"
         if value is not None:
             asked += f" {_spark(value, kind_of(schema, column))}"
-        answers.append(sorted(row.id for row in table.where(expr(asked)).select("id").collect()))
+        found = table.where(expr(asked)).selectExpr("count(*)", "sum(id)")
+        answers.append(Rows.of(found.collect()[0]))
     return answers
 
 

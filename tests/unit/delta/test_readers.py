@@ -21,13 +21,14 @@ from tests.support.random_rows import SCHEMA, RandomTable, random_table
 from tests.support.readers import (
     COMPARISONS,
     Condition,
+    Rows,
     by_delta_rs,
     by_duckdb,
     by_duckdb_query,
     by_polars,
 )  # fmt: skip
 
-Reader = Callable[[str, pa.Schema, Sequence[Condition]], list[list[int]]]
+Reader = Callable[[str, pa.Schema, Sequence[Condition]], list[Rows]]
 READERS: tuple[Reader, ...] = (by_delta_rs, by_duckdb, by_polars)
 FEATURES = {
     "plain": {}, "marked": {"marked": True}, "mapped": {"mapped": True}, "parted": {"parted": True},
