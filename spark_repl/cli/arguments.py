@@ -213,6 +213,7 @@ def _live(commands: Commands) -> None:
         help="a new copy of this table, beside a running run or for its next start; again for more",
     )  # fmt: skip
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
+    receive.add_argument("--refusal", default="", help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
     verify = verify_arguments.add(commands)
     _options(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,6 @@ from ..ddl.policy import Policies
 from ..ddl.row_filters import check_row_filters, names_of
 from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SchemaError, SparkReplError
-from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
 from .configuration import failing
 from .inspect import emit
@@ -130,18 +130,28 @@ def _folders(config: Config) -> Iterator[Finding]:
     """What can't be written here: on the machine that is to run it, it can't there."""
     target = config.target
     for key, path in (("target.path", target.path), ("target.state_path", target.state_path)):
-        if not path or is_remote(path):
+        if not path or "://" in path:
             continue
-        there = os.path.abspath(path)
-        while not os.path.lexists(there):
-            there = os.path.dirname(there)
-        if not os.path.isdir(there):
-            yield Finding(WARNING, f'{key} = "{path}": {there} is no folder', "give another path")
-        elif not os.access(there, os.W_OK | os.X_OK):
+        folder = os.path.abspath(path)
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
+            yield Finding(ERROR, f'{key} = "{path}": {folder} is no folder', "give another path")
+        elif why := _unwritable(folder):
             yield Finding(
-                WARNING, f'{key} = "{path}": {there} can\'t be written by this account',
-                "its mode or owner, how it is mounted, or another path",
+                ERROR, f'{key} = "{path}": {folder} can\'t be written by this account: {why}',
+                "change its mode or owner, or how it is mounted, or give another path",
             )  # fmt: skip
+
+
+def _unwritable(folder: str) -> str:
+    """Return why no folder can be made in a folder, "" if it can: modes don't tell it of root, of
+    /proc, or of what is mounted read-only."""
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".spark_repl-", dir=folder))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
 
 
 def _files(source: Source) -> Iterator[Finding]:

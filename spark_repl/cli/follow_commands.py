@@ -13,6 +13,7 @@ from ..service.applied_purge import purge_applied
 from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
 from ..service.receiving import receive as receive_log
+from ..service.refusal import write_refusal
 from ..service.shared_jvm import SharedJvm
 from ..service.signals import at_signals
 from ..service.snapshot import snapshot as copy_alone
@@ -95,15 +96,14 @@ def snapshot(options: argparse.Namespace) -> int:
 def receive(options: argparse.Namespace) -> int:
     if options.supervised:
         leave_out("pandas")
-    config = loaded(options)
-    from ..receiver.report import has_said
-
     try:
+        config = loaded(options)
         received = receive_log(config, parent=options.supervised, from_end=options.from_end)
     except SparkReplError as error:
-        if options.supervised and has_said(config.relay.path, error):
-            return 1  # the supervisor says it
-        raise
+        if not options.refusal:
+            raise
+        write_refusal(options.refusal, error)  # the supervisor says it
+        return 1
     inspect.emit(received, options.json)
     return 0
 

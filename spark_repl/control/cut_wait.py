@@ -5,16 +5,19 @@ MySQL has WAIT_FOR_EXECUTED_GTID_SET for it; here what counts is a cut, which re
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, TargetError
-from ..gtid import GtidSet
+from ..gtid import GtidSet, format_uuid
 from .channels import channel_at
 
 if TYPE_CHECKING:
     from .control import Control
     from .cut import Cut
+
+log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S, _PAUSE_MAX_S, _SLOWER = 0.02, 0.5, 1.5
 
@@ -32,6 +35,8 @@ def wait_for(target: str, gtid_set: str, timeout_s: float = 60.0, channel: str =
 def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> Cut:
     """The same of the channel whose control table is ``control``."""
     wanted = GtidSet.parse(gtid_set)
+    if unknown := unknown_sources(control, gtid_set):
+        log.warning("no cut has a transaction of %s yet", ", ".join(unknown))
     if not timeout_s >= 0:  # no NaN either
         raise ConfigError(f"a timeout of {timeout_s} seconds", hint="give 0 or more")
     until, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
@@ -45,6 +50,18 @@ def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> C
             raise _too_late(control, target, wanted.subtract(shown), timeout_s)
         time.sleep(min(pause, left))
         pause = min(pause * _SLOWER, _PAUSE_MAX_S)
+
+
+def unknown_sources(control: Control, gtid_set: str) -> list[str]:
+    """Return the UUIDs of a GTID set of which the newest cut has no transaction."""
+    newest = control.last_cut()
+    shown = GtidSet.parse(newest.gtid_executed if newest else "")
+    return sorted(uuids_of(GtidSet.parse(gtid_set)) - uuids_of(shown))
+
+
+def uuids_of(gtids: GtidSet) -> set[str]:
+    """Return the UUIDs of the servers that a set has transactions of."""
+    return {format_uuid(uuid) for uuid, _ in gtids.intervals}
 
 
 def _too_late(control: Control, target: str, missing: GtidSet, timeout_s: float) -> TargetError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
@@ -22,6 +23,7 @@ from ..runtime.private_files import opener
 from .worker_status import now
 
 _FORMAT = 1
+_EVERY_S = 1.0
 
 
 class RunReport:
@@ -30,10 +32,18 @@ class RunReport:
 
     def __init__(self, channel: str, path: Callable[[], str]) -> None:
         self._channel, self._path = channel, path
+        self._copied = float("-inf")
 
     def begins(self, doing: str) -> None:
         """What it does from now on, until there is an applier, or the next word."""
         self._write(doing=doing)
+
+    def copies(self, rows: int, expected: int) -> None:
+        """Record how far the first copy is, once a second at most."""
+        moment = time.monotonic()
+        if moment - self._copied >= _EVERY_S or rows >= expected:
+            self._copied = moment
+            self.begins(f"copying the tables: {rows:,} of about {expected:,} rows")
 
     def failed(self, error: BaseException, again_s: float | None = None, attempt: int = 0) -> None:
         """By which error it was stopped. It is begun again for the ``attempt``-th time in
@@ -63,18 +73,27 @@ class RunReport:
 
 
 def read(path: str, owner: Owner | None) -> dict[str, Any]:
-    """What the run says that has no applier; {} where none does. ``owner``: the target's last one,
-    which counts where it came after a run that is gone. ``alive``: whether its process is there.
-    """
+    """Return what the run says that has no applier, {} if none does. ``owner``: the target's last
+    one, which counts if it came after a run that is gone, or if another process is it: a first copy
+    owns the target before there is an applier. ``alive``: whether the run's process is there."""
     said = _read(path)
-    if not said or (owner is not None and not owner.is_dead):
+    if not said:
         return {}
     process = _owner(said)
+    if owner is not None and not owner.is_dead:
+        copies = _is_same(process, owner) and _at(said) >= owner.since
+        if not copies:
+            return {}
     since = owner.since if owner else ""
     if process.is_dead and _at(said) < since:
         return {}
     empty = {"doing": "", "error": "", "hint": "", "again_at": None, "attempt": 0}
     return {**empty, **said, "alive": not process.is_dead}
+
+
+def _is_same(process: Owner, owner: Owner) -> bool:
+    """Return whether both are one process."""
+    return (process.host, process.pid) == (owner.host, owner.pid)
 
 
 def _at(said: Mapping[str, Any]) -> str:

@@ -67,3 +67,11 @@ class StatementStatus:
             "counts": dict(self.counts),
             "rewrite": asdict(self.rewrite) if self.rewrite else None,
         }
+
+
+def shown_statements(fields: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what a status file has of statements, without those about accounts that an earlier
+    version has listed."""
+    if not fields:
+        return StatementStatus().fields()
+    return {**fields, "last": StatementStatus(fields["last"]).fields()["last"]}

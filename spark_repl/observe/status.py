@@ -21,14 +21,15 @@ from ..errors import TargetError
 from ..position import RelayPosition
 from ..receiver.report import read_report
 from . import run_report, verify_status
-from .applier_status import read
+from .applier_status import WAITING_FOR_WORK, read
 from .disks import full_disks
 from .filter_status import filter_rows
 from .lag import applier_lag, receiver_lag
 from .problems import problems
 from .rates import of_table, rates
-from .statement_status import StatementStatus
+from .statement_status import shown_statements
 from .table_status import table_positions
+from .worker_status import STAGING
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
@@ -75,7 +76,7 @@ def status(
         "owner": _owner(*held, alive=running) if held else None,
         **_place(last),
         "cuts": control.cut_count(),
-        "statements": live.get("statements") or StatementStatus().fields(),
+        "statements": shown_statements(live.get("statements")),
         "xa_recover": _xa_recover(last, live.get("xa_age_limit_s", Apply.xa_age_limit_s)),
         "notes": live.get("notes", []) if running else [],
         "ahead": live.get("ahead", {}),
@@ -85,9 +86,20 @@ def status(
         **_places(layout, relay, last if each_table else None),
     }
     if last:
-        stands = _positions(layout, last, channel, each_table)
-        fields["tables"] = _tables(last, stands, shown_by_rows(control), rated, running=running)
-    return {**fields, "problems": [asdict(problem) for problem in problems(fields)]}
+        stands, by_rows = _positions(layout, last, channel, each_table), shown_by_rows(control)
+        fields["tables"] = _tables(last, stands, by_rows, rated, running=running)
+    return {**_with_what_waits(fields), "problems": [*map(asdict, problems(fields))]}
+
+
+def _with_what_waits(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with another state of a coordinator that has read all that it knew of, if
+    more has come since."""
+    (coordinator,) = fields["replication_applier_status_by_coordinator"]
+    has_read_all = coordinator.get("PROCESSLIST_STATE") == WAITING_FOR_WORK
+    if not (has_read_all and fields["lag"]["applier"]["transactions"]):
+        return fields
+    row = {**coordinator, "PROCESSLIST_STATE": STAGING}
+    return {**fields, "replication_applier_status_by_coordinator": [row]}
 
 
 def _lag(

@@ -127,12 +127,6 @@ def has_received(folder: str | Path, gtids: GtidSet) -> bool:
     return end is not None and end.position >= whole and gtids.issubset(received)
 
 
-def has_said(folder: str | Path, error: SparkReplError) -> bool:
-    """Whether the report's last error is this one."""
-    report = read_report(folder) or {}
-    return bool(report.get("LAST_ERROR_MESSAGE") == str(error))
-
-
 def _alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

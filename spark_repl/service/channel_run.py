@@ -24,7 +24,7 @@ from ..receiver.purge import clear
 from ..receiver.report import has_received
 from .applied_purge import watch
 from .command_process import Start, start
-from .first_copy import copy_tables
+from .first_copy import copy_page, copy_tables
 from .older_log import clear_state_of_removed, clear_unusable
 from .reload import Reload
 from .run_reports import report_of
@@ -154,11 +154,15 @@ class ChannelRun:
         lenient = self.config.source.auto_position and self.config.ddl.unknown == "copy"
         self._begins("copying the tables")
         try:
-            copy_tables(
-                spark, self.config, take_over=self._take_over, stop=self._stop, lenient=lenient,
-                bar=self._bar,
-            )  # fmt: skip
+            with copy_page(self.config) as page:
+                if page:
+                    announce(self.config, f"the page: {page}")
+                copy_tables(
+                    spark, self.config, take_over=self._take_over, stop=self._stop,
+                    lenient=lenient, bar=self._bar, told=self._report.copies,
+                )  # fmt: skip
         except Stopped:
+            announce(self.config, "the first copy is stopped: the next start goes on with it")
             return False
         return True
 
@@ -168,6 +172,7 @@ class ChannelRun:
         from ..observe.progress import Progress
 
         config = self.config
+        self._report.ended()  # from now on the applier's own status counts
         with Progress(config, shown=self._bar) as progress:
             applier = Replica(
                 spark, config, progress.group, take_over=self._take_over,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import LogError, PurgedError, SourceError, SparkReplError
-from ..receiver.report import read_report
+from ..errors import LogError, SourceError, SparkReplError
 from ..relay.log import open_log
 from ..runtime.companion import Companion
 from .command_process import Start, end, start
+from .refusal import read_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +30,6 @@ _STEADY_S = 60.0
 _STOP_S = 30.0
 # The receiver's own exit codes: it said what is wrong, and would say it again.
 _REFUSED = (1, 2)
-_PURGED = PurgedError.__name__
 
 
 class Supervisor:
@@ -49,6 +51,8 @@ class Supervisor:
         self.starts = 0
         self._wait_s = float(config.source.connect_retry_s)
         self._process: CommandProcess | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="spark_repl-")
+        self._refused = os.path.join(self._folder.name, "refusal.json")
         self._companion = Companion(
             "thread that keeps the receiver", self._keep, self._fail, pause_s=0.0,
             attempts=config.apply.transaction_retries,
@@ -62,6 +66,7 @@ class Supervisor:
         self._companion.end()
         end(self._process, _STOP_S)
         self._companion.join(_STOP_S)
+        self._folder.cleanup()
 
     def reload(self, config: Config) -> None:
         """Takes over how the source is reached, and how the relay log is written."""
@@ -96,18 +101,24 @@ class Supervisor:
         self._wait_s = min(self._wait_s * 2, source.connect_retry_max_s)
         return True
 
-    def _refusal(self, code: int) -> SourceError:
-        report = read_report(self.config.relay.path) or {}
-        text = report.get("LAST_ERROR_MESSAGE") or f"the receiver ended with {code}"
-        kind = PurgedError if report.get("LAST_ERROR_KIND") == _PURGED else SourceError
-        return kind(
-            f"the receiver stopped: {text}",
-            hint=report.get("LAST_ERROR_HINT") or "see its message above",
-        )
+    def _refusal(self, code: int) -> SparkReplError:
+        """Return the error by which the receiver ended, itself; of the source's it is said that
+        they stopped the receiver."""
+        error = read_refusal(self._refused)
+        if error is None:
+            return SourceError(
+                f"the receiver ended with {code}",
+                hint=f"spark-repl receive --config {self.config_file} shows why",
+            )
+        if isinstance(error, SourceError):
+            error.message = f"the receiver stopped: {error.message}"
+        return error
 
     def _run_once(self) -> int:
         command = ["receive", "--config", self.config_file]
-        command += ["--log-format", self.config.observe.log_format]
+        command += ["--log-format", self.config.observe.log_format, "--refusal", self._refused]
+        with suppress(FileNotFoundError):
+            os.unlink(self._refused)
         process = self._start(command, self.options)
         self._process = process
         self.starts += 1

@@ -17,7 +17,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.errors import SchemaError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.statement_status import StatementStatus
+from spark_repl.observe.statement_status import StatementStatus, shown_statements
 from spark_repl.observe.status import status
 from spark_repl.write import altering
 from spark_repl.write.altered_rows import alter_file
@@ -314,5 +314,8 @@ def test_the_status_shows_no_account_statement(
 def test_an_account_statement_of_an_earlier_version_leaves_the_status() -> None:
     row = {"gtid": "a:1", "way": "nothing", "tables": "", "seconds": 0.1, "at": "2026"}
     kept = row | {"statement": "ALTER TABLE a ADD b INT DEFAULT 'x", "tables": "t.a"}
-    last = StatementStatus([row | {"statement": "ALTER USER a AS 's3cret'"}, kept])
-    assert last.fields()["last"] == [kept]
+    rows = [row | {"statement": "ALTER USER a AS 's3cret'"}, kept]
+    assert StatementStatus(rows).fields()["last"] == [kept]
+    assert shown_statements({"last": rows, "counts": {"nothing": 2}, "rewrite": None}) == {
+        "last": [kept], "counts": {"nothing": 2}, "rewrite": None,
+    }  # fmt: skip

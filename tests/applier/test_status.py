@@ -13,6 +13,7 @@ import urllib.request
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -21,11 +22,15 @@ from spark_repl.apply.replica import Replica
 from spark_repl.cli.main import main
 from spark_repl.control.owner import Owner
 from spark_repl.errors import ConfigError
+from spark_repl.gtid import GtidSet
 from spark_repl.observe import applier_status
+from spark_repl.observe.applier_status import WAITING_FOR_WORK
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.note import Note
 from spark_repl.observe.screen import screen
 from spark_repl.observe.status import status
+from spark_repl.observe.worker_status import STAGING
+from spark_repl.receiver.report import Report
 from tests.support.binlog_writer import Table, insert, update
 from tests.support.local_delta import HERE, applier, apply_without_stream, at_any_port, run, stopped
 
@@ -299,3 +304,22 @@ def test_rules_and_dashboard_name_metrics_that_are_there(log, target, monkeypatc
     named = {name for text in texts for name in re.findall(r"spark_repl_\w+", text)}
     assert len(named) > 12 and named - known == set()
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
+
+
+def test_it_has_not_read_what_has_come_since(log, target):
+    """The applier has said that it has read all of its log; the receiver has more."""
+    log.transaction(insert(A, (1, "x")))
+    with applier(log.folder, target) as found:
+        apply_without_stream(found)
+        executed = str(status(str(target))["gtid_executed"])
+        receiver = MagicMock(received=GtidSet.parse(executed), source_file="bin.1", log_id="")
+        receiver.configure_mock(source_position=4, number=1, whole=4)
+        receiver.total_bytes.return_value = 4
+        report = Report(log.folder, "default")
+        for more, doing in (("", WAITING_FOR_WORK), (f",{log.gtid(9)}", STAGING)):
+            receiver.received = GtidSet.parse(executed + more)
+            report.write("ON", receiver)
+            seen = status(str(target), str(log.folder))
+            (coordinator,) = seen["replication_applier_status_by_coordinator"]
+            assert coordinator["PROCESSLIST_STATE"] == doing
+            assert f"doing:    {doing}" in screen(seen)

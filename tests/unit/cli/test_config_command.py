@@ -79,17 +79,19 @@ def test_what_is_unwise_is_warned_of(file: Path, capsys: Any) -> None:
     assert wrong(capsys, file) == (0, [], [])
 
 
-def test_a_target_that_cannot_be_written(
-    file: Path, tmp_path: Path, capsys: Any, monkeypatch: Any
-) -> None:
+def test_a_target_that_cannot_be_written(file: Path, tmp_path: Path, capsys: Any) -> None:
     (tmp_path / "taken").touch()
     file.write_text(f'[source]\nserver_id = 5\n[target]\npath = "{tmp_path}/taken/lake"\n')
-    code, errors, (warning,) = wrong(capsys, file)
-    assert (code, errors) == (0, []) and f"{tmp_path}/taken is no folder" in warning
+    code, (error,), _ = wrong(capsys, file)
+    assert code == 2 and f"{tmp_path}/taken is no folder" in error
     file.write_text(f'[source]\nserver_id = 5\n[target]\npath = "{tmp_path}/new/lake"\n')
+    before = sorted(tmp_path.iterdir())
     assert wrong(capsys, file) == (0, [], [])
-    monkeypatch.setattr("os.access", lambda path, _: path != str(tmp_path))
-    assert f"{tmp_path} can't be written" in wrong(capsys, file)[2][0]
+    assert sorted(tmp_path.iterdir()) == before
+    for key in ("path", "state_path"):
+        file.write_text(f'[source]\nserver_id = 5\n[target]\n{key} = "/proc/lake"\n')
+        code, (error,), _ = wrong(capsys, file)
+        assert code == 2 and "/proc can't be written by this account" in error
 
 
 MAPPED = "column_mapping = true\n"

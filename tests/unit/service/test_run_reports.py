@@ -53,6 +53,22 @@ def test_while_it_begins(config: Config) -> None:
     assert look(config)["state"] == "stopped" and not os.path.exists(layout_of(config).run)
 
 
+def test_while_it_copies(config: Config) -> None:
+    """The copy owns the target: how far it is counts until there is an applier."""
+    control = control_of(config)
+    control.claim()
+    assert look(config)["run"] == {}
+    report = report_of(config)
+    report.copies(1000, 5000)
+    report.copies(1001, 5000)  # less than a second later
+    assert "doing:    copying the tables: 1,000 of about 5,000 rows\n" in screen(look(config))
+    report.copies(5000, 5000)
+    assert look(config)["run"]["doing"] == "copying the tables: 5,000 of about 5,000 rows"
+    report.ended()
+    assert look(config)["run"] == {}
+    control.release()
+
+
 def test_an_error_before_there_is_an_applier(
     config: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
