@@ -49,9 +49,7 @@ def store_text(texts: pa.Array, change: TypeChange) -> Converted:
     if after.assumed and not change.before.assumed and not change.session.is_strict:
         _refuse_letters(texts, change)
     texts, foreign = in_charset(texts, change)
-    if after.type == _T.STRING:
-        texts = pc.utf8_rtrim(texts, " ")
-    cut, unfit = _cut(texts, change)
+    cut, unfit = _fitted(texts, change)
     return Converted(cut, either(foreign, unfit), "does not fit")
 
 
@@ -91,9 +89,7 @@ def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
     except pa.ArrowInvalid:
         done = by_distinct(raw, _reader(charset, change), pa.string())
     texts = done.values
-    if after.type == _T.STRING:
-        texts = pc.utf8_rtrim(texts, " ")
-    cut, unfit = _cut(texts, change)
+    cut, unfit = _fitted(texts, change)
     return Converted(cut, either(done.unfit, unfit), "does not fit")
 
 
@@ -148,6 +144,14 @@ def _outside(charset: str) -> str:
 
 def _matches(texts: pa.Array, pattern: str) -> pa.Array:
     return pc.match_substring_regex(texts, pattern)
+
+
+def _fitted(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
+    """Cut texts to the column's length. CHAR has no spaces at the end, also where it was cut."""
+    if change.after.type != _T.STRING:
+        return _cut(texts, change)
+    cut, unfit = _cut(pc.utf8_rtrim(texts, " "), change)
+    return pc.utf8_rtrim(cut, " "), unfit
 
 
 def _cut(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:

@@ -13,6 +13,7 @@ from ...errors import NotComputed
 from .coercions import as_type, truth
 from .comparison import build_comparison
 from .result_types import common_type, decimal
+from .uncertainty import uncertain
 from .value_type import (
     EXACT,
     INTEGER_DIGITS,
@@ -64,8 +65,17 @@ def build_extreme(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_extreme(node: Node, *values: pa.Array) -> pa.Array:
+    if any(_has_negative_zero(one) for one in values):
+        raise uncertain(f"which sign a zero has in {node.operator}")
     kernel = pc.max_element_wise if node.operator == "GREATEST" else pc.min_element_wise
     return kernel(*values, skip_nulls=False).cast(node.type.arrow)
+
+
+def _has_negative_zero(values: pa.Array) -> bool:
+    if not pa.types.is_float64(values.type):
+        return False
+    number = np.asarray(pc.fill_null(values, 1.0))
+    return bool((np.signbit(number) & (number == 0)).any())
 
 
 Evaluate = Callable[[Node, "InputRows"], pa.Array]

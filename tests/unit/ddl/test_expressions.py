@@ -279,6 +279,8 @@ REFUSED = [
     ("BIGINT AS (n * 1e19)", {}, "a double beyond 64 bits"),
     ("DATETIME AS (CAST('9999-12-31 23:59:59.9' AS DATETIME) + INTERVAL n DAY)", {}, "year 10000"),
     ("VARCHAR(9) AS (LPAD(s, 9, ''))", {}, "pads"),
+    ("FLOAT AS (GREATEST(f, d))", {"f": -0.0, "d": Decimal(0)}, "which sign a zero has"),
+    ("DOUBLE AS (LEAST(f, 1))", {"f": -0.0}, "which sign a zero has"),
 ]  # fmt: skip
 
 
