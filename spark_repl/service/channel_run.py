@@ -59,7 +59,7 @@ class ChannelRun:
         self._stop, self._reload = threading.Event(), threading.Event()
         self._replica: Replica | None = None
         self._recopier: Recopier | None = None
-        self._report = report_of(config)
+        self._report, self._page = report_of(config), ""
 
     @property
     def has_claimed(self) -> bool:
@@ -155,8 +155,7 @@ class ChannelRun:
         self._begins("copying the tables")
         try:
             with copy_page(self.config) as page:
-                if page:
-                    announce(self.config, f"the page: {page}")
+                self._announce_page(page)
                 copy_tables(
                     spark, self.config, take_over=self._take_over, stop=self._stop,
                     lenient=lenient, bar=self._bar, told=self._report.copies,
@@ -165,6 +164,12 @@ class ChannelRun:
             announce(self.config, "the first copy is stopped: the next start goes on with it")
             return False
         return True
+
+    def _announce_page(self, address: str) -> None:
+        """Say where the page is, once for the first copy and the applier."""
+        if address and address != self._page:
+            announce(self.config, f"the page: {address}")
+        self._page = address
 
     def _apply(self, spark: SparkSession, receiver: Supervisor) -> Result:
         from ..apply.replica import Replica
@@ -189,8 +194,7 @@ class ChannelRun:
             )
             with applier, recopier, watch(receiver, applier), verify, reload:
                 progress.begin(applier)
-                if applier.page:
-                    announce(config, f"the page: {applier.page}")
+                self._announce_page(applier.page)
                 result = applier.apply(follow=True)
                 if receiver.error is not None:
                     result = applier.apply()
