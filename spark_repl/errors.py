@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, Self
 
 
@@ -265,8 +266,9 @@ def extra_named() -> Iterator[None]:
         package = (error.name or "").split(".")[0]
         if package not in _EXTRAS:
             raise
+        lacks = f"has no {error.name}: it is another version" if find_spec(package) else ""
         raise SetupError(
-            f"the Python package {package} is not installed",
+            f"the Python package {package} {lacks or 'is not installed'}",
             hint=f"pip install 'spark-repl[{_EXTRAS[package]}]', or use an environment that has"
             " Spark 4.2 and Delta 4.4",
         ) from error
