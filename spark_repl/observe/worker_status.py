@@ -1,6 +1,7 @@
 """WorkerStatus: what each worker is doing, as rows of replication_applier_status_by_worker.
 
-Of several groups that a worker has under way, its state and its transaction are of the first one.
+Of several groups that a worker has under way, its state and its transaction are of the first one
+that waits for its turn, or else of the first one.
 
 A worker has a share of a group, whole transactions; of several the last one is named. Its retries
 are those of its own reading, and those of the group's writing where its changes were to be written.
@@ -160,9 +161,9 @@ class WorkerStatus:
         under_way = [work for work in self._work.values() if number in work.shares]
         state, applying = IDLE, Transaction()
         if under_way:
-            first = under_way[0]
-            state = WAITING if first.waits else first.state
-            applying = first.of(number)
+            shown = next((work for work in under_way if work.waits), under_way[0])
+            state = WAITING if shown.waits else shown.state
+            applying = shown.of(number)
         return {
             "PROCESSLIST_STATE": state,
             **worker.error.columns("LAST_ERROR"),

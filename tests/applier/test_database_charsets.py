@@ -96,7 +96,7 @@ def test_a_statement_says_it(tmp_path: Path, statements: list[tuple[str, bytes]]
         (["ADD c VARCHAR(40) DEFAULT 'x'", "MODIFY c VARBINARY(40)"], "set of c "),
         (["ADD c VARBINARY(40) DEFAULT 'x'", "MODIFY c VARCHAR(40)"], "set of c "),
         (["ADD c VARCHAR(9) CHARSET latin1 DEFAULT 'é'", "MODIFY c VARCHAR(9)"], "set of c "),
-        (["ADD c VARCHAR(9) DEFAULT 'é'", "ADD h CHAR(9) AS (HEX(c)) STORED"], "ASCII"),
+        (["ADD c VARCHAR(9) DEFAULT 'é'", "ADD h CHAR(9) AS (HEX(c)) STORED"], "character set"),
     ],
 )
 def test_what_nothing_says_stops(

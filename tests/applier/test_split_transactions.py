@@ -154,7 +154,7 @@ def test_what_was_applied_may_be_purged_in_mid_transaction(source: Path, tmp_pat
     assert run(log, tmp_path / "lake")
     assert rows(tmp_path / "lake", A) == WANT_A and rows(tmp_path / "lake", B) == WANT_B
     error = stopped(log, tmp_path / "new")
-    assert isinstance(error, HistoryError) and "begins with the rest" in str(error)
+    assert isinstance(error, HistoryError) and "begins in mid-history" in str(error)
 
 
 def test_until_inside_of_a_split_transaction(source: Path, tmp_path: Path) -> None:

@@ -26,11 +26,16 @@ ROWS: list[tuple[bytes | None, ...]] = [
 
 
 def copied(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, text: str, *more: tuple[bytes | None, ...]
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    text: str,
+    *more: tuple[bytes | None, ...],
+    charset: str = "",
 ) -> Any:
     stream = Bytes(answer([*ROWS, *more]), 1 << 20)
     monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: (stream, [0, 0, 0]))
-    made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9), d DATE)", "t").definition
+    columns_of = f"id INT PRIMARY KEY, s VARCHAR(9) {charset}, d DATE"
+    made = classify(f"CREATE TABLE t.a ({columns_of})", "t").definition
     assert made is not None
     target = ColumnRules(TableRules((TableRule("t.a", row_filter=text),))).shaped(made)
     columns = Columns.of(schema_json(target.arrow_schema()), ())
@@ -49,7 +54,7 @@ def copied(
 def test_rows_that_pass(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, want: list[int]
 ) -> None:
-    assert copied(monkeypatch, tmp_path, text) == want
+    assert copied(monkeypatch, tmp_path, text, charset="CHARACTER SET latin1") == want
     assert len(list(tmp_path.iterdir())) == (1 if want else 0)
 
 

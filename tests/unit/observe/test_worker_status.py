@@ -44,13 +44,20 @@ def test_of_a_workers_own_errors_the_first_groups_stands() -> None:
 
 
 def test_the_state_is_that_of_the_transaction_that_is_named() -> None:
-    """Whatever a later group of the worker does meanwhile."""
+    """A group that waits for its turn is shown, with its own transaction and retries."""
     status = WorkerStatus(1)
     status.state(0, {0: "a:4"}, APPLYING)
+    status.transient(0, [0], OSError(5, "Input/output error"), 5)
     status.state(1, {0: "a:8"}, "reading")
+    assert shown(status) == ("a:4", APPLYING, 1)
     status.waits(1, True)
-    (row,) = status.rows("", service="ON")
-    assert (row["APPLYING_TRANSACTION"], row["PROCESSLIST_STATE"]) == ("a:4", APPLYING)
+    assert shown(status) == ("a:8", WAITING, 0)
     status.applied(0, {0: "a:4"})
+    status.waits(1, False)
+    assert shown(status) == ("a:8", "reading", 0)
+
+
+def shown(status: WorkerStatus) -> tuple[object, ...]:
     (row,) = status.rows("", service="ON")
-    assert (row["APPLYING_TRANSACTION"], row["PROCESSLIST_STATE"]) == ("a:8", WAITING)
+    names = ("APPLYING_TRANSACTION", "PROCESSLIST_STATE", "APPLYING_TRANSACTION_RETRIES_COUNT")
+    return tuple(row[name] for name in names)
