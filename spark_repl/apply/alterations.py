@@ -18,7 +18,7 @@ from ..ddl.policy import Policy
 from ..ddl.referring import with_parent, with_referenced
 from ..ddl.renamed import rename
 from ..ddl.row_filters import check_looked_at
-from ..ddl.table_modes import outlives_source
+from ..ddl.table_modes import check_without_rows, outlives_source
 from ..ddl.told_apart import check_key_stays
 from ..ddl.tool_names import Role, tool_table
 from ..ddl.way import Way
@@ -148,7 +148,7 @@ class Alterations:
                 log.warning(
                     "%s: policy additive_only: the target keeps %s", table.name, _more(made)
                 )
-        check_columns(made.definition)
+        _check_shape(table, made.definition)
         defines = _only_defines(there, made)
         if policy is Policy.STOP and not (defines and _only_defines(before, source)):
             raise refused_by_policy(logged, table.name)
@@ -274,6 +274,13 @@ def _takes_rows(table: TableDefinition, other: TableDefinition) -> bool:
     """Whether the rows of either are rows of the other as they are."""
     alike = zip(table.columns, other.columns, strict=False)
     return same_shape(table, other) and all(same_type(a, b) and a.form == b.form for a, b in alike)
+
+
+def _check_shape(table: Table, definition: TableDefinition) -> None:
+    """Raise SchemaError or SettingError for a table that can't have the altered definition."""
+    check_columns(definition)
+    if table.without_history:
+        check_without_rows(definition)
 
 
 def _only_defines(before: TableDefinition, made: Altered) -> bool:

@@ -72,7 +72,8 @@ class Bringing:
             try:
                 with self._cascading.followed(part) as followed:
                     cut = self._mark.cut(group)
-                    self._writer.write(followed, cut, begins=begins, checked=checked)
+                    passed = self._writer.write(followed, cut, begins=begins, checked=checked)
+                    self._status.filtered({}, {}, passed)
             except Exception as error:
                 if temporary(error):
                     parts.lose(self._mark.lacking(part.tables, group.end))

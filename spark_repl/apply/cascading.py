@@ -156,7 +156,7 @@ class Cascading:
                     f" since {still[name].since}",
                     table=name, hint=CURE,
                 )  # fmt: skip
-            if table is None or table.at_place.in_log is not table.at_place:
+            if table is None or not table.has_rows_as_logged:
                 raise DecodeError(
                     "a foreign key carries the change on, and the target has not the same rows and"
                     " columns of a table as the source",

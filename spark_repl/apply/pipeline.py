@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ..decode.folding import EveryTable
+from ..decode.folding import EveryTable, SomeTables
 from ..errors import (
     CommitOrderError,
     RowError,
@@ -74,6 +74,7 @@ class Pipeline:
         """Raises TargetError when bytes of a prepared XA branch are gone, FencedError when another
         one owns the target now."""
         control, apply = tracking.control, stager.settings
+        self._without_history = tracking.without_history
         self._applied, self._control, self._apply = applied, control, apply
         self._status, self._retries = status, retries
         self._stager, self._catch_up = stager, stager.catch_up
@@ -203,7 +204,8 @@ class Pipeline:
 
     def _idempotent(self, executed: GtidSet) -> Container[str]:
         copied = self._catch_up.tables(executed)
-        return EveryTable(copied) if self._apply.exec_mode == "idempotent" else copied
+        strict = SomeTables.of(copied, self._without_history())
+        return EveryTable(copied) if self._apply.exec_mode == "idempotent" else strict
 
     def _land(self, dispatched: Dispatched) -> None:
         group = dispatched.group

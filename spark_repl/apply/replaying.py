@@ -18,7 +18,7 @@ import numpy as np
 from ..control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
 from ..control.quarantine_store import check_whole
 from ..crash_points import reach
-from ..decode.folding import EveryTable
+from ..decode.folding import EveryTable, SomeTables
 from ..errors import DecodeError, QuarantineError, RowError, SchemaError, about_table
 from ..gtid import GtidSet
 from ..relay.record import RECORD, Kind
@@ -45,7 +45,8 @@ class Replaying:
         self._control, self._commits = stager.tracking.control, stager.tracking.commits
         self._tables = stager.tracking.quarantine
         every = apply.exec_mode == "idempotent"
-        self._idempotent: Container[str] = EveryTable(()) if every else ()
+        some = SomeTables.of((), stager.tracking.without_history())
+        self._idempotent: Container[str] = EveryTable(()) if every else some
 
     def carry_out(self, point: ResumePoint) -> ResumePoint:
         """The point from which the applier goes on, with a cut that marks no table which is in

@@ -137,7 +137,10 @@ class Statements:
                 raise
             policies = map(self._tracking.policy, logged.statement.tables)
             there = filter(None, map(self._tracking.live, logged.statement.tables))
-            kept = any(outlives_source(table.at_place) or table.is_shard for table in there)
+            kept = any(
+                outlives_source(table.at_place) or table.without_history or table.is_shard
+                for table in there
+            )
             if kept or any(policy is not Policy.APPLY for policy in policies):
                 raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")

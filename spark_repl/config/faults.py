@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .renaming_faults import renaming_faults
 from .rules import is_local
 from .sharding import sharding_faults
+from .tables import NO_ROWS
 
 if TYPE_CHECKING:
     from .settings import Apply, Ddl, Filters, Source, Target
@@ -35,6 +36,7 @@ def together(config: Mapping[str, Any]) -> list[str]:
     faults += _versioned(apply, config["tables"])
     faults += sharding_faults(config)
     faults += _quarantined(apply, config["tables"])
+    faults += _without_rows(config["tables"])
     observe = config["observe"]
     if observe.listen and not is_local(observe.listen) and not observe.token_file:
         faults.append("observe.listen on an address that is not local needs observe.token_file")
@@ -84,6 +86,25 @@ def _versioned(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
         for what, given in needed.items()
         if not given
     ]
+
+
+def _without_rows(tables: Sequence[TableRule]) -> list[str]:
+    """Return the faults of rules whose tables a copy can't leave empty."""
+    faults = []
+    for number, rule in enumerate(tables, 1):
+        if rule.copy != NO_ROWS:
+            continue
+        if rule.mode == "history":
+            faults.append(
+                f'tables[{number}].copy = "none" does not go together with mode = "history": the'
+                " versions of rows from before the copy have no beginning"
+            )
+        if rule.shards_by:
+            faults.append(
+                f'tables[{number}].copy = "none" does not go together with key_prefix and channels:'
+                " many tables are one Delta table there"
+            )
+    return faults
 
 
 def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:

@@ -32,6 +32,7 @@ _USELESS = {
 }
 """extra columns that tell nothing in tables of a mode"""
 MODES = ("mirror", "history", "changelog", "append")
+NO_ROWS = "none"
 SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mode", "key_prefix")
 """the keys by which a table has other rows or columns than the source's"""
 CHANNEL = "channel"
@@ -143,6 +144,8 @@ class TableRule:
     """whether columns of a key may be masked"""
     row_filter: str = _key("", rules.ANY)
     extra_columns: tuple[str, ...] = _key((), _extra)
+    copy: str = _key("rows", rules.choice("rows", NO_ROWS))
+    """what a copy reads of the table; NO_ROWS: the table begins empty, and has no history"""
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
     on_error: str = _key("", rules.choice("", "stop", "quarantine"))
     fed_by: str = ""

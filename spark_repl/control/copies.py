@@ -70,6 +70,9 @@ class Copy:
     """path of a Delta table that other channels feed, too -> the version of it that was there"""
     system_time_zone: str = ""
     """the source's; kept by itself (``system_time_zone``)"""
+    without_rows: tuple[str, ...] = ()
+    """tables that begin empty (``copy = "none"``): what was planned counts, also for a copy that
+    goes on by another configuration"""
 
     def to_detail(self) -> str:
         behind = self.behind and {
@@ -94,6 +97,7 @@ class Copy:
             "again": self.again,
             "digests": dict(self.digests),
             **({"since": dict(self.since)} if self.since else {}),
+            **({"without_rows": list(self.without_rows)} if self.without_rows else {}),
         }
         return json.dumps(detail)
 
@@ -119,6 +123,7 @@ class Copy:
             detail.get("again", ""),
             detail.get("digests", {}),
             since=detail.get("since", {}),
+            without_rows=tuple(detail.get("without_rows", ())),
         )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, is_shared, whole_of
+from ..config.tables import NO_ROWS
 from ..control import name_case, recorded_filters, system_time_zone
 from ..control.channels import control_of
 from ..control.control import Control
@@ -118,7 +119,9 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
     check = _names(config, control).before_making(names)
     for name in sorted(copy.paths.keys() & current_paths(control).keys()):
         rule = TableRules(config.tables).shaping(name)
-        if rule.mode != MIRROR or "deleted" in rule.extra_columns:
+        if name in copy.without_rows:
+            log.warning('%s begins again without rows (copy = "none" of its rule)', name)
+        elif rule.mode != MIRROR or "deleted" in rule.extra_columns:
             log.warning("%s keeps rows that the source has deleted: its new copy lacks them", name)
 
     def checks() -> None:
@@ -203,11 +206,12 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         _names(config, control).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
-        views = _views(tables, rules, server.variables)
+        empty = tuple(name for name in names if rules.of_table(name).copy == NO_ROWS)
+        views = _views(tables, rules, server.variables, empty)
         viewed = [t.definition for t in tables if t.definition.name in views]
         check_privileges(connection.rows, [one.name_on_source for one in viewed], own)
         bounds = {
-            name: () if name in views else chunk_ends(connection.rows, table, shape)
+            name: () if name in (*views, *empty) else chunk_ends(connection.rows, table, shape)
             for name, table, shape in zip(names, tables, shapes, strict=True)
         }
     except NoTableError as error:
@@ -217,6 +221,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
     paths = paths_of(tables, rules, layout, given_paths(control))
     return Copy(
         start, bounds, paths, views, held, behind=behind,
+        exact=dict.fromkeys(empty, start), without_rows=empty,
         digests={table.definition.name: table.digest for table in tables},
         lower_case_table_names=lower_case,
         system_time_zone=server.variables.get(system_time_zone.KEY, ""),
@@ -257,10 +262,14 @@ def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
 
 
 def _views(
-    tables: Iterable[SourceTable], rules: TableRules, variables: Mapping[str, str]
+    tables: Iterable[SourceTable],
+    rules: TableRules,
+    variables: Mapping[str, str],
+    empty: Collection[str],
 ) -> tuple[str, ...]:
-    """The tables that are read as of one moment."""
-    names = {table.definition.name: table.definition for table in tables}
+    """The tables that are read as of one moment, none of the ``empty`` ones, which are not read."""
+    definitions = (table.definition for table in tables)
+    names = {one.name: one for one in definitions if one.name not in empty}
     return tuple(
         name
         for name, definition in names.items()

@@ -133,7 +133,8 @@ class FirstCopy:
     def _tables(self, copy: Copy) -> Copy:
         tables = self._planned(list(copy.bounds))
         self._make_shards(tables, copy)
-        self._expected = sum(table.rows for table in tables)
+        read = (table for table in tables if table.definition.name not in copy.without_rows)
+        self._expected = sum(table.rows for table in read)
         views = [table for table in tables if table.definition.name in copy.views]
         keyed = [table for table in tables if table.definition.name not in copy.views]
         if self._owned:  # beside an applier, whose jobs would wait behind those of all tables
@@ -227,6 +228,7 @@ class FirstCopy:
             source.definition,
             copy.paths[name],
             self.tracking.stamp(behind) if behind else Stamp(self.tracking.app, 0, "{}"),
+            without_rows=name in copy.without_rows,
         )
         if table.definition != self.tracking.shaped(source.definition):
             raise ChangedTableError(
@@ -249,7 +251,11 @@ class FirstCopy:
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
         if not self._ends:
             with self._leaving(source):
-                self._chunks(source, copy)
+                if source.definition.name in copy.without_rows:
+                    self._target(source, copy)
+                    log.info("%s begins empty: no rows are copied", source.definition.name)
+                else:
+                    self._chunks(source, copy)
 
     @contextmanager
     def _leaving(self, source: SourceTable) -> Iterator[None]:

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import table_name
 from ..binlog.types.forms import Forms
+from ..config.tables import NO_ROWS
 from ..ddl.column_rules import ColumnRules
 from ..ddl.filters import ReplicationFilters
 from ..ddl.row_filters import check_row_filter
+from ..ddl.table_modes import check_without_rows
 from ..ddl.table_rules import TableRules
 from ..ddl.told_apart import check_told_apart
 from ..decode.renamed_tables import claim
@@ -253,9 +255,10 @@ def _rules_fit(
     """What raises SettingError for a table that ``[[tables]]`` has no meaning for, SchemaError for
     one whose name in the target is another's; the target's table of one that fits comes to
     ``shaped``."""
-    filters, rules = ReplicationFilters.of(config), ColumnRules(TableRules(config.tables))
+    filters, named = ReplicationFilters.of(config), TableRules(config.tables)
     if case_of_names(query) > 0:
-        filters, rules = filters.folded(), rules.folded()
+        filters, named = filters.folded(), named.folded()
+    rules = ColumnRules(named)
     target, origins = config.target, dict[str, str]()
     forms = Forms.of_target(target)
 
@@ -267,6 +270,8 @@ def _rules_fit(
             shaped.append(rules.shaped(own))
             check_row_filter(shaped[-1], rules)
             check_told_apart(shaped[-1])
+            if named.of_table(own.name).copy == NO_ROWS:
+                check_without_rows(shaped[-1])
 
     return fit
 

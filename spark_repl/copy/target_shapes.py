@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..config.tables import NO_ROWS
 from ..ddl.column_rules import ColumnRules
 from ..ddl.folded_name import check_columns
 from ..ddl.row_filters import check_row_filter
+from ..ddl.table_modes import check_without_rows
 from ..ddl.told_apart import check_told_apart
 from ..errors import ConfigError, SettingError
 from ..write.table_options import TableOptions
@@ -33,6 +35,8 @@ def target_shapes(
             check_row_filter(shapes[-1], columns)
             check_told_apart(shapes[-1])
             check_columns(shapes[-1])
+            if rules.of_table(table.name).copy == NO_ROWS:
+                check_without_rows(shapes[-1])
         except SettingError as error:
             faults.append(error.at(table=table.name))
     if len(faults) == 1:

@@ -32,6 +32,17 @@ def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
     return nullable(own) if mode == CHANGELOG else own
 
 
+def check_without_rows(table: TableDefinition) -> None:
+    """Raise SettingError for a target's table that can't begin without rows."""
+    if not table.mode and not table.primary_key:
+        raise SettingError(
+            'copy = "none": the table has no key, by which a change of a row from before the copy'
+            " is told from one of a row that came since",
+            table=table.name,
+            hint='give it a key; or set mode = "append" or "changelog" beside copy = "none"',
+        )
+
+
 def nullable(table: TableDefinition) -> TableDefinition:
     """A changelog's table, in which a row may say nothing of the source's columns: NOT NULL is what
     the log's rows have alone."""

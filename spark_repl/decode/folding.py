@@ -39,6 +39,24 @@ class EveryTable:
         return True
 
 
+@dataclass(frozen=True)
+class SomeTables:
+    """A container of the names of tables that are idempotent though exec_mode is strict: the
+    ``copied`` ones, as ``EveryTable`` has them, and those ``without_history``, which lack the rows
+    from before their copy for good."""
+
+    copied: Container[str]
+    without_history: frozenset[str]
+
+    @classmethod
+    def of(cls, copied: Container[str], without_history: frozenset[str]) -> Container[str]:
+        """Return the container, which is ``copied`` itself where no table is without history."""
+        return cls(copied, without_history) if without_history else copied
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.without_history or name in self.copied
+
+
 Bits = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
 

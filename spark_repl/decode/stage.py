@@ -28,7 +28,7 @@ from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
 from .added_columns import changed_by
 from .filtered_rows import filtered
-from .folding import CHANGE_BITS, EveryTable, certain, chains
+from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .key_hash import hash_binary
 from .part import Part
 from .renamed_tables import RenamedTables
@@ -329,7 +329,10 @@ def _batches(entries: Longs) -> Iterator[Longs]:
 
 
 def _by_choice(name: str, idempotent: Container[str]) -> bool:
-    """Whether the table is idempotent by exec_mode alone, not as it catches up with its copy."""
+    """Whether the table is idempotent by exec_mode, or as it has no history, and not as it catches
+    up with its copy."""
+    if isinstance(idempotent, SomeTables):
+        return name in idempotent.without_history
     return isinstance(idempotent, EveryTable) and name not in idempotent.copied
 
 

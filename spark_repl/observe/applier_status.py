@@ -70,7 +70,8 @@ class Counters:
     row_filters: dict[str, int] = field(default_factory=dict)
     """row changes that row filters have left out, by table"""
     passed_over: dict[str, int] = field(default_factory=dict)
-    """those that are no INSERTs of tables that only take these, by table"""
+    """those that are no INSERTs of tables that only take these, and keys of rows from before the
+    copy of a table without history, by table"""
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def _families(status: dict[str, Any]) -> Iterator[Metric]:
     left_out = _counter("row_filter_left_out", "Row changes that row_filter has left out", "table")
     for name, count in status["row_filters"].items():
         left_out.add_metric([channel, _label(name)], count)
-    passed = _counter("passed_over", "Row changes that are no INSERTs, of mode append", "table")
+    passed = _counter("passed_over", "Row changes left out by mode append or copy = none", "table")
     for name, count in status["passed_over"].items():
         passed.add_metric([channel, _label(name)], count)
     ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")

@@ -263,4 +263,4 @@ def _tables(status: Status) -> Iterator[str]:
     for name, count in status["row_filters"].items():
         yield f"left out by row_filter of {name}: {count:,} row changes"
     for name, count in status["passed_over"].items():
-        yield f"no INSERTs of {name}, whose mode is append: {count:,} row changes"
+        yield f"left out of {name} (mode append, or copy = none): {count:,} row changes"

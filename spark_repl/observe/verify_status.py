@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _FORMAT = 1
 OF_MODE = "its mode is"
 """how the reason begins for which a table was not to be compared: it has other rows"""
+WITHOUT_HISTORY = (
+    'it lacks the rows from before its copy (copy = "none"), and is neither compared nor repaired'
+)
+"""the reason for which a table without history was not to be compared"""
 
 
 def record(path: str, fields: dict[str, Any]) -> None:
@@ -78,10 +82,10 @@ def by_others(verified: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def to_compare(verified: Mapping[str, Any]) -> dict[str, str]:
-    """The tables that were to be compared and could not be, with why: not those whose mode keeps
-    other rows than the source has."""
-    reasons = verified["not_compared"].items()
-    return {name: why for name, why in reasons if not why.startswith(OF_MODE)}
+    """The tables that were to be compared and could not be, with why: not those that have other
+    rows than the source by their mode, or by ``copy = "none"``."""
+    reasons, meant = verified["not_compared"].items(), (OF_MODE, WITHOUT_HISTORY)
+    return {name: why for name, why in reasons if not why.startswith(meant)}
 
 
 def left_out(verified: Mapping[str, Any]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..control.definitions import Definitions
 from ..gtid import GtidSet
-from ..write.own_metadata import DEFINITION, created
+from ..write.own_metadata import COMPLETE, DEFINITION, WITHOUT_HISTORY, created
 from .table_files import snapshot_of
 
 if TYPE_CHECKING:
@@ -36,3 +36,9 @@ class CutDefinitions:
             return changed
         snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
         return created(snapshot) if DEFINITION in snapshot.configuration else None
+
+    def is_without_history(self, at: TableVersion) -> bool:
+        """Return whether one of a cut's tables began without rows. Raise TargetError when it is not
+        there."""
+        snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
+        return snapshot.configuration.get(COMPLETE) == WITHOUT_HISTORY

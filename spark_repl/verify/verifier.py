@@ -25,7 +25,7 @@ from ..ddl.table_modes import appends, keeps_more
 from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
-from ..observe.verify_status import OF_MODE
+from ..observe.verify_status import OF_MODE, WITHOUT_HISTORY
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .by_others import ByOthers, look_above
@@ -173,7 +173,8 @@ class Verifier:
         for table, planned in self._asked(plan):
             whole = shaped(table)
             of_mode = f"{OF_MODE} {whole.mode}" if appends(whole) else ""
-            why = of_mode or _set_aside(whole.name, cut) or self._other_masks(whole, cut)
+            why = of_mode or _set_aside(whole.name, cut) or self._without_history(whole.name, cut)
+            why = why or self._other_masks(whole, cut)
             if why:
                 self.comparison.not_compared[whole.name] = why
                 continue
@@ -300,6 +301,11 @@ class Verifier:
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
         return None
+
+    def _without_history(self, name: str, cut: Cut) -> str:
+        """Return why the cut's table is not compared, "" unless it began without rows."""
+        at = cut.tables.get(name)
+        return WITHOUT_HISTORY if at and self._definitions.is_without_history(at) else ""
 
     def _other_masks(self, whole: TableDefinition, cut: Cut) -> str:
         """Whether the cut's table has other masks than ``whole``, as a reason not to read it; ""

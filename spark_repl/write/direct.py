@@ -84,6 +84,8 @@ def _write(task: WriteTask, out: Written) -> None:
     if task.key and task.idempotent:
         # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
         keep &= hit | (folded.net.flags & CERTAIN != 0)
+        lacking = (folded.net.flags & EXISTED != 0) & ~hit
+        out.passed_over = folded.passed_over + int(np.count_nonzero(lacking))
     if refuse_unplaced(fold, keep):
         return
     chosen = np.flatnonzero(keep)

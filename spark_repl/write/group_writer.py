@@ -83,10 +83,11 @@ class GroupWriter:
         *,
         begins: Callable[[], None],
         checked: Callable[[], None],
-    ) -> None:
+    ) -> dict[str, int]:
         """Commits the group to every table that isn't there yet; ``cut`` is behind it. ``begins``
         is called when everything is planned and the workers are needed, ``checked`` when everything
-        fits and is about to be committed: what that raises prevents it.
+        fits and is about to be committed: what that raises prevents it. Returns how many rows from
+        before their copy were passed over, by table without history.
 
         Raises RowError (lowest failing transaction first) before anything is committed.
         """
@@ -111,6 +112,11 @@ class GroupWriter:
             written = self._write(behind, tasks, begins=begins, checked=checked)
             self._commit_or_settle(behind, written, cut)
         self._upkeep.look(tables)
+        passed_over = dict[str, int]()
+        for part in written:
+            if tables[part.table].without_history and part.passed_over:
+                passed_over[part.table] = passed_over.get(part.table, 0) + part.passed_over
+        return passed_over
 
     def _write(
         self,

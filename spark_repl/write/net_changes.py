@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..binlog.rows.change_bits import MOVED
 from ..ddl.extra_columns import keeps_deleted
 from ..ddl.table_modes import appends
 from ..decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
@@ -31,13 +32,15 @@ Look = Callable[[pa.Table], npt.NDArray[np.bool_]]
 @dataclass
 class Changes:
     """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position,
-    ``last`` the survivor's. ``missing``: what the images lack, if any lacks something."""
+    ``last`` the survivor's. ``missing``: what the images lack, if any lacks something.
+    ``passed_over``: changes that take no effect, by the rows that the target has."""
 
     rows: pa.Table
     net: Net
     at: Longs
     last: Longs
     missing: MissingValues | None = None
+    passed_over: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,13 @@ def net_changes(
         return _bag(parts, staged, definition, partial=partial), []
     rows = staged.drop_columns(list(EXTRA))
     code, distinct = codes(one_chunk(staged.column("key")))
-    log = _change_log(staged, code)
+    log, passed_over = _change_log(staged, code), 0
     if look is not None and asks(parts):
         row_of = np.zeros(distinct, np.int64)
         row_of[code] = np.arange(len(code))
-        log = log.only(effective(log.code, log.flags, look(rows.take(pa.array(row_of)))))
+        takes = effective(log.code, log.flags, look(rows.take(pa.array(row_of))))
+        passed_over = int(np.count_nonzero(~takes & (log.flags & MOVED == 0)))
+        log = log.only(takes)
     soft = keeps_deleted(definition)
     net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS), soft=soft)
     breaks = [
@@ -83,7 +88,7 @@ def net_changes(
         rows, missing = assemble(staged, log, distinct, net, definition)
     else:
         rows, missing = rows.take(pa.array(entry)), None
-    return Changes(rows, folded, first, last, missing), breaks
+    return Changes(rows, folded, first, last, missing, passed_over), breaks
 
 
 def _change_log(staged: pa.Table, code: npt.NDArray[np.int32]) -> ChangeLog:

@@ -178,10 +178,16 @@ class NewTables:
                 commits.landed(table, gone, table.position, version)
 
     def make_copy(
-        self, shaped: TableDefinition, path: str, stamp: Stamp, there: Table | None
+        self,
+        shaped: TableDefinition,
+        path: str,
+        stamp: Stamp,
+        there: Table | None,
+        *,
+        complete: str = COPIED,
     ) -> None:
         """Makes the table of a copy, unless it is there: the control table names its path;
-        ``there``: a table that is in its Delta table."""
+        ``there``: a table that is in its Delta table; ``complete``: as its properties have it."""
         if is_shared(path):
             if not self._definitions.has(path):
                 self.record(shaped, path)
@@ -193,15 +199,16 @@ class NewTables:
             return
         snapshot = None if there else self._delta.snapshot(self._layout.table(path))
         if snapshot is not None:
-            self._check_copied(shaped.name, snapshot, stamp)
+            self._check_copied(shaped.name, snapshot, stamp, complete)
         else:
-            self._make(shaped, path, stamp, COPIED, [there] if there else [])
+            self._make(shaped, path, stamp, complete, [there] if there else [])
 
-    def _check_copied(self, name: str, snapshot: Snapshot, stamp: Stamp) -> None:
+    def _check_copied(self, name: str, snapshot: Snapshot, stamp: Stamp, complete: str) -> None:
         """Raise TargetError for a table that is no copy's, or that has other positions than the
         copy's own: rows of the log are in it."""
         position = self._delta.last_txn(snapshot, stamp.app)
-        if snapshot.configuration.get(COMPLETE) != COPIED or position not in (None, stamp.position):
+        made = snapshot.configuration.get(COMPLETE)
+        if made != complete or position not in (None, stamp.position):
             raise TargetError(
                 "the table at the path of the copy holds rows of the log", table=name,
                 file=snapshot.folder, hint="copy it again: spark-repl snapshot --table " + name,

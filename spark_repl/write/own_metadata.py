@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
 COPIED = "copied"
 """``COMPLETE`` of a copy's table: from the first cut on that shows the copy"""
+WITHOUT_HISTORY = "without history"
+"""``COMPLETE`` of the table of a copy that reads no rows"""
 _DEFINITION_FORMAT = _COMMIT_FORMAT = 1
 
 

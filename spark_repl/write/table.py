@@ -12,6 +12,7 @@ from ..control.cut import TableVersion
 from ..ddl.extra_columns import keeps_deleted, numbers_of, shard_column
 from ..ddl.renamed import rename
 from ..delta.columns import Columns
+from .own_metadata import COMPLETE, WITHOUT_HISTORY
 from .sharing_channels import ALONE, SharingChannels
 
 if TYPE_CHECKING:
@@ -149,6 +150,17 @@ class Table:
         none stays that the source has deleted."""
         there = self.definition
         return self.complete and not there.truncated and not keeps_deleted(there)
+
+    @property
+    def without_history(self) -> bool:
+        """Return whether the table lacks the rows from before its copy (``copy = "none"``)."""
+        return self.snapshot.configuration.get(COMPLETE) == WITHOUT_HISTORY
+
+    @property
+    def has_rows_as_logged(self) -> bool:
+        """Return whether the table has the rows and columns of the source's, at the place that is
+        applied."""
+        return not self.without_history and self.at_place.in_log is self.at_place
 
     def take_at_place(self, definition: TableDefinition) -> None:
         """The table is ahead of the place that is applied: what it is there."""

@@ -33,7 +33,7 @@ from .ahead import TablesAhead
 from .broken_tables import BrokenTables
 from .key_index import KeyIndex
 from .new_tables import NewTables
-from .own_metadata import user_metadata
+from .own_metadata import COPIED, WITHOUT_HISTORY, user_metadata
 from .places import check_places, places
 from .quarantined_tables import QuarantinedTables
 from .shards import check_ended, not_copied
@@ -302,6 +302,12 @@ class Tracking:
         """What the table holds beyond the cut, where such a log was given."""
         return self._beyond.of(table.path)
 
+    def without_history(self) -> frozenset[str]:
+        """Return the names of the mirrors that lack the rows from before their copy: changes of
+        those are passed over."""
+        tables = list(self.tables.values())
+        return frozenset(t.name for t in tables if t.without_history and not t.definition.mode)
+
     def ahead(self) -> dict[str, Held]:
         """The same by the tables' names."""
         tables = list(self.tables.values()) if self._beyond.all() else []
@@ -342,8 +348,11 @@ class Tracking:
         self._put(shaped.name, begun)
         return begun
 
-    def create_copy(self, definition: TableDefinition, path: str, stamp: Stamp) -> Table:
-        """Makes the table of a copy, whose path the control table names already."""
+    def create_copy(
+        self, definition: TableDefinition, path: str, stamp: Stamp, *, without_rows: bool = False
+    ) -> Table:
+        """Makes the table of a copy, whose path the control table names already; ``without_rows``:
+        it stays empty until the log has rows."""
         shaped = self._new.shaped(definition)
         with self._making:  # of one Delta table
             there = self._at(path)
@@ -352,7 +361,8 @@ class Tracking:
                 made = self.delta.snapshot(self.layout.table(path)) is not None
                 if made and (self.definitions.has(path) or not is_shared(path)):
                     there = self._opened(shaped.name, path)
-            self._new.make_copy(shaped, path, stamp, there)
+            complete = WITHOUT_HISTORY if without_rows else COPIED
+            self._new.make_copy(shaped, path, stamp, there, complete=complete)
             table = self._opened(shaped.name, path)
             self._put(shaped.name, table)
         return table

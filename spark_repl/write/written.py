@@ -58,8 +58,9 @@ class Written:
     """What a task has written. ``marks``: data file -> serialized roaring bitmap of rows that go;
     ``gone``: files that go as a whole; ``changes``: ``cdc`` actions. For the merge writer:
     ``staged``, net changes in Parquet, ``inserts_only``, ``missing`` (rows that lack columns),
-    ``idempotent``, as the task was; ``asks``: what can't be folded before the table was asked for
-    its keys. ``seconds``: how long the task took."""
+    ``idempotent``, as the task was; ``passed_over``: keys whose changes met no row then; ``asks``:
+    what can't be folded before the table was asked for its keys. ``seconds``: how long the task
+    took."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -72,6 +73,7 @@ class Written:
     inserts_only: bool = False
     missing: bool = False
     idempotent: bool = False
+    passed_over: int = 0
     asks: WriteTask | None = None
     seconds: float = 0.0
 

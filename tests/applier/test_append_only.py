@@ -45,7 +45,7 @@ def test_what_was_inserted_stays(log: LogWriter, tmp_path: Path, mode: str) -> N
     assert sorted(last_shown(lake)["t.a"], key=repr) == sorted(want, key=repr)
     found = status(str(lake))
     assert found["passed_over"] == {"t.a": 4} and found["counters"]["row_changes"] == 6
-    assert "no INSERTs of t.a, whose mode is append: 4 row changes" in screen(found)
+    assert "left out of t.a (mode append, or copy = none): 4 row changes" in screen(found)
     assert 'passed_over_total{channel="default",table="t.a"} 4.0' in metrics(found)
 
 

@@ -48,21 +48,27 @@ def _owned(target: Path) -> Iterator[tuple[Control, Layout]]:
         control.release()
 
 
-def plan(target: Path, *names: str, asked: str = "") -> Copy:
-    """Plans a copy of tables (db.table) behind the newest cut."""
+def plan(target: Path, *names: str, asked: str = "", empty: Sequence[str] = ()) -> Copy:
+    """Plans a copy of tables (db.table) behind the newest cut; the ``empty`` ones without rows."""
     with _owned(target) as (control, layout):
         behind = standing(control).cut
         assert behind is not None
         used = used_paths(control)
         paths = {name: layout.fresh_path(*name.split("."), used) for name in names}
         start = GtidSet.parse(behind.gtid_executed)
-        copy = Copy(start, dict.fromkeys(names, ()), paths, behind=behind, asked=asked)
+        copy = Copy(
+            start, dict.fromkeys(names, ()), paths, behind=behind, asked=asked,
+            exact=dict.fromkeys(empty, start), without_rows=tuple(empty),
+        )  # fmt: skip
         record_copy(control, copy)
         return copy
 
 
-def plan_first(target: Path, held: str, *names: str, tables: Sequence[Any] = ()) -> Copy:
-    """Plans a copy of all tables into an empty target; all shards are of one Delta table."""
+def plan_first(
+    target: Path, held: str, *names: str, tables: Sequence[Any] = (), empty: Sequence[str] = ()
+) -> Copy:
+    """Plans a copy of all tables into an empty target, the ``empty`` ones without rows; all shards
+    are of one Delta table."""
     with _owned(target) as (control, layout):
         paths: dict[str, str] = {}
         for name in names:
@@ -71,7 +77,10 @@ def plan_first(target: Path, held: str, *names: str, tables: Sequence[Any] = ())
         config = Config.from_mapping({"tables": list(tables)})
         recorded_filters.record(control, ReplicationFilters.of(config))
         start = GtidSet.parse(held)
-        copy = Copy(start, dict.fromkeys(names, ()), paths, held=start)
+        copy = Copy(
+            start, dict.fromkeys(names, ()), paths, held=start,
+            exact=dict.fromkeys(empty, start), without_rows=tuple(empty),
+        )  # fmt: skip
         record_copy(control, copy)
         return copy
 
@@ -105,7 +114,10 @@ def read_into(config: Config, table: Table, rows: Sequence[Row], name: str = "")
             definition,
             copy.paths[definition.name],
             tracking.stamp(behind) if behind else Stamp(tracking.app, 0, "{}"),
+            without_rows=definition.name in copy.without_rows,
         )
+        if definition.name in copy.without_rows:
+            return
         schema = made.definition.arrow_schema()
         columns = [
             pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)

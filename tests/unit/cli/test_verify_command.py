@@ -8,7 +8,7 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.cli.verify_command import UNDECIDED, exit_code
-from spark_repl.observe.verify_status import OF_MODE
+from spark_repl.observe.verify_status import OF_MODE, WITHOUT_HISTORY
 
 _LOST, _MODE = "a data file is gone: x.parquet", f"{OF_MODE} history"
 _EQUAL: dict[str, Any] = {
@@ -27,6 +27,7 @@ _EQUAL: dict[str, Any] = {
         ({"not_repaired": {"t.a": "a bug"}}, 1),
         ({"not_compared": {"t.a": _LOST}}, 1),
         ({"not_compared": {"t.h": _MODE}}, 0),
+        ({"not_compared": {"t.n": WITHOUT_HISTORY}}, 0),
         ({"not_compared": {"t.h": _MODE}, "undecided": 1}, UNDECIDED),
         ({"not_compared": {"t.h": _MODE, "t.a": _LOST}}, 1),
     ],

@@ -158,6 +158,15 @@ def test_not_done_yet_is_named(values: dict[str, Any], named: list[str]) -> None
         ({"extra_columns": ["gtids"]}, "the nearest is gtid"),
         ({"on_ddl": "ignore"}, "tables[1].on_ddl must be one of"),
         ({"to": "x"}, "tables[1].to must be"),
+        ({"copy": "no"}, "tables[1].copy must be one of"),
+        (
+            {"copy": "none", "mode": "history"},
+            'tables[1].copy = "none" does not go together with mode = "history"',
+        ),
+        (
+            {"match": "s%.a", "to": "all.a", "key_prefix": "s", "copy": "none"},
+            'tables[1].copy = "none" does not go together with key_prefix',
+        ),
     ],
 )
 def test_what_a_rule_of_tables_may_be(rule: dict[str, Any], says: str) -> None:
@@ -210,6 +219,17 @@ def test_what_does_not_go_together_with_quarantine(
     wanted = [f"tables[1].extra_columns: {key}.on_error" for key in extra]
     wanted += [f"tables[3] withholds rows: {key}.on_error" for key in withheld]
     assert all(part in said for part in wanted)
+
+
+@pytest.mark.parametrize("mode", ["mirror", "append", "changelog"])
+@pytest.mark.parametrize("copy", ["rows", "none"])
+def test_what_a_copy_reads_of_a_table(copy: str, mode: str) -> None:
+    rule = Config.from_mapping({"tables": [{"match": "t.a", "mode": mode, "copy": copy}]}).tables[0]
+    assert rule.copy == copy and not rule.withheld
+    assert (
+        rule.reshaping
+        == Config.from_mapping({"tables": [{"match": "t.a", "mode": mode}]}).tables[0].reshaping
+    )
 
 
 def test_a_rule_that_is_never_asked() -> None:

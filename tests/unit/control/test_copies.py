@@ -200,6 +200,20 @@ def test_until_its_high_water_mark_a_copy_is_applied_idempotently() -> None:
         assert not none.active(gtids(1)) and not none.tables(gtids(1)) and not none.copied
 
 
+def test_tables_without_rows_are_on_record(control: Control) -> None:
+    """Nothing comes twice to them: they are not applied as the tables that were read."""
+    names, paths = ("t.a", "t.b"), {"t.a": "t/a", "t.b": "t/b"}
+    copy = Copy(
+        gtids(3), dict.fromkeys(names, ()), paths, held=gtids(3), until=gtids(9),
+        exact={"t.a": gtids(3)}, without_rows=("t.a",),
+    )  # fmt: skip
+    record_copy(control, copy)
+    last = last_copy(control)
+    assert last is not None and last.without_rows == ("t.a",)
+    assert CatchUp(last).tables(gtids(5)) == {"t.b"}
+    assert CatchUp(last).held(gtids(5)) == {"t.a": gtids(3)}
+
+
 def broken(fd: int) -> None:
     raise OSError(errno.EIO, "Input/output error")
 

@@ -61,3 +61,19 @@ def test_channels_rows_that_nothing_of_the_key_tells_apart() -> None:
     assert [fault.partition(":")[0] for fault in caught.value.faults] == ["t.b", "t.c"]
     assert "of no column of the key (id) which values" in caught.value.faults[1]
     assert shapes({**rule, "row_filter": "s = 'eu' AND id > 3"})[2].columns[-1].name == "_channel"
+
+
+BAG = "CREATE TABLE t.bag (id INT)"
+
+
+def test_a_mirror_without_a_key_does_not_begin_empty() -> None:
+    """Nothing tells a change of a row from before from one of a row that came since."""
+
+    def made(**rule: str) -> list[TableDefinition]:
+        config = Config.from_mapping({"tables": [{"match": "t.%", **rule}]})
+        return target_shapes(config, [definition(BAG)], TableRules(config.tables))
+
+    with pytest.raises(SettingError, match="the table has no key") as caught:
+        made(copy="none")
+    assert caught.value.table == "t.bag"
+    assert made(copy="none", mode="append") and made(copy="none", mode="changelog") and made()
