@@ -4,7 +4,7 @@ which other engines lose rows are added again with corrected ones, as the same f
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ..runtime.threads import Pool
 if TYPE_CHECKING:
     from ..delta.log_replay import Action
     from .table import Table
+    from .table_commits import TableCommits
     from .tracking import Tracking
 
 log = logging.getLogger(__name__)
@@ -28,18 +29,22 @@ _FILES_MAX = 10_000
 
 def check_statistics(tracking: Tracking) -> None:
     """Correct the statistics of all tables that are not recorded as checked, and record them. Does
-    nothing where the log takes no actions of ours: its files have Delta's own statistics. Raises
-    what reading a table's log and committing to it raise."""
+    nothing where the log takes no actions of ours: its files have Delta's own statistics. Of a
+    table that several channels feed each channel corrects the files of its own shards. Raises what
+    reading a table's log and committing to it raise."""
     if not tracking.delta.direct:
         return
     checked = checked_versions(tracking.control)
-    due = {t.folder: t for t in tracking.all_tables() if _is_due(t, checked.keys())}
+    due: dict[str, list[Table]] = {}
+    for table in tracking.all_tables():
+        if _is_due(table, checked.keys()):
+            due.setdefault(table.folder, []).append(table)
     if not due:
         return
     log.info("the statistics of %d tables are checked, once", len(due))
     with Pool(_THREADS, thread_name_prefix="statistics") as pool:
-        versions = list(pool.map(partial(_correct, tracking), due.values()))
-    paths = (whole_of(table.path) for table in due.values())
+        versions = list(pool.map(partial(_correct, tracking.commits), due.values()))
+    paths = (whole_of(tables[0].path) for tables in due.values())
     done = {p: v for p, v in zip(paths, versions, strict=True) if v is not None}
     if done:
         record_checked(tracking.control, done)
@@ -48,18 +53,18 @@ def check_statistics(tracking: Tracking) -> None:
 def _is_due(table: Table, checked: Collection[str]) -> bool:
     if table.snapshot.configuration.get(PROPERTY) == CORRECT:
         return False
-    return whole_of(table.path) not in checked and (not table.is_shared or table.delta.tidies)
+    return whole_of(table.path) not in checked
 
 
-def _correct(tracking: Tracking, table: Table) -> int | None:
-    """Return the version from which on the table's statistics are sound; None if somebody else's
-    commit came first, so that the next start checks the table again."""
-    commits = tracking.commits
+def _correct(commits: TableCommits, tables: Sequence[Table]) -> int | None:
+    """Return the version from which on the statistics of one Delta table, which ``tables`` are in,
+    are sound; None if another commit came first, so that the next start checks the table again."""
+    table = tables[0]
     with table.lock:
         commits.refresh(table)
         were_loaded = table.delta.files is not None
         try:
-            adds = _corrections(table, commits.all_live(table).adds)
+            adds = _corrections(table, _files(commits, tables))
             for first in range(0, len(adds), _FILES_MAX):
                 commits.rewritten(table, adds[first : first + _FILES_MAX])
             if adds:
@@ -71,6 +76,17 @@ def _correct(tracking: Tracking, table: Table) -> int | None:
         finally:
             if not were_loaded:  # a table may be idle, and have a million files
                 table.delta.files = None
+
+
+def _files(commits: TableCommits, tables: Sequence[Table]) -> dict[str, Action]:
+    """Return the live files that no other channel changes: an ``add`` of one that has lost rows
+    since would bring them back, and may be sent again behind the other channel's commit."""
+    if not tables[0].is_shared:
+        return dict(commits.all_live(tables[0]).adds)
+    own: dict[str, Action] = {}
+    for table in tables:
+        own |= commits.live(table).adds
+    return own
 
 
 def _corrections(table: Table, files: Mapping[str, Action]) -> list[Action]:

@@ -13,6 +13,8 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.control.channels import channel_at
 from spark_repl.delta.log_replay import live_files, newest_version
+from spark_repl.write.table_commits import TableCommits
+from tests.support import shared
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, run
 from tests.support.old_statistics import make_old
@@ -99,3 +101,31 @@ def test_cut_export_names_tables_that_were_corrected_later(
     answer = capsys.readouterr()
     assert json.loads(answer.out)["tables"]["t.a"]["sound_statistics"]
     assert "t.a" not in answer.err
+
+
+@pytest.mark.parametrize("first", shared.CHANNELS)
+def test_rows_that_another_channel_deletes_meanwhile_stay_deleted(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: str
+) -> None:
+    """Its commit lands between the look of ``first`` at the files and the commit of these."""
+    logs = shared.writers(tmp_path)
+    for channel, log in logs.items():
+        log.ddl(shared.one(channel).create)
+        log.transaction(*(insert(shared.one(channel), (key, NAMES[0])) for key in range(1, 6)))
+        assert run(log.folder, target, channel=channel, **shared.BOTH)
+    make_old(target)
+    (other,) = {*shared.CHANNELS} - {first}
+    logs[other].transaction(*(delete(shared.one(other), (key, NAMES[0])) for key in (1, 2)))
+    behind, others = TableCommits.behind_sharing, [other]
+
+    def beaten(self: TableCommits, table: Any, commit: Any) -> int:
+        if others:
+            assert run(logs[others.pop()].folder, target, channel=other, **shared.BOTH)
+        return behind(self, table, commit)
+
+    monkeypatch.setattr(TableCommits, "behind_sharing", beaten)
+    assert run(logs[first].folder, target, channel=first, **shared.BOTH)
+    assert not others
+    shared.check(target, logs, tmp_path / "apart")
+    files = files_of(target / shared.FOLDER).values()
+    assert not any("\\ud8" in add["stats"] for add in files), "each channel has corrected its own"

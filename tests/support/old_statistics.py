@@ -11,7 +11,7 @@ from spark_repl.delta.corrected_statistics import PROPERTY
 def make_old(target: Path) -> None:
     """Writes the logs of all tables as that version did: texts of statistics with escapes, and no
     property that says which form they have."""
-    for commit in target.glob("t/*/_delta_log/*.json"):
+    for commit in target.glob("[!_]*/*/_delta_log/*.json"):
         actions = [json.loads(line) for line in commit.read_text("utf-8").splitlines()]
         for action in actions:
             action.get("metaData", {}).get("configuration", {}).pop(PROPERTY, None)
@@ -19,5 +19,5 @@ def make_old(target: Path) -> None:
                 action["add"]["stats"] = json.dumps(json.loads(action["add"]["stats"]))
         text = "\n".join(json.dumps(action, ensure_ascii=False) for action in actions)
         commit.write_text(text, "utf-8")
-    for checksum in target.glob("t/*/_delta_log/*.crc"):
+    for checksum in target.glob("[!_]*/*/_delta_log/*.crc"):
         checksum.unlink()
