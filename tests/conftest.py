@@ -18,7 +18,12 @@ settings.load_profile("untimed")
 
 _HERE = Path(__file__).parent
 _BANK = _HERE.parent / "spark_repl" / "demo" / "bank"
-_MARKS = {"spark": pytest.mark.spark, "crash": pytest.mark.crash, "live": pytest.mark.live}
+_MARKS = {
+    "spark": pytest.mark.spark,
+    "conformance": pytest.mark.spark,
+    "crash": pytest.mark.crash,
+    "live": pytest.mark.live,
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

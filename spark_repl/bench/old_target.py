@@ -85,7 +85,7 @@ def _add_commits(folder: str, table: TableVersion, count: int, seconds: float) -
     """Commits that leave the table as it is: each names a file of it anew. Those of the last hour
     have their checksums, as Delta's own have: clean-up leaves them for so long."""
     text, files = read_commit(folder, table.version), live_files(folder, table.version)
-    assert text is not None and files is not None
+    assert text is not None
     now, add = time.time(), next(iter(files.values()), None)
     actions = [action for action in text if "commitInfo" in action or "txn" in action]
     if add is not None:

@@ -11,7 +11,6 @@ from ..config.renaming import is_shared, whole_of
 from ..delta.corrected_statistics import CORRECT, PROPERTY
 from ..delta.delta_table import opened
 from ..delta.log_replay import live_files
-from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .channels import channels
 from .checked_statistics import checked_versions
@@ -71,11 +70,6 @@ def _table(
     version = at.version
     folder = folder if is_remote(folder) else os.path.abspath(folder)
     files = live_files(folder, version)
-    if files is None:
-        raise TargetError(
-            f"the log of version {version} can't be read file by file", file=folder, table=name,
-            hint="read the table with Spark: spark_repl.cut",
-        )  # fmt: skip
     with opened(folder, version) as table:
         schema = json.loads(table.schema().to_json())
         by = list(table.metadata().partition_columns)

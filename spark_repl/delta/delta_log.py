@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from ..errors import ConcurrentChangeError, SetupError, TargetError, UnknownDeltaError
 from ..runtime.object_store import is_remote
@@ -179,13 +179,7 @@ class DeltaLog(TableLog):
         return int(self._log(folder).update(False, self._none, self._none).version())
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
-        live = log_replay.live_files(snapshot.folder, snapshot.version)
-        if live is None:
-            frame = DataFrame(snapshot.java.allFiles().toDF(), self._spark)
-            rows = frame.selectExpr("to_json(struct(*)) as action").collect()
-            adds = [json.loads(row.action) for row in rows]
-            live = {add["path"]: add for add in adds}
-        return live
+        return log_replay.live_files(snapshot.folder, snapshot.version)
 
     def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
         metadata = metadata_action(new, str(uuid.uuid4()))

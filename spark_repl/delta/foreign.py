@@ -37,15 +37,16 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
 
 
 def same_rows(folder: str, version: int, others: Iterable[int]) -> bool:
-    """Whether a version has the files of one of the ``others``, with the same rows marked. False
-    where the log doesn't tell."""
-    current = _marked(live_files(folder, version))
-    return current is not None and any(_marked(live_files(folder, v)) == current for v in others)
+    """Return whether a version has the files of one of the ``others``, with the same rows marked.
+    Return False if the log does not reach back to them."""
+    try:
+        current = _marked(live_files(folder, version))
+        return any(_marked(live_files(folder, other)) == current for other in others)
+    except TargetError:
+        return False
 
 
-def _marked(files: Mapping[str, Action] | None) -> dict[str, Any] | None:
-    if files is None:
-        return None
+def _marked(files: Mapping[str, Action]) -> dict[str, Any]:
     return {path: add.get("deletionVector") for path, add in files.items()}
 
 

@@ -140,12 +140,7 @@ class PublicLog(TableLog):
         return replace(previous, version=version)
 
     def files(self, snapshot: Snapshot) -> dict[str, Action]:
-        live = log_replay.live_files(snapshot.folder, snapshot.version)
-        if live is None:
-            with opened(snapshot.folder, snapshot.version) as table:
-                paths = pa.table(table.get_add_actions()).column("path").to_pylist()
-            live = {path: {"path": path} for path in paths}
-        return live
+        return log_replay.live_files(snapshot.folder, snapshot.version)
 
     def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
         raise _only_direct()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -65,6 +66,16 @@ def keeps_columns(before: str, after: str) -> bool:
 
 def _physical(field: dict[str, Any]) -> str:
     return str(field["metadata"].get(_PHYSICAL, field["name"]))
+
+
+def with_column_ids(new: NewTable) -> NewTable:
+    """Return a new table's metadata with ids and physical names of its columns, where columns are
+    mapped."""
+    configuration = dict(new.configuration)
+    ids, schema = ColumnIds(configuration), json.loads(new.schema_string)
+    schema["fields"] = [ids.given(field) for field in schema["fields"]]
+    ids.keep(configuration)
+    return replace(new, schema_string=json.dumps(schema), configuration=configuration)
 
 
 class ColumnIds:

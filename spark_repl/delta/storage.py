@@ -8,9 +8,11 @@ a new attempt can't cure (``named``) a TargetError.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
@@ -19,6 +21,7 @@ from urllib.parse import unquote
 import pyarrow.fs
 
 from ..errors import TargetError
+from ..runtime import conditional_put
 from ..runtime.object_store import delta_rs_options, file_system, is_remote, key_of
 
 _NO_BUCKET = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket")
@@ -29,6 +32,7 @@ _REFUSED = re.compile(
 )
 
 
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
 _PARQUET, _PARQUET_END = b"PAR1", 8
 """what a file begins and ends with; before the last one lies the length of the footer"""
 _MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
@@ -53,6 +57,56 @@ def open_output(path: str) -> BinaryIO:
         return open(path, "wb")
     # Small ones go in one request, and so do larger ones in parts of 10 MB.
     return cast(BinaryIO, file_system().open_output_stream(key_of(path)))
+
+
+def put(path: str, content: bytes) -> None:
+    """Write a whole file or object, in place of one that is there: a reader sees the one or the
+    other. Raises OSError."""
+    if is_remote(path):
+        with open_output(path) as stream:
+            stream.write(content)
+        return
+    with _beside(path, content) as written:
+        os.replace(written, path)
+
+
+def put_if_absent(path: str, content: bytes) -> None:
+    """Write a whole file or object that is not there yet. Raises FileExistsError if it is, and
+    OSError, after which it may be there.
+
+    On a disk a hard link gives the name, which fails if the name is taken. A link whose answer was
+    lost, as on a mount that asks twice, is recognised by its inode. A store has a conditional put.
+    """
+    if is_remote(path):
+        conditional_put.create(path, content)
+        return
+    with _beside(path, content) as written:
+        try:
+            os.link(written, path)
+        except FileExistsError:
+            if not os.path.samefile(written, path):
+                raise
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            # A disk without hard links: it has no call that gives a name only if it is free.
+            if os.path.exists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
+            os.rename(written, path)
+
+
+@contextmanager
+def _beside(path: str, content: bytes) -> Iterator[str]:
+    """A context with a file of the content in the folder of ``path``, which is removed after it."""
+    folder, name = os.path.split(path)
+    written = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
+    try:
+        with open(written, "xb") as file:
+            file.write(content)
+        yield written
+    finally:
+        with suppress(OSError):  # what stays does not make a commit fail that is there
+            os.remove(written)
 
 
 def parquet_source(path: str) -> Any:
@@ -137,6 +191,13 @@ def names(folder: str) -> list[str]:
         return os.listdir(folder) if os.path.isdir(folder) else []
     chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
     return [info.base_name for info in file_system().get_file_info(chosen)]
+
+
+def names_after(folder: str, name: str) -> list[str]:
+    """The files of a folder whose names come after ``name``; empty where there is no folder."""
+    if not is_remote(folder):
+        return [one for one in names(folder) if one > name]
+    return conditional_put.names_after(folder, name)
 
 
 def listed(folder: str) -> dict[str, float | None]:

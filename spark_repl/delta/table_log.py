@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from .log_replay import Action
+    from .log_state import LogState
     from .stamp import Stamp
 
 ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
@@ -55,6 +56,8 @@ class Snapshot:
     """Delta's own object, where there is one"""
     features: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
+    state: LogState | None = field(default=None, repr=False, compare=False)
+    """what ``own_log`` has read of the version"""
 
     def has(self, property_name: str) -> bool:
         """Whether a property is true."""

@@ -113,6 +113,12 @@ def delta_rs_options() -> dict[str, str]:
     return options
 
 
+def store_options() -> tuple[tuple[str, str], ...]:
+    """The options of an object store's client for conditional puts: delta-rs' own, as both are the
+    same library."""
+    return tuple(sorted(delta_rs_options().items()))
+
+
 def spark_settings() -> Mapping[str, str]:
     """Settings of a Spark session that commits to S3."""
     endpoint, region = _first(_ENDPOINT), _first(_REGION)

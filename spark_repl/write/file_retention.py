@@ -5,9 +5,9 @@ can be read for as long as it is promised: by Delta's properties, which everybod
 from __future__ import annotations
 
 import logging
-import math
-import re
 from typing import TYPE_CHECKING
+
+from ..delta.intervals import hours_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,25 +24,11 @@ _USUAL = {
 }
 """what Delta takes where a table says nothing"""
 RETENTION = tuple(_USUAL)
-_HOURS = {
-    "week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600,
-    "millisecond": 1 / 3.6e6, "microsecond": 1 / 3.6e9,
-}  # fmt: skip
-_PART = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s+({'|'.join(_HOURS)})s?")
 
 
 def properties(hours: int) -> dict[str, str]:
     """The properties of a table whose cuts are promised for so long."""
     return dict.fromkeys(RETENTION, f"interval {hours} hours")
-
-
-def hours_of(interval: str) -> float:
-    """How long an interval of Delta's is; one that can't be read counts as one without an end, so
-    that it stays."""
-    text = interval.lower().strip().removeprefix("interval").strip()
-    if not re.fullmatch(rf"({_PART.pattern}\s*)+", text):
-        return math.inf
-    return sum(float(number) * _HOURS[unit] for number, unit in _PART.findall(text))
 
 
 def keep_files(commits: TableCommits, table: Table, hours: int) -> None:

@@ -13,9 +13,10 @@ from ..config.renaming import whole_of
 from ..control.pins import pins
 from ..control.replaced import touch
 from ..control.retention import Retention
+from ..delta.intervals import hours_of
 from ..delta.log_replay import commit_path
 from ..delta.storage import below
-from .file_retention import RETENTION, hours_of
+from .file_retention import RETENTION
 
 if TYPE_CHECKING:
     from ..config import Target

@@ -14,7 +14,6 @@ from ..control.table_paths import made_behind
 from ..delta.deletion_vector import path_of
 from ..delta.log_replay import live_files
 from ..delta.storage import data_file
-from ..errors import TargetError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,8 +67,6 @@ def files_of(folder: str, versions: Iterable[int]) -> set[str]:
     files: set[str] = set()
     for version in versions:
         live = live_files(folder, version)
-        if live is None:
-            raise TargetError(f"version {version}, which is pinned, can't be read", file=folder)
         for path, add in live.items():
             files.add(data_file("", path))
             vector = add.get("deletionVector")

@@ -57,7 +57,8 @@ def test_commits_that_are_gone_tell_nothing(log):
     with pytest.raises(LookupError):
         last_txn(folder, 3, APP)
     assert last_user_metadata(folder, 3, APP) is None
-    assert live_files(folder, 3) is None
+    with pytest.raises(TargetError, match="version 2 of the table's log is gone"):
+        live_files(folder, 3)
     with pytest.raises(TargetError, match="version 2 of the table's log is gone"):
         commits_after(folder, 0, 3)
     assert len(commits_after(folder, 2, 3)) == 1
@@ -76,9 +77,10 @@ def test_a_position_further_back_is_left_to_spark(log):
 def test_live_files_begin_behind_a_checkpoint(log, tmp_path):
     folder = log(*[None] * 70)
     names = {f"f{version}" for version in range(70)}
-    assert (live_files(folder, 69) or {}).keys() == names
+    assert live_files(folder, 69).keys() == names
     lose(folder, 0)
-    assert live_files(folder, 69) is None
+    with pytest.raises(TargetError, match="version 0"):
+        live_files(folder, 69)
     put(folder, 70, [{"remove": {"path": "f3"}}, {"add": {**ROWS, "path": "f69", "size": 2}}])
     vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": None, "sizeInBytes": 1}
     adds: list[Any] = [{"path": f"f{v}", "size": 1, "stats": None} for v in range(10)]
@@ -114,31 +116,65 @@ def says(folder: Path, **said: Any) -> None:
     (folder / "_delta_log" / "_last_checkpoint").write_text(json.dumps(said))
 
 
-@pytest.mark.parametrize(
-    ("said", "columns", "known"),
-    [
-        ({"version": 1}, {}, True),
-        ({"version": 1}, {"sidecar": [None]}, True),
-        ({"version": 1}, {"sidecar": ["elsewhere"]}, False),
-        ({"version": 1, "parts": 2}, {}, False),
-        ({"version": 1, "v2Checkpoint": {"path": "elsewhere"}}, {}, False),
-        ({"version": 0}, {}, True),  # there is none: another one is looked for
-        ({"version": 3}, {}, True),  # of a later version: there is one before
-        (None, {}, True),  # it is lost since the power failed: one is looked for
-        (None, {"sidecar": ["elsewhere"]}, False),
-    ],
-)
-def test_checkpoints_of_other_kinds_are_left_to_spark(log, tmp_path, said, columns, known):
+def write_checkpoint(path: Path, *adds: str, sidecars: tuple[str, ...] = ()) -> None:
+    """Write a part of a checkpoint, or a manifest, as Parquet or as JSON."""
+    lines = [{"add": {"path": name, "size": 1}} for name in adds]
+    lines += [{"sidecar": {"path": name, "sizeInBytes": 1}} for name in sidecars]
+    if path.suffix == ".json":
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return
+    kinds = {"add": ("path", "size"), "sidecar": ("path", "sizeInBytes")}
+    types = {
+        kind: pa.struct({text: pa.string(), number: pa.int64()})
+        for kind, (text, number) in kinds.items()
+    }
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(lines, schema=pa.schema(types)), path)
+
+
+ONE_FILE = f"{1:020d}.checkpoint.parquet"
+PART = f"{1:020d}.checkpoint.{{:010d}}.0000000002.parquet"
+MANIFEST = f"{1:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11"
+HINTS: list[dict[str, Any] | None] = [
+    {"version": 1},
+    None,  # a power failure has taken it
+    {"version": 0},  # there is none of this version
+    {"version": 3},  # a later version than is asked for
+]
+
+
+@pytest.mark.parametrize("hint", HINTS)
+@pytest.mark.parametrize("kind", ["one file", "parts", "parquet manifest", "json manifest"])
+def test_live_files_begin_with_every_kind_of_checkpoint(log, tmp_path, kind, hint):
     folder = log(None, None, None, None)
     for version in (0, 1):
         lose(folder, version)
-    adds = pa.table({"add": [{"path": "f0", "size": 1}], **columns})
-    for version in (1, 3):
-        pq.write_table(adds, tmp_path / "_delta_log" / f"{version:020d}.checkpoint.parquet")
-    if said is not None:
-        says(tmp_path, **said)
-    found = live_files(folder, 2)
-    assert found is None if not known else (found or {}).keys() == {"f0", "f2"}
+    place = tmp_path / "_delta_log"
+    hint = None if hint is None else dict(hint)
+    if kind == "one file":
+        write_checkpoint(place / ONE_FILE, "f0", "f1")
+    elif kind == "parts":
+        write_checkpoint(place / PART.format(1), "f0")
+        write_checkpoint(place / PART.format(2), "f1")
+        if hint and hint["version"] == 1:
+            hint["parts"] = 2
+    else:
+        name = f"{MANIFEST}.{kind.split()[0]}"
+        write_checkpoint(place / name, sidecars=("a.parquet", "b.parquet"))
+        write_checkpoint(place / "_sidecars" / "a.parquet", "f0")
+        write_checkpoint(place / "_sidecars" / "b.parquet", "f1")
+        if hint and hint["version"] == 1:
+            hint["v2Checkpoint"] = {"path": name}
+    if hint:
+        says(tmp_path, **hint)
+    assert live_files(folder, 2).keys() == {"f0", "f1", "f2"}
+
+
+def test_a_checkpoint_that_lacks_a_part_is_none(log, tmp_path):
+    folder = log(None, None, None)
+    write_checkpoint(tmp_path / "_delta_log" / PART.format(2), "f1")
+    says(tmp_path, version=1, parts=2)
+    assert live_files(folder, 2).keys() == {"f0", "f1", "f2"}
 
 
 @pytest.mark.parametrize("named", [3, None])

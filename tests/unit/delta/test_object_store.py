@@ -308,3 +308,19 @@ def test_whether_a_version_is_the_newest_is_two_names(target):
     write_deltalake(f"{target}/t", ROWS, mode="append", storage_options=storage.options(target))
     assert not checkpoint.is_newest(f"{target}/t", 0) and checkpoint.is_newest(f"{target}/t", 1)
     assert storage.exists(f"{target}/t") and not storage.is_file(f"{target}/t")
+
+
+def test_an_object_is_created_once(target):
+    """And a log is listed from a name on."""
+    folder = f"{target}/t/a/_delta_log"
+    for version in (1, 2, 3):
+        storage.put_if_absent(f"{folder}/{version:020d}.json", b"ours")
+    storage.put(f"{folder}/_sidecars/x.parquet", b"below")
+    with pytest.raises(FileExistsError):
+        storage.put_if_absent(f"{folder}/{2:020d}.json", b"theirs")
+    with storage.open_input(f"{folder}/{2:020d}.json") as file:
+        assert file.read() == b"ours"
+    after = storage.names_after(folder, f"{1:020d}.json")
+    assert [name for name in after if name.endswith(".json")] == [
+        f"{version:020d}.json" for version in (2, 3)
+    ]

@@ -1,0 +1,215 @@
+"""Checkpoints of a table's log, written by the protocol: one Parquet file, V1 spec.
+
+Delta protocol, sections "Checkpoints" and "Checkpoint Schema". A checkpoint is the checkpoint
+before and the commits after it, reconciled in Arrow: a table may have a million files, and few of
+them change between two checkpoints.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from . import log_checkpoints
+from .intervals import hours_of
+from .log_replay import checkpoint_path, each_commit_after
+from .storage import put
+
+if TYPE_CHECKING:
+    from .log_state import LogState
+
+Action = dict[str, Any]
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+_TEXTS = pa.map_(pa.string(), pa.string())
+_VECTOR = pa.struct(
+    {
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
+        "maxRowIndex": pa.int64(),
+    }
+)
+_ADD = pa.schema(
+    {
+        "path": pa.string(),
+        "partitionValues": _TEXTS,
+        "size": pa.int64(),
+        "modificationTime": pa.int64(),
+        "dataChange": pa.bool_(),
+        "stats": pa.string(),
+        "tags": _TEXTS,
+        "deletionVector": _VECTOR,
+        "baseRowId": pa.int64(),
+        "defaultRowCommitVersion": pa.int64(),
+        "clusteringProvider": pa.string(),
+    }
+)
+_REMOVE = pa.schema(
+    {
+        "path": pa.string(),
+        "deletionTimestamp": pa.int64(),
+        "dataChange": pa.bool_(),
+        "extendedFileMetadata": pa.bool_(),
+        "partitionValues": _TEXTS,
+        "size": pa.int64(),
+        "deletionVector": _VECTOR,
+        "baseRowId": pa.int64(),
+        "defaultRowCommitVersion": pa.int64(),
+    }
+)
+_STATE = pa.schema(
+    {
+        "protocol": pa.struct(
+            {
+                "minReaderVersion": pa.int32(),
+                "minWriterVersion": pa.int32(),
+                "readerFeatures": pa.list_(pa.string()),
+                "writerFeatures": pa.list_(pa.string()),
+            }
+        ),
+        "metaData": pa.struct(
+            {
+                "id": pa.string(),
+                "name": pa.string(),
+                "description": pa.string(),
+                "format": pa.struct({"provider": pa.string(), "options": _TEXTS}),
+                "schemaString": pa.string(),
+                "partitionColumns": pa.list_(pa.string()),
+                "configuration": _TEXTS,
+                "createdTime": pa.int64(),
+            }
+        ),
+        "txn": pa.struct({"appId": pa.string(), "version": pa.int64(), "lastUpdated": pa.int64()}),
+        "domainMetadata": pa.struct(
+            {"domain": pa.string(), "configuration": pa.string(), "removed": pa.bool_()}
+        ),
+    }
+)
+
+
+def write(folder: str, state: LogState) -> None:
+    """Write the checkpoint of a version, and the hint that names it unless it names a later one.
+
+    Raises OSError, and TargetError if the log does not reach back to the last checkpoint.
+    """
+    adds, removes = _reconciled(folder, state)
+    table = _rows(state, adds, removes)
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="snappy")
+    put(checkpoint_path(folder, state.version), content.getvalue())
+    if log_checkpoints.hinted_version(folder) <= state.version:
+        hint = {
+            "version": state.version,
+            "size": len(table),
+            "sizeInBytes": content.getbuffer().nbytes,
+            "numOfAddFiles": len(adds),
+        }
+        path = os.path.join(folder, "_delta_log", log_checkpoints.HINT)
+        put(path, json.dumps(hint, separators=(",", ":")).encode())
+
+
+def _reconciled(folder: str, state: LogState) -> tuple[pa.Table, pa.Table]:
+    """Return the live files of a version, and the removed ones that VACUUM has to know of."""
+    base = log_checkpoints.newest(folder, state.version)
+    adds, removes = dict[str, Action](), dict[str, Action]()
+    touched = set[str]()
+    for actions in each_commit_after(folder, base.version if base else -1, state.version):
+        for action in actions:
+            if "remove" in action:
+                remove = action["remove"]
+                adds.pop(remove["path"], None)
+                removes[_key(remove)] = remove
+                touched.add(remove["path"])
+        for action in actions:
+            if "add" in action:
+                add = action["add"]
+                adds[add["path"]] = add
+                removes.pop(_key(add), None)
+                touched.add(add["path"])
+    again = {_key(add) for add in adds.values()}
+    old_adds = [_without(table, touched, table["path"]) for table in _base(base, "add", _ADD)]
+    old_removes = [_without(table, again, _keys(table)) for table in _base(base, "remove", _REMOVE)]
+    kept = state.metadata["configuration"].get(_RETENTION, "interval 1 week")
+    since_ms = time.time() * 1000 - hours_of(kept) * 3_600_000
+    gone = pa.concat_tables([*old_removes, _table(removes.values(), _REMOVE)])
+    gone = gone.filter(pc.greater(pc.fill_null(gone["deletionTimestamp"], 0), since_ms))
+    return pa.concat_tables([*old_adds, _table(adds.values(), _ADD)]), gone
+
+
+def _base(
+    base: log_checkpoints.Checkpoint | None, kind: str, schema: pa.Schema
+) -> Iterable[pa.Table]:
+    """Yield the rows of the checkpoint before, with the fields of ``schema``."""
+    for table in base.files(kind) if base else ():
+        columns = [_column(table, field) for field in schema]
+        yield pa.table(columns, schema=schema)
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+    if field.name not in table.column_names:
+        return pa.chunked_array([pa.nulls(len(table), field.type)])
+    column = table[field.name]
+    if field.type != _VECTOR or column.type == _VECTOR:
+        return column.cast(field.type)
+    return pa.chunked_array([pa.array(column.to_pylist(), _VECTOR)])
+
+
+def _without(table: pa.Table, keys: set[str], column: pa.ChunkedArray) -> pa.Table:
+    if not keys:
+        return table
+    return table.filter(pc.invert(pc.is_in(column, pa.array(sorted(keys), pa.string()))))
+
+
+def _key(action: Mapping[str, Any]) -> str:
+    """Return what identifies a file with its deletion vector: a file without one by its path."""
+    vector = action.get("deletionVector") or {}
+    if not vector:
+        return str(action["path"])
+    return f"{action['path']}\n{vector['storageType']}{vector['pathOrInlineDv']}"
+
+
+def _keys(table: pa.Table) -> pa.ChunkedArray:
+    """Return ``_key`` of each row."""
+    vector = table["deletionVector"]
+    kind = pc.fill_null(pc.struct_field(vector, "storageType"), "")
+    place = pc.fill_null(pc.struct_field(vector, "pathOrInlineDv"), "")
+    line = pc.if_else(pc.is_valid(vector), "\n", "")
+    return pc.binary_join_element_wise(table["path"], line, kind, place, "")
+
+
+def _table(actions: Iterable[Action], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist(list(actions), schema=schema)
+
+
+def _rows(state: LogState, adds: pa.Table, removes: pa.Table) -> pa.Table:
+    """Return the checkpoint's rows: in each one column has a value."""
+    parts = [
+        pa.Table.from_pylist([{kind: action}], schema=_STATE)
+        for kind, actions in (
+            ("protocol", [state.protocol]),
+            ("metaData", [state.metadata]),
+            ("txn", state.txns.values()),
+            ("domainMetadata", state.domains.values()),
+        )
+        for action in actions
+    ]
+    for kind, table in (("add", adds), ("remove", removes)):
+        table = table.combine_chunks()
+        arrays = [
+            column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+            for column in table.columns
+        ]
+        rows = pa.StructArray.from_arrays(arrays, fields=list(table.schema))
+        parts.append(pa.table({kind: rows}))
+    return pa.concat_tables(parts, promote_options="default")

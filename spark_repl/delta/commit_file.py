@@ -1,0 +1,140 @@
+"""A commit of ours: the actions of one version, as Delta's protocol has them, and its file.
+
+Delta protocol, sections "Commit Provenance Information", "Row Tracking", "In-Commit Timestamps".
+A version's file must not exist when it is written. It has an id of its own (``txnId``), by which a
+commit whose answer was lost is recognised.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import __version__
+from ..errors import ConcurrentChangeError, TargetError
+from .log_replay import commit_path, read_commit
+from .log_state import ROW_TRACKING, LogState
+from .storage import put_if_absent
+from .table_protocol import features_of
+
+Action = dict[str, Any]
+
+ENGINE = f"spark_repl/{__version__}"
+"""how other engines name us in a table's history"""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What a commit does, as DESCRIBE HISTORY shows it."""
+
+    name: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    user_metadata: str = ""
+
+
+def complete(state: LogState, actions: Sequence[Action], operation: Operation) -> list[Action]:
+    """Return the actions of the version after ``state``: with ``commitInfo`` first, and what the
+    table's features ask of each commit (row ids, an in-commit timestamp). Raises TargetError."""
+    now_ms = int(time.time() * 1000)
+    after = state.after(actions)
+    info: Action = {}
+    if after.has_timestamps:
+        now_ms = max(now_ms, (state.timestamp_ms or 0) + 1)
+        info["inCommitTimestamp"] = now_ms
+    info |= {
+        "timestamp": now_ms,
+        "operation": operation.name,
+        "operationParameters": _as_text(operation.parameters),
+        "isolationLevel": "Serializable",
+        "isBlindAppend": False,
+        "operationMetrics": _metrics(actions),
+        "engineInfo": ENGINE,
+        "txnId": str(uuid.uuid4()),
+    }
+    if state.version >= 0:
+        info["readVersion"] = state.version
+    if operation.user_metadata:
+        info["userMetadata"] = operation.user_metadata
+    tracked = "rowTracking" in features_of(after.protocol)
+    return [{"commitInfo": info}, *(_with_row_ids(state, actions) if tracked else actions)]
+
+
+def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
+    """Write the commit of a version.
+
+    Raises ConcurrentChangeError if another commit has taken the version, and OSError, after which
+    the commit may be there or may still come.
+    """
+    content = "".join(_line(action) for action in actions).encode()
+    try:
+        put_if_absent(commit_path(folder, version), content)
+    except FileExistsError as error:
+        # A store's client asks again when an answer is lost: the commit there may be this one.
+        if txn_id(read_commit(folder, version) or ()) != txn_id(actions):
+            raise ConcurrentChangeError(f"version {version} is taken", file=folder) from error
+
+
+def txn_id(actions: Sequence[Action]) -> str | None:
+    """Return the id that a commit's ``commitInfo`` has, None if it has none."""
+    infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
+    return next((info.get("txnId") for info in infos), None)
+
+
+def _line(action: Action) -> str:
+    return json.dumps(action, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def _as_text(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Return an operation's parameters as Delta writes them: each value as text."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in parameters.items()
+    }
+
+
+def _metrics(actions: Sequence[Action]) -> dict[str, str]:
+    """Return how many files a commit adds, removes and marks, and their bytes, as text.
+
+    A file that is added again with another deletion vector is neither added nor removed.
+    """
+    adds = {action["add"]["path"]: action["add"] for action in actions if "add" in action}
+    removes = {a["remove"]["path"]: a["remove"] for a in actions if "remove" in a}
+    new, gone = adds.keys() - removes.keys(), removes.keys() - adds.keys()
+    figures = {
+        "numAddedFiles": len(new),
+        "numAddedBytes": sum(adds[path]["size"] for path in new),
+        "numRemovedFiles": len(gone),
+        "numRemovedBytes": sum(removes[path].get("size") or 0 for path in gone),
+        "numDeletionVectorsUpdated": len(adds.keys() & removes.keys()),
+    }
+    return {name: str(value) for name, value in figures.items()}
+
+
+def _with_row_ids(state: LogState, actions: Sequence[Action]) -> list[Action]:
+    """Return the actions with row ids for files that have none, and the highest one given.
+
+    Raises TargetError for a file without a number of rows.
+    """
+    last, completed = state.last_row_id, list[Action]()
+    for action in actions:
+        add = action.get("add")
+        if add is None or (add.get("baseRowId") is not None and "defaultRowCommitVersion" in add):
+            completed.append(action)
+            continue
+        rows = json.loads(add.get("stats") or "{}").get("numRecords")
+        if rows is None:
+            raise TargetError(
+                f"{add['path']} has no number of rows in its statistics, which row tracking needs"
+            )
+        given = {"baseRowId": last + 1, "defaultRowCommitVersion": state.version + 1}
+        last += rows
+        completed.append({"add": {**add, **given}})
+    if last != state.last_row_id:
+        text = json.dumps({"rowIdHighWaterMark": last}, separators=(",", ":"))
+        domain = {"domain": ROW_TRACKING, "configuration": text, "removed": False}
+        completed.append({"domainMetadata": domain})
+    return completed

@@ -1,0 +1,21 @@
+"""Intervals of Delta's table properties, as ``interval 1 week``."""
+
+from __future__ import annotations
+
+import math
+import re
+
+_HOURS = {
+    "week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600,
+    "millisecond": 1 / 3.6e6, "microsecond": 1 / 3.6e9,
+}  # fmt: skip
+_PART = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s+({'|'.join(_HOURS)})s?")
+
+
+def hours_of(interval: str) -> float:
+    """Return the hours of an interval; infinity for one that can't be read, so that what it keeps
+    stays."""
+    text = interval.lower().strip().removeprefix("interval").strip()
+    if not re.fullmatch(rf"({_PART.pattern}\s*)+", text):
+        return math.inf
+    return sum(float(number) * _HOURS[unit] for number, unit in _PART.findall(text))

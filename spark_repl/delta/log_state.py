@@ -1,0 +1,165 @@
+"""What a table's log says at one version, files aside: protocol, metadata, transactions, domains.
+
+Delta protocol, section "Action Reconciliation". A state is read from the newest checkpoint and the
+commits after it, and carried on commit by commit (``after``). Live files are ``log_replay``'s.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..errors import TargetError
+from . import log_checkpoints
+from .log_replay import COMMIT, each_commit_after, read_commit
+from .storage import names_after
+
+if TYPE_CHECKING:
+    from .log_checkpoints import Checkpoint
+
+Action = dict[str, Any]
+
+ROW_TRACKING = "delta.rowTracking"
+"""the domain that keeps the highest row id given"""
+_TIMESTAMPS = "delta.enableInCommitTimestamps"
+
+
+@dataclass(frozen=True)
+class LiveTotals:
+    """Number and bytes of a version's live files, and how many of their rows are deleted."""
+
+    files: int = 0
+    size_bytes: int = 0
+    vectors: int = 0
+    deleted_rows: int = 0
+
+    def after(self, actions: Iterable[Action]) -> LiveTotals | None:
+        """Return the totals after a commit with these ``actions``; None if a ``remove`` does not
+        have its file's size, as other writers may leave it out."""
+        totals = [self.files, self.size_bytes, self.vectors, self.deleted_rows]
+        for action in actions:
+            sign = 1 if "add" in action else -1 if "remove" in action else 0
+            if sign:
+                file = action["add" if sign > 0 else "remove"]
+                if file.get("size") is None:
+                    return None
+                deleted = (file.get("deletionVector") or {}).get("cardinality", 0)
+                for at, by in enumerate((1, file["size"], bool(deleted), deleted)):
+                    totals[at] += sign * by
+        return LiveTotals(*totals)
+
+
+def totals_of(files: Iterable[Action]) -> LiveTotals:
+    """Return the totals of live files, ``add`` actions."""
+    return LiveTotals().after({"add": add} for add in files) or LiveTotals()
+
+
+@dataclass(frozen=True)
+class LogState:
+    """The state of a table at ``version``. ``timestamp_ms``: its in-commit timestamp, None where
+    the table has none."""
+
+    version: int
+    protocol: Action
+    metadata: Action
+    txns: Mapping[str, Action] = field(default_factory=dict)
+    """the last ``txn`` action of each appId"""
+    domains: Mapping[str, Action] = field(default_factory=dict)
+    """the ``domainMetadata`` action of each domain that was not removed"""
+    timestamp_ms: int | None = None
+    totals: LiveTotals | None = field(default=None, compare=False)
+    """None: not known"""
+
+    @property
+    def has_timestamps(self) -> bool:
+        """Whether commits have in-commit timestamps."""
+        return str(self.metadata["configuration"].get(_TIMESTAMPS, "")).lower() == "true"
+
+    @property
+    def last_row_id(self) -> int:
+        """The highest row id given so far; -1 if none was."""
+        domain = self.domains.get(ROW_TRACKING)
+        return int(json.loads(domain["configuration"])["rowIdHighWaterMark"]) if domain else -1
+
+    def after(self, actions: Iterable[Action]) -> LogState:
+        """Return the state after the commit of the next version, which has these ``actions``."""
+        actions = list(actions)
+        changed: dict[str, Any] = {"version": self.version + 1}
+        changed["totals"] = self.totals.after(actions) if self.totals else None
+        txns, domains = dict(self.txns), dict(self.domains)
+        for action in actions:
+            if "txn" in action:
+                txns[action["txn"]["appId"]] = action["txn"]
+            elif "metaData" in action:
+                changed["metadata"] = action["metaData"]
+            elif "protocol" in action:
+                changed["protocol"] = action["protocol"]
+            elif "domainMetadata" in action:
+                _keep(domains, action["domainMetadata"])
+            elif "commitInfo" in action:
+                changed["timestamp_ms"] = action["commitInfo"].get("inCommitTimestamp")
+        return replace(self, txns=txns, domains=domains, **changed)
+
+
+def _keep(domains: dict[str, Action], action: Action) -> None:
+    domains.pop(action["domain"], None)
+    if not action.get("removed"):
+        domains[action["domain"]] = action
+
+
+def load(folder: str, version: int | None = None) -> LogState | None:
+    """Return the state of the table at ``folder`` at ``version``, None: at the newest. Return None
+    if there is no table. Raises TargetError if the log does not reach back, and OSError."""
+    base = log_checkpoints.newest(folder, version)
+    upto = newest_version(folder, base) if version is None else version
+    if upto < 0:
+        return None
+    state = _at(folder, base)
+    for actions in each_commit_after(folder, state.version, upto):
+        state = state.after(actions)
+    if not state.metadata or not state.protocol:
+        raise TargetError(f"version {upto} of the table's log has no metadata", file=folder)
+    return state
+
+
+def advance(folder: str, state: LogState, version: int) -> LogState:
+    """Return the state at a later ``version``. Raises TargetError when a commit is gone."""
+    for actions in each_commit_after(folder, state.version, version):
+        state = state.after(actions)
+    return state
+
+
+def newest_version(folder: str, base: Checkpoint | None) -> int:
+    """Return the newest version's number, -1 if there is no table. ``base``: a whole checkpoint.
+
+    Raises TargetError if a version between the two is missing, as power failures leave it: a commit
+    in its place would be read together with those after it.
+    """
+    at = base.version if base else -1
+    listed = names_after(os.path.join(folder, "_delta_log"), f"{max(at, 0):020d}.")
+    commits = {int(name[:20]) for name in listed if COMMIT.fullmatch(name)}
+    newest = max(commits, default=at)
+    missing = set(range(at + 1, newest + 1)) - commits
+    if missing:
+        raise TargetError(
+            f"version {min(missing)} of the table's log is missing, and version {newest} is there",
+            file=folder,
+            hint="put the table's folder back from a backup, or copy the table again",
+        )
+    return newest
+
+
+def _at(folder: str, base: Checkpoint | None) -> LogState:
+    """Return the state of a checkpoint; before version 0 where there is none."""
+    state = LogState(-1, {}, {})
+    if base:
+        state = replace(state.after(base.state()), version=base.version)
+        # Only the commit itself has its timestamp.
+        if state.has_timestamps and (actions := read_commit(folder, base.version)):
+            infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
+            timestamp_ms = next((info.get("inCommitTimestamp") for info in infos), None)
+            state = replace(state, timestamp_ms=timestamp_ms)
+    return state

@@ -1,0 +1,113 @@
+"""A table's protocol: the features that its metadata asks for, and the protocol that declares them.
+
+Delta protocol, sections "Table Features" and "Valid Feature Names in Table Features". A protocol
+of reader version 3 and writer version 7 lists its features; older versions imply them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Action = dict[str, Any]
+
+SUPPORTED = "delta.feature."
+"""prefix of a property that asks for a feature by name; such a property is not stored"""
+
+_READER_FEATURES = frozenset(
+    {
+        "deletionVectors", "columnMapping", "timestampNtz", "variantType", "variantType-preview",
+        "typeWidening", "typeWidening-preview", "v2Checkpoint", "vacuumProtocolCheck",
+    }
+)  # fmt: skip
+_IMPLIED_READER = {2: ("columnMapping",)}
+_IMPLIED_WRITER = {
+    2: ("appendOnly", "invariants"),
+    3: ("checkConstraints",),
+    4: ("changeDataFeed", "generatedColumns"),
+    5: ("columnMapping",),
+    6: ("identityColumns",),
+}
+_BY_PROPERTY = {
+    "delta.enableDeletionVectors": ("deletionVectors",),
+    "delta.enableChangeDataFeed": ("changeDataFeed",),
+    "delta.enableRowTracking": ("rowTracking",),
+    "delta.enableInCommitTimestamps": ("inCommitTimestamp",),
+    "delta.enableTypeWidening": ("typeWidening",),
+}
+_BY_TYPE = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
+_REQUIRED = {"rowTracking": "domainMetadata", "clustering": "domainMetadata"}
+"""a feature -> the one that it needs beside it"""
+_ALWAYS = ("appendOnly", "invariants")
+"""what Delta lists in each protocol of writer version 7"""
+
+
+def features_of(protocol: Mapping[str, Any]) -> frozenset[str]:
+    """Return the features that a ``protocol`` action lists or implies."""
+    listed = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    reader, writer = protocol["minReaderVersion"], protocol["minWriterVersion"]
+    if reader < 3:
+        listed |= {name for at, names in _IMPLIED_READER.items() if at <= reader for name in names}
+    if writer < 7:
+        listed |= {name for at, names in _IMPLIED_WRITER.items() if at <= writer for name in names}
+    return frozenset(listed)
+
+
+def needed_by(metadata: Mapping[str, Any]) -> frozenset[str]:
+    """Return the features that a table with this ``metaData`` action needs: by its properties, by
+    the types of its columns, and by name (``delta.feature.X``)."""
+    properties: Mapping[str, str] = metadata["configuration"]
+    needed = {name.removeprefix(SUPPORTED) for name in properties if name.startswith(SUPPORTED)}
+    for name, features in _BY_PROPERTY.items():
+        if properties.get(name, "").lower() == "true":
+            needed.update(features)
+    if properties.get("delta.columnMapping.mode", "none") != "none":
+        needed.add("columnMapping")
+    if properties.get("delta.checkpointPolicy", "classic") == "v2":
+        needed.add("v2Checkpoint")
+    kinds = set(_types(json.loads(metadata["schemaString"])))
+    needed.update(feature for kind, feature in _BY_TYPE.items() if kind in kinds)
+    needed.update(required for name, required in _REQUIRED.items() if name in needed)
+    return frozenset(needed)
+
+
+def declaring(features: frozenset[str], before: Mapping[str, Any] | None = None) -> Action:
+    """Return the ``protocol`` that declares ``features`` and those of the protocol ``before``."""
+    reader, writer = 1, 2
+    if before:
+        reader, writer = before["minReaderVersion"], before["minWriterVersion"]
+        features |= features_of(before)
+    if features <= frozenset(_ALWAYS) and writer < 7:
+        return {"minReaderVersion": reader, "minWriterVersion": writer}
+    features |= frozenset(_ALWAYS)
+    readers = sorted(features & _READER_FEATURES)
+    action: Action = {"minReaderVersion": 3, "minWriterVersion": 7}
+    if not readers and reader < 3:
+        action["minReaderVersion"] = 1
+    else:
+        action["readerFeatures"] = readers
+    action["writerFeatures"] = sorted(features)
+    return action
+
+
+def stored(metadata: Mapping[str, Any]) -> Action:
+    """Return the ``metaData`` action as it is stored: without properties that ask for features."""
+    properties = metadata["configuration"].items()
+    kept = {name: value for name, value in properties if not name.startswith(SUPPORTED)}
+    return {**metadata, "configuration": kept}
+
+
+def _types(node: Any) -> Iterator[str]:
+    """Yield the names of the primitive types in a schema, at any depth."""
+    if isinstance(node, list):
+        for item in node:
+            yield from _types(item)
+    elif isinstance(node, dict):
+        for name in ("type", "elementType", "keyType", "valueType"):
+            kind = node.get(name)
+            if isinstance(kind, str):
+                yield kind
+            elif kind is not None:
+                yield from _types(kind)
+        yield from _types(node.get("fields", []))

@@ -1,0 +1,73 @@
+"""Version checksums: a small file beside a commit, from which Spark opens the version.
+
+Delta protocol, section "Version Checksum File". It has protocol, metadata, transactions, domains,
+and the number and bytes of the live files, so that a reader need not replay the log for them. Each
+is computed from the one before and the commit's own actions. A reader does without one that is
+not there, so that what fails here is no error.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from .log_state import LiveTotals, LogState
+from .storage import open_input, put
+
+Action = dict[str, Any]
+
+logger = logging.getLogger(__name__)
+
+
+def checksum_path(folder: str, version: int) -> str:
+    """Return where the checksum of a version lies."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.crc")
+
+
+def read_totals(folder: str, version: int) -> LiveTotals | None:
+    """Return the totals that a version's checksum has; None if it has none, or not all."""
+    with suppress(FileNotFoundError, ValueError, KeyError):
+        with open_input(checksum_path(folder, version)) as file:
+            content = json.loads(file.read())
+        deleted, vectors = content.get("numDeletedRecordsOpt"), content.get("numDeletionVectorsOpt")
+        if vectors is None and "deletionVectors" in content["protocol"].get("readerFeatures", ()):
+            return None
+        return LiveTotals(
+            content["numFiles"], content["tableSizeBytes"], vectors or 0, deleted or 0
+        )
+    return None
+
+
+def write(folder: str, state: LogState, txn_id: str | None) -> None:
+    """Write the checksum of a version of ours, if its totals are known. A failure is logged only:
+    the commit is there."""
+    totals = state.totals
+    if totals is None:
+        return
+    content: Action = {"txnId": txn_id} if txn_id else {}
+    content |= {"tableSizeBytes": totals.size_bytes, "numFiles": totals.files}
+    if "deletionVectors" in state.protocol.get("readerFeatures", ()):
+        content["numDeletedRecordsOpt"] = totals.deleted_rows
+        content["numDeletionVectorsOpt"] = totals.vectors
+    content |= {"numMetadata": 1, "numProtocol": 1}
+    if state.timestamp_ms is not None:
+        content["inCommitTimestampOpt"] = state.timestamp_ms
+    content |= {
+        "setTransactions": _values(state.txns),
+        "domainMetadata": _values(state.domains),
+        "metadata": state.metadata,
+        "protocol": state.protocol,
+    }
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    try:
+        put(checksum_path(folder, state.version), text.encode())
+    except OSError as error:
+        logger.info("%s: version %d has no checksum: %s", folder, state.version, error)
+
+
+def _values(by_name: Any) -> Sequence[Action]:
+    return list(by_name.values())

@@ -1,0 +1,169 @@
+"""The state of a log: from checkpoints and commits, and carried on by commits."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_repl.delta import checkpoint_writer, log_checkpoints, version_checksum
+from spark_repl.delta.commit_file import Operation, complete, publish
+from spark_repl.delta.log_replay import live_files
+from spark_repl.delta.log_state import LiveTotals, LogState, load
+from spark_repl.delta.own_log import OwnLog
+from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
+
+COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+SCHEMA = json.dumps({"type": "struct", "fields": [COLUMN]})
+VECTORS = {"delta.enableDeletionVectors": "true"}
+VECTOR = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 3}
+
+
+def add(path: str, **more: Any) -> dict[str, Any]:
+    fields = {"path": path, "size": 10, "dataChange": True, "partitionValues": {"p": None}}
+    return {"add": {**fields, "modificationTime": 1, "stats": '{"numRecords":5}', **more}}
+
+
+def remove(path: str, **more: Any) -> dict[str, Any]:
+    fields = {"path": path, "size": 10, "dataChange": True, "deletionTimestamp": 10**14}
+    return {"remove": {**fields, **more}}
+
+
+class Table:
+    """A table without Spark."""
+
+    def __init__(self, folder: Path, properties: dict[str, str] = VECTORS) -> None:
+        self.folder, self.log = str(folder), OwnLog(None)  # type: ignore[arg-type]
+        self.position = 0
+        self.log.create(self.folder, NewTable(SCHEMA, properties), Stamp("us", 0, "0"))
+
+    def snapshot(self) -> Snapshot:
+        snapshot = self.log.snapshot(self.folder)
+        assert snapshot is not None
+        return snapshot
+
+    def commit(self, *actions: dict[str, Any], app: str = "us") -> LogState:
+        self.position += 1
+        planned = self.snapshot()
+        self.log.files(planned)
+        version = self.log.commit(planned, [*actions], Stamp(app, self.position, "x"))
+        return self.log.advance(planned, version).state
+
+    def others(self, *actions: dict[str, Any]) -> None:
+        state = self.snapshot().state
+        publish(self.folder, state.version + 1, complete(state, actions, Operation("WRITE")))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path / "t")
+
+
+def test_a_state_that_is_carried_on_is_the_one_that_is_read(table):
+    table.commit(add("a"), add("b"), app="first")
+    domain = {"domain": "d", "configuration": "{}", "removed": False}
+    table.commit({"domainMetadata": domain}, remove("a"), add("a", deletionVector=VECTOR))
+    carried = table.commit({"domainMetadata": {**domain, "removed": True}}, remove("b"))
+    assert carried == load(table.folder)
+    assert {app: one["version"] for app, one in carried.txns.items()} == {"us": 3, "first": 1}
+    assert carried.domains == {}
+    assert carried.totals == LiveTotals(1, 10, 1, 3)
+
+
+def test_a_checkpoint_holds_the_state_and_the_files(table):
+    for number in range(3):
+        table.commit(add(f"f{number}"), add(f"g{number}"))
+    table.commit(remove("f0"), add("f0", deletionVector=VECTOR, tags={"k": "v"}), remove("g0"))
+    for number in range(3):
+        table.commit({"domainMetadata": {"domain": "d", "configuration": str(number)}})
+        before, files = table.snapshot(), live_files(table.folder, table.snapshot().version)
+        table.log.checkpoint(before)
+        for version in range(before.version):
+            Path(table.folder, "_delta_log", f"{version:020d}.json").unlink(missing_ok=True)
+        after = load(table.folder)
+        assert after is not None and after.totals == before.state.totals
+        assert after.metadata == before.state.metadata
+        assert set(after.txns) == set(before.state.txns)
+        assert after.domains["d"]["configuration"] == str(number)
+        assert live_files(table.folder, before.version) == files
+    base = log_checkpoints.newest(table.folder)
+    assert base is not None
+    (removed,) = base.files("remove")
+    assert sorted(removed["path"].to_pylist()) == ["f0", "g0"]
+    assert removed["deletionVector"].null_count == 2
+
+
+def test_removed_files_leave_a_checkpoint_after_their_retention(table):
+    table.commit(add("a"), add("b"))
+    table.commit(remove("a", deletionTimestamp=1), remove("b"))
+    table.log.checkpoint(table.snapshot())
+    base = log_checkpoints.newest(table.folder)
+    assert base is not None
+    assert [part["path"].to_pylist() for part in base.files("remove")] == [["b"]]
+
+
+def test_a_checkpoint_of_an_older_version_leaves_the_hint(table):
+    for number in range(4):
+        table.commit(add(f"f{number}"))
+    table.log.checkpoint(table.snapshot())
+    older = table.log.snapshot(table.folder, 2)
+    checkpoint_writer.write(table.folder, older.state)
+    assert log_checkpoints.hinted_version(table.folder) == 4
+    path = Path(table.folder, "_delta_log", f"{2:020d}.checkpoint.parquet")
+    assert pq.read_table(path).column("add").drop_null().length() == 2
+
+
+def test_a_missing_version_is_named(table):
+    for number in range(3):
+        table.commit(add(f"f{number}"))
+    Path(table.folder, "_delta_log", f"{2:020d}.json").unlink()
+    with pytest.raises(TargetError, match=r"version 2 .* is missing, and version 3 is there"):
+        load(table.folder)
+
+
+def test_a_commit_on_an_older_version_does_not_land(table):
+    planned = table.snapshot()
+    table.others(add("theirs"))
+    with pytest.raises(ConcurrentChangeError):
+        table.log.commit(planned, [add("ours")], Stamp("us", 7, ""))
+    planned = table.snapshot()
+    table.commit(add("a former owner's"))
+    with pytest.raises(FencedError):
+        table.log.commit(planned, [add("ours")], Stamp("us", 7, ""))
+    with pytest.raises(ConcurrentChangeError):
+        table.log.create(table.folder, NewTable(SCHEMA, {}), Stamp("us", 0, ""))
+
+
+def test_checksums_go_on_over_commits_of_others(table):
+    table.commit(add("a"))
+    assert version_checksum.read_totals(table.folder, 1) == LiveTotals(1, 10)
+    table.others(add("b", size=7), remove("a"))
+    assert version_checksum.read_totals(table.folder, 2) is None
+    table.commit(add("c"))
+    assert version_checksum.read_totals(table.folder, 3) == LiveTotals(2, 17)
+
+
+def test_a_checksum_that_can_not_be_written_is_no_error(table):
+    os.mkdir(version_checksum.checksum_path(table.folder, 1))
+    table.commit(add("a"))
+    assert table.snapshot().version == 1
+
+
+def test_features_come_with_the_properties_and_types_that_need_them(table):
+    planned = table.snapshot()
+    fields = [COLUMN, {**COLUMN, "name": "t", "type": "timestamp_ntz"}]
+    properties = {**planned.configuration, "delta.enableChangeDataFeed": "true"}
+    new = NewTable(json.dumps({"type": "struct", "fields": fields}), properties)
+    version = table.log.alter(planned, new, [], Stamp("us", 1, ""))
+    after = table.log.altered(planned, version)
+    assert after.features == planned.features | {"timestampNtz", "changeDataFeed"}
+    assert after == table.snapshot()
+    mapped = NewTable(after.schema_string, {"delta.columnMapping.mode": "name"})
+    with pytest.raises(TargetError, match="columnMapping"):
+        table.log.alter(after, mapped, [], Stamp("us", 2, ""))
