@@ -36,11 +36,12 @@ STATE = {
 }  # fmt: skip
 """the working state"""
 ELSEWHERE = {
-    "bench.endurance", "bench.recorded", "binlog.kernels.cache", "cli.cut_command",
-    "cli.init_command", "cli.report_command", "cli.setup", "receiver.purge", "receiver.recovery",
-    "receiver.writer", "runtime.java",
+    "bench.endurance", "bench.recorded", "binlog.kernels.cache", "cli.config_command",
+    "cli.cut_command", "cli.init_command", "cli.report_command", "cli.setup", "receiver.purge",
+    "receiver.recovery", "receiver.writer", "runtime.java", "service.supervisor",
 }  # fmt: skip
-"""the relay log, caches of the user, files that a command is asked to write, targets of a bench"""
+"""the relay log, caches of the user, files that a command is asked to write, targets of a bench,
+an empty folder by which ``config check`` tries a target, a receiver's own note of its error"""
 NO_FILES = {"decode.cascade_kernel"}
 
 
