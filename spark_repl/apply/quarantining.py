@@ -10,6 +10,7 @@ whatever was staged or under way, and the groups are applied again, to the table
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ..config import Apply
     from ..control.copies import CatchUp
     from ..control.cut import Cut
+    from ..control.quarantine_store import KeptTransactions
     from ..schedule.group import Group, Records, StagedGroup
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
@@ -188,7 +190,8 @@ class Quarantining:
 
     def keep(self, staged: StagedGroup) -> None:
         """Keeps what the group has for tables in quarantine, before a cut is published that stands
-        behind it. Raises OSError, TargetError, and QuarantineError where it is too much."""
+        behind it; may be called again when it has failed. Raises OSError, TargetError, and
+        QuarantineError where it is too much."""
         held: dict[str, list[np.ndarray]] = {}
         for part in staged.by_worker:
             for name, positions in part.held.items():
@@ -196,21 +199,32 @@ class Quarantining:
         if not held:
             return
         still = self._tracking.quarantines()
+        kept: dict[str, KeptTransactions] = {}
         for name in sorted(held.keys() & still.keys()):
-            self._keep(still[name], staged.group, np.unique(np.concatenate(held[name])))
+            one, positions = still[name], np.unique(np.concatenate(held[name]))
+            chosen = np.searchsorted(staged.group.records["position"], positions)
+            chosen = chosen[~self._has(staged.group.records[chosen])]
+            if len(chosen):
+                kept[one.path] = self._keep(one, staged.group, chosen, kept.values())
+        for path, made in kept.items():  # once all are kept: an attempt that fails counts nothing
+            self._tables.count(path, made)
 
-    def _keep(self, one: Quarantine, group: Group, positions: np.ndarray) -> None:
-        chosen = np.searchsorted(group.records["position"], positions)
-        chosen = chosen[~self._has(group.records[chosen])]
-        if not len(chosen):
-            return
+    def _keep(
+        self,
+        one: Quarantine,
+        group: Group,
+        chosen: np.ndarray,
+        others: Collection[KeptTransactions],
+    ) -> KeptTransactions:
+        """``others``: what was kept of the group before, and is not counted yet."""
         self._check_shown_whole(one)
         records, commits = group.records[chosen], group.xa.commits
         branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
         spans = self._applied.spans(records, branches)
         size = sum(int((span.ends - span.starts).sum()) for span in spans)
-        self._check_room(one, len(records), max(size, _BLOCK_BYTES))
-        self._tables.count(one.path, self.store.keep(one.id, spans, records))
+        size = max(size, _BLOCK_BYTES) + sum(made.bytes for made in others)
+        self._check_room(one, len(records) + sum(len(made.sizes) for made in others), size)
+        return self.store.keep(one.id, spans, records)
 
     def _has(self, records: Records) -> np.ndarray:
         executed = self._final.executed

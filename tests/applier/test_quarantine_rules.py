@@ -12,7 +12,7 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.errors import QuarantineError, RowError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
-from tests.support.local_delta import at_cut, cuts, rows, run, stopped
+from tests.support.local_delta import CRASHES, at_cut, broken, cuts, rows, run, stopped
 
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())
@@ -124,3 +124,30 @@ def test_a_rule_that_withholds_behind_a_quarantine(log: LogWriter, target: Path)
     assert cuts(target)[-1].quarantined["t.a"].transactions == 1
     assert end(target, "drop") == 0
     assert run(log.folder, target, tables=[rule])
+
+
+def test_an_attempt_that_keeps_one_table_s_changes_of_two_counts_nothing(
+    log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The storage fails once, at the second file of a group; both are kept again, and replayed."""
+    how: dict[str, Any] = {"on_error": "quarantine"}
+    log.transaction(delete(A, (77, "no such")))
+    log.transaction(delete(B, (77, "no such")))
+    assert run(log.folder, target, **how)
+    log.transaction(insert(A, (1, "x")), insert(B, (1, "x")))
+    keeping = list[str]()
+
+    def fail_at_second(name: str) -> None:
+        keeping.extend([name] if name == "quarantine_keeping" else ())
+        if name == "quarantine_keeping" and len(keeping) == 2:
+            raise broken()
+
+    monkeypatch.setattr(CRASHES, "told", fail_at_second)
+    assert run(log.folder, target, **how)
+    assert len(keeping) == 4
+    marks = cuts(target)[-1].quarantined
+    assert [marks[name].transactions for name in ("t.a", "t.b")] == [2, 2]
+    for name in ("t.a", "t.b"):
+        assert main(["quarantine", "replay", "--target", str(target), "--table", name]) == 0
+    assert run(log.folder, target, **how, exec_mode="idempotent")
+    assert rows(target, A) == rows(target, B) == [(1, "x")]
