@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.renaming import whole_of
 from ..control.channels import channels
+from ..control.pins import pins
 from ..control.replaced import touch
 from ..control.retention import Retention
 from ..crash_points import reach
@@ -34,6 +35,7 @@ from .written import LiveFile
 
 if TYPE_CHECKING:
     from ..config import Target
+    from ..control.control import Control
     from ..runtime.workers import Workers
     from .table import LiveFiles, Table
     from .tracking import Tracking
@@ -116,16 +118,16 @@ class Tending:
 
     def _promised_of(self, table: Table) -> Promised:
         """What was promised of the table, by whichever channel."""
-        return self._of_all() if table.is_shared else self._promised()
+        return Promised(*self._controls(table)) if table.is_shared else self._promised()
 
-    def _of_all(self) -> Promised:
-        """What all channels of the target have promised by now. Raises what reading their control
-        tables raises."""
-        tracking = self.tracking
-        others = [one.control for one in channels(tracking.layout.target)]
-        return Promised(
-            tracking.control, *(one for one in others if one.path != tracking.control.path)
-        )
+    def _controls(self, table: Table) -> list[Control]:
+        """Return this channel's control table, and those of the target's other channels where they
+        may feed the table, too. Raises what reading the first one raises."""
+        own = self.tracking.control
+        if not table.is_shared:
+            return [own]
+        others = [one.control for one in channels(self.tracking.layout.target)]
+        return [own, *(one for one in others if one.path != own.path)]
 
     def _promised(self) -> Promised:
         """What was promised a minute ago or later: thousands of cuts are read for it, and a later
@@ -201,12 +203,22 @@ class Tending:
         keep_files(self.commits, table, self._retention.longest)
         self.tracking.settle.durable.sync(table.folder)
         whole = whole_of(table.path)
-        promised = self._of_all() if table.is_shared else Promised(self.tracking.control)
-        spared = files_of(table.folder, promised.pinned.get(whole, ()))
-        self._remover.check()  # what Delta removes then has names that no commit gives again
-        self.tracking.delta.vacuum(table.folder, spared)
+        self.tracking.delta.vacuum(table.folder, self._spared(table))
         self._forget_gone(table)
         touch(self.tracking.layout.vacuumed(whole))
+
+    def _spared(self, table: Table) -> set[str]:
+        """Return the files of cuts that are pinned when the question is answered whether this
+        process owns the target. It may sleep before that, and Delta goes by the time behind it:
+        what a cut shows that was pinned meanwhile may be old enough by then."""
+        while True:
+            controls = self._controls(table)
+            before = [pins(one) for one in controls]
+            pinned = Promised(*controls).pinned.get(whole_of(table.path), ())
+            spared = files_of(table.folder, pinned)
+            self._remover.check()  # what Delta removes then has names that no commit gives again
+            if [pins(one) for one in self._controls(table)] == before:
+                return spared
 
     def _forget_if_due(self, table: Table) -> None:
         """Somebody else's VACUUM may have removed data files."""

@@ -22,8 +22,10 @@ from spark_repl.control.copies import Copy, record_copy
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
 from spark_repl.control.pinning import pin
+from spark_repl.control.pins import pins
 from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
+from spark_repl.crash_points import listening
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.write.compaction import Compacted
@@ -110,8 +112,16 @@ def test_vacuum_spares_what_pinned_cuts_show(made: Any, tmp_path: Path) -> None:
         shown = {"t.a": TableVersion("t/a", version, "m", 1)}
         control.publish(Cut(version + 1, "", "log", {}, shown))
     pin(control, control.cuts()[1], "month_end")
+
+    def pin_later(name: str) -> None:
+        if name == "removal" and "asleep" not in pins(control):
+            pin(Control(control.path), control.cuts()[0], "asleep")
+
     made.tending._vacuum(table)
     made.tracking.delta.vacuum.assert_called_once_with(table.folder, files[1])
+    with listening(pin_later):  # it sleeps when it has chosen
+        made.tending._vacuum(table)
+    made.tracking.delta.vacuum.assert_called_with(table.folder, files[0] | files[1])
 
 
 def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
