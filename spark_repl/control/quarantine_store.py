@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
-_FORMAT = 1
+_FORMAT = 2
+"""2: the owner's epoch is in the name; files of format 1 are read, too"""
 _MAGIC = b"sparkrq1"
 _TAIL = struct.Struct("<Q8s")
 _EVENTS = ".events"

@@ -15,7 +15,7 @@ import pytest
 from spark_repl import formats
 from spark_repl.apply.spark_source import MySQLRelayReader
 from spark_repl.binlog.events.transaction import Kind
-from spark_repl.control import control, control_rows, told_cuts
+from spark_repl.control import control, control_rows, quarantine_store, told_cuts
 from spark_repl.control.by_hand import skipped, xa_decisions
 from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.copies import last_copy
@@ -287,6 +287,23 @@ def test_a_branch_of_later_is_refused(tmp_path):
     with pytest.raises(FormatError, match="a prepared XA branch was written in format 2"):
         XaStore(str(tmp_path)).clean((), lambda: None)
     assert (tmp_path / "00000000000000000004.events2").exists()
+
+
+def test_a_file_of_the_quarantine_of_later_is_refused(many, monkeypatch):
+    """One with an owner's epoch in its name by a version that knows none; format 1 is read."""
+    lake = many / "many"
+    assert run(many / "east", lake, keys={"compact_files": 0}, **RULES)
+    found = {
+        path: quarantine_store._read(str(path)) for path in lake.rglob("quarantine/*/*.events")
+    }
+    assert sorted(bool(one.epoch) for one in found.values()) == [False, True]
+    monkeypatch.setattr(quarantine_store, "_FORMAT", 1)
+    for path, one in found.items():
+        if one.epoch:
+            with pytest.raises(FormatError, match=r"of the quarantine was written .*format 2"):
+                quarantine_store._read(str(path))
+        else:
+            assert quarantine_store._read(str(path)).gtids == one.gtids
 
 
 def later_end(folder):
