@@ -147,7 +147,9 @@ class Quarantining:
                 continue
             end(control, one, "its changes are in the table" if table else "another table is there")
             ended.append(one.id)
-        self.store.forget(ended, tracking.settle)
+        # A reset that was ended has left folders without rows.
+        forgotten = {*self.store.numbers()}.difference(one.id for one in recorded)
+        self.store.forget([*ended, *sorted(forgotten)], tracking.settle)
         if fault is not None:
             self._begin(fault)
 

@@ -12,7 +12,7 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -227,19 +227,24 @@ class Control(ControlRows):
             tidy(self._handle, self.path, settle, Remover(self.check_owner), began)
             return True
 
-    def begin_again(self, stay: Collection[str], kind: str, detail: str) -> None:
-        """Replace all rows, in one commit, but those of the kinds that ``stay``, by one row. Raises
-        as ``write``."""
+    def begin_again(
+        self, stay: Collection[str], rows: Mapping[str, str],
+        check: Callable[[], object] = bool,
+    ) -> None:  # fmt: skip
+        """Replace all rows, in one commit, but those of the kinds that ``stay``: by ``rows``, kind
+        -> detail. ``check``: as ``write`` has it. Raises as that."""
         with self._lock:
             self._held_back.clear()
             self._told = None
             for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
-                rows = self._rows_of(self._handle or self._open())
-                kept = rows.filter(pc.is_in(rows.column("kind"), pa.array(list(stay))))
-                row = self._row(kind, 0, "", detail)
-                kept = pa.concat_tables([kept, rows_table([row]).cast(kept.schema)])
+                check()
+                before = self._rows_of(self._handle or self._open())
+                kept = before.filter(pc.is_in(before.column("kind"), pa.array(list(stay))))
+                new = [(self._row(kind, 0, "", detail), detail) for kind, detail in rows.items()]
+                table = rows_table([row for row, _ in new]).cast(kept.schema)
+                content = "".join(said(row, detail) for row, detail in new)
                 with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                    self._commit(kept, said(row, detail), "overwrite")
+                    self._commit(pa.concat_tables([kept, table]), content, "overwrite")
                     return
 
     def _is_prune_due(self) -> bool:

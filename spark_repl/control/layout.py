@@ -21,6 +21,7 @@ from ..config.renaming import SHARD, numbered, shared_path, whole_of
 from ..delta import storage
 from ..runtime.object_store import canonical, is_remote, key_of
 from ..runtime.user_cache import cache_folder
+from .given_paths import GivenPaths
 
 if TYPE_CHECKING:
     from ..config import Target
@@ -95,6 +96,8 @@ class Layout:
     def free_path(self, path: str, used: Container[str] = ()) -> str:
         """The path, or one with the next numbers behind @, where nothing is yet."""
         first, number = numbered(path)
+        if isinstance(used, GivenPaths) and (highest := used.highest(first)) >= number:
+            number, path = highest + 1, f"{first}@{highest + 1}"
         while path in used or storage.exists(self.table(path)):
             number += 1
             path = f"{first}@{number}"
@@ -104,9 +107,10 @@ class Layout:
     def shard_path(whole: str, used: Container[str], *, shared: bool = False) -> str:
         """A path, which none had before, of a shard in the Delta table at the path ``whole``.
         ``shared``: several channels feed that."""
+        given = used.highest(f"{whole}{SHARD}") if isinstance(used, GivenPaths) else 0
         paths = (
             shared_path(whole, number) if shared else f"{whole}{SHARD}{number}"
-            for number in itertools.count(1)
+            for number in itertools.count(1 if shared else given + 1)
         )
         return next(path for path in paths if path not in used)
 

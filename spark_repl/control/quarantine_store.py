@@ -143,10 +143,15 @@ class QuarantineStore:
         behind = [name for name, match in matches if not match or int(match[1]) > position]
         self._remover.files((os.path.join(self.folder, number, name) for name in behind), settle)
 
+    def numbers(self) -> list[str]:
+        """Return the ids of the quarantines of which anything is kept. Raise OSError."""
+        return storage.names(self.folder)
+
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
         """Removes what was kept of quarantines that have ended, when ``settle`` has made durable
         what shows that. Raises OSError."""
-        kept = [number for number in ended if self._names(number)]
+        there = set(self.numbers())
+        kept = [number for number in ended if number in there]
         if kept:
             settle()
             for number in kept:

@@ -3,25 +3,36 @@ place, or failed."""
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from ..config.renaming import SHARD, is_shared, whole_of
 from ..crash_points import reach
 from ..delta import storage
+from ..delta.delta_rs import delta_rs
 from ..delta.removing import Remover
+from ..errors import TargetError
 from ..runtime.wall_clock import JUMP_S
 from .copies import standing
+from .other_channels import OtherChannels
 from .shown_paths import ShownPaths
 from .table_paths import made_behind, shown_paths, used_paths
 
 if TYPE_CHECKING:
     from .control import Control
     from .layout import Layout
+
+log = logging.getLogger(__name__)
+_OURS = "spark_repl."
+"""what names of properties begin with that say what a table is"""
 
 
 def replaced_paths(control: Control, shown: ShownPaths | None = None) -> set[str]:
@@ -67,13 +78,49 @@ def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
     return {path for path in paths if whole_of(path) not in wholes}
 
 
+def named_beside(control: Control, target: str, paths: Iterable[str]) -> set[str]:
+    """Return those of the ``paths``, as paths of Delta tables, that other channels name: at cuts,
+    behind them, or in a copy. Raise what reading their control tables raises."""
+    wholes, named = set(map(whole_of, paths)), set[str]()
+    for other in OtherChannels(control, target).controls() if wholes else ():
+        used = used_paths(other)
+        if not wholes.isdisjoint(map(whole_of, used)):
+            named |= set(map(whole_of, used - replaced_paths(other)))
+    return wholes & named
+
+
+def is_foreign(folder: str) -> bool:
+    """Whether the folder has a Delta table without the properties that each channel gives to its
+    own. One that can't be opened was damaged, or partly removed. Raise OSError."""
+    try:
+        with delta_rs("see whose a table is", folder):
+            options = storage.options(folder)
+            table = DeltaTable(folder, storage_options=options)
+            return not any(key.startswith(_OURS) for key in table.metadata().configuration)
+    except (TableNotFoundError, TargetError):
+        return False
+
+
+def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
+    """Whether what is in the ``folder``, at the ``path``, is the channel's to remove; say so if it
+    is another one's (``beside``: what those name), or a person's."""
+    if whole_of(path) in beside:
+        log.warning("%s stays: another channel has its table there", folder)
+    elif is_foreign(folder):
+        log.warning("%s stays: the Delta table there was not made by an applier", folder)
+    else:
+        return True
+    return False
+
+
 def remove_replaced(
     control: Control, layout: Layout, hours: int, settle: Callable[[], None],
     shown: ShownPaths | None = None,
 ) -> list[str]:  # fmt: skip
     """Removes tables that were first seen to be replaced ``hours`` ago: somebody may have taken the
     last cut that names one just before it was pruned; ``settle`` makes the cuts that don't durable.
-    ``shown``: as ``replaced_paths`` has it. Returns their paths. Raises OSError, FencedError."""
+    Tables of others there stay. ``shown``: as ``replaced_paths`` has it. Returns their paths.
+    Raises OSError, FencedError, and what reading the control tables raises."""
     removed, remover = [], Remover(control.check_owner)
     for path in sorted(replaced_paths(control, shown)):
         folder, noted = layout.table(path), layout.replaced(path)
@@ -82,7 +129,11 @@ def remove_replaced(
         age_s = time.time() - os.path.getmtime(noted) if os.path.exists(noted) else -math.inf
         if age_s < -JUMP_S:  # or from a clock that was wrong
             touch(noted)
-        elif age_s > 3600 * hours:
+        elif age_s <= 3600 * hours:
+            continue
+        elif not removes_folder(path, folder, named_beside(control, layout.target, [path])):
+            touch(noted)
+        else:
             remover.folder(folder, settle)
             reach("replaced_removed")
             _forget(layout, path)

@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, is_shared, whole_of
@@ -29,6 +30,7 @@ from .given_paths import KIND as GIVEN
 from .given_paths import forgetting
 from .noted_names import KIND as CHANNEL_NAMES
 from .pins import pins
+from .replaced import named_beside, removes_folder
 from .retention import KIND as RETENTION
 from .retention import promised_until
 from .shared_tables import KIND as SHARED_TABLE
@@ -65,16 +67,13 @@ def plan_all(at: Channel) -> Planned:
     control, layout = at.control, at.layout
     if not control.exists():
         return Planned()
-    if pinned := sorted(pins(control)):
-        raise TargetError(
-            f"cuts are pinned, and their tables would go: {', '.join(pinned)}", file=layout.target,
-            hint=f"spark-repl cut unpin --name {pinned[0]} --target {layout.target}"
-            + (f" --channel {at.name}" if at.name else ""),
-        )  # fmt: skip
+    _refuse_pinned(at)
     used = used_paths(control)
     _refuse_shared(used)
     tables = sorted({whole_name(name, path) for name, path in current_paths(control).items()})
-    paths = sorted({layout.table(path) for path in used})
+    beside = named_beside(control, layout.target, used)
+    own = {path: layout.table(path) for path in used if storage.exists(layout.table(path))}
+    paths = sorted({own[path] for path in own if removes_folder(path, own[path], beside)})
     folders = [*paths, layout.quarantine, layout.xa]
     there = tuple(folder for folder in folders if storage.exists(folder))
     said = [f"{control.cut_count()} cuts"] if control.cut_count() else []
@@ -82,20 +81,38 @@ def plan_all(at: Channel) -> Planned:
 
 
 def reset_all(at: Channel, remover: Remover) -> Planned:
-    """Forget all of a channel's tables, and remove their folders; the caller owns the target.
-    Raises as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
+    """Forget all of a channel's tables, and remove their folders; the caller owns the target. A
+    folder that is still there, as an applier that was taken over wrote to it, is upkeep's, or the
+    next reset's. Raises as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
     planned, control = plan_all(at), at.control
     paths = sorted(used_paths(control))
-    control.begin_again((*_STAY, GIVEN), RESET, json.dumps({"paths": paths}))
+    reset = {RESET: json.dumps({"paths": paths})}
+    control.begin_again((*_STAY, GIVEN), reset, partial(_refuse_pinned, at))
     clear_state(at.layout)
     durable = Durable(at.layout.target, at.layout.durable)
     durable.sync(control.path, durable.newest(control.path))
     for folder in planned.folders:
         remover.folder(folder, bool)
     given = [json.loads(row["detail"])["paths"] for row in control.rows(GIVEN)][-1:]
-    numbers = forgetting(given[0] if given else {}, paths)
-    control.begin_again(_STAY, GIVEN, json.dumps({"paths": numbers}))
+    beside = named_beside(control, at.layout.target, paths)
+    left = [
+        path for path in paths
+        if whole_of(path) not in beside and storage.exists(at.layout.table(path))
+    ]  # fmt: skip
+    numbers = forgetting(given[0] if given else {}, set(paths) - set(left))
+    details = {GIVEN: {"paths": numbers}, **({RESET: {"paths": left}} if left else {})}
+    control.begin_again(_STAY, {kind: json.dumps(one) for kind, one in details.items()})
     return planned
+
+
+def _refuse_pinned(at: Channel) -> None:
+    if pinned := sorted(pins(at.control)):
+        raise TargetError(
+            f"cuts are pinned, and their tables would go: {', '.join(pinned)}",
+            file=at.layout.target,
+            hint=f"spark-repl cut unpin --name {pinned[0]} --target {at.layout.target}"
+            + (f" --channel {at.name}" if at.name else ""),
+        )
 
 
 def clear_state(layout: Layout) -> None:

@@ -28,6 +28,7 @@ from .name_case import KIND as NAME_CASE
 from .repairs import ANSWERS
 from .repairs import KIND as REPAIR
 from .system_time_zone import KIND as TIME_ZONE
+from .table_paths import RESET
 
 _FILES, _LOGS = 1000, 10
 """of the files that the tables have passed, and of the logs that no cut is of, so many are still
@@ -183,6 +184,14 @@ def _tables(rows: list[Row], kept: _Kept) -> list[Row]:
     return [row for row in rows if json.loads(row["detail"])["path"] not in kept.gone]
 
 
+def _reset(rows: list[Row], kept: _Kept) -> list[Row]:
+    """One row with the paths of tables that were reset whose folders are there still."""
+    paths = {path for row in rows for path in json.loads(row["detail"])["paths"]}
+    left = sorted(paths.difference(kept.gone))
+    detail = formats.stamp(json.dumps({"paths": left}), kept.format)
+    return [rows[-1] | {"detail": detail}] if left else []
+
+
 def _given(rows: list[Row], newest: list[Row], kept: _Kept) -> list[Row]:
     """One row that says which paths were given to tables whose rows go: none is given again."""
     before = json.loads(rows[-1]["detail"])["paths"] if rows else {}
@@ -220,6 +229,7 @@ _CHOOSE: dict[str, Callable[[list[Row], _Kept], list[Row]]] = {
     "left_out": _left_out,
     DATABASE_CHARSET: _left_out,
     "table": _tables,
+    RESET: _reset,
     COPY: _copies,
     "foreign_keys": _foreign_keys,
 }

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .control import Control
     from .cut import Cut
 
-_KIND, RESET = "table", "reset"
+KIND, RESET = "table", "reset"
 """kinds of rows of the control table: a table that is made; paths of tables that were reset"""
 MADE_BY_ROWS = ""
 
@@ -57,11 +57,11 @@ def announce(
     """Records that the table is going to be made; the caller owns the target. ``check``: as
     ``Control.write`` has it; ``since``: as ``Announced`` has it."""
     detail = {"name": name, "path": path, "made_by": made_by, **({"since": since} if since else {})}
-    control.write(_KIND, position=position, detail=json.dumps(detail), check=check)
+    control.write(KIND, position=position, detail=json.dumps(detail), check=check)
 
 
 def _announced(control: Control) -> list[Announced]:
-    rows = [(row, json.loads(row["detail"])) for row in control.rows(_KIND)]
+    rows = [(row, json.loads(row["detail"])) for row in control.rows(KIND)]
     return [
         Announced(
             d["name"],
@@ -119,9 +119,10 @@ def current_paths(control: Control) -> dict[str, str]:
     return {**behind, **shown_paths(control, cut)}
 
 
-def given_paths(control: Control) -> GivenPaths:
-    """Every path that was ever given to a table of this channel."""
-    return GivenPaths.of(control, used_paths(control))
+def given_paths(control: Control, beside: Callable[[], GivenPaths] | None = None) -> GivenPaths:
+    """Every path that was ever given to a table of this channel; ``beside``: as ``GivenPaths`` has
+    it."""
+    return GivenPaths.of(control, used_paths(control), beside)
 
 
 def used_paths(control: Control) -> set[str]:

@@ -18,6 +18,7 @@ from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy, standing
 from ..control.layout import Layout
 from ..control.names import Names
+from ..control.other_channels import OtherChannels
 from ..control.shared_tables import shared_rules
 from ..control.table_paths import (
     check_free,
@@ -124,9 +125,12 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
         elif rule.mode != MIRROR or "deleted" in rule.extra_columns:
             log.warning("%s keeps rows that the source has deleted: its new copy lacks them", name)
 
+    others = OtherChannels(control, config.target.path)
+
     def checks() -> None:
         check()
-        check_free(control, [path for _, path in own])
+        given = given_paths(control, others.given)
+        check_free(control, [path for _, path in own], given)
 
     recorded_filters.record(control, ReplicationFilters.of(config))
     name_case.record(control, copy.lower_case_table_names)
@@ -134,9 +138,13 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
     record_copy(control, copy, checks)
 
 
-def _in_free_paths(copy: Copy, layout: Layout, control: Control) -> Copy:
+def _given(config: Config, control: Control) -> GivenPaths:
+    return given_paths(control, OtherChannels(control, config.target.path).given)
+
+
+def _in_free_paths(copy: Copy, layout: Layout, given: GivenPaths) -> Copy:
     """The copy with another path where a table has come to its own since it was planned."""
-    given, paths = given_paths(control), dict[str, str]()
+    paths = dict[str, str]()
     for name, path in copy.paths.items():
         paths[name] = path
         if path in given and not is_shared(path):
@@ -218,7 +226,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         raise error.as_of(connection.server().executed) from None
     finally:
         connection.close()
-    paths = paths_of(tables, rules, layout, given_paths(control))
+    paths = paths_of(tables, rules, layout, _given(config, control))
     return Copy(
         start, bounds, paths, views, held, behind=behind,
         exact=dict.fromkeys(empty, start), without_rows=empty,
@@ -334,7 +342,7 @@ def _placed(config: Config, control: Control, copy: Copy) -> Copy:
     tables meanwhile. Raises as ``_record``."""
     layout = Layout(config.target.path)
     for left in reversed(range(_PATH_TRIES)):
-        copy = _in_free_paths(copy, layout, control)
+        copy = _in_free_paths(copy, layout, _given(config, control))
         with suppress(*[ConcurrentChangeError] if left else ()):
             _record(config, control, copy)
             break

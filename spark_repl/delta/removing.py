@@ -69,6 +69,8 @@ class Remover:
                     remove_if_there(each)
                 _remove_empty(each)
         self.check()
+        if os.path.islink(path) and not (os.path.exists(path) and names(path)):
+            remove_if_there(path)  # the table was moved to another place
         _remove_empty(path)
 
     def useless(self, path: str, is_useless: IsUseless) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..config.renaming import whole_of
 from ..control.given_paths import GivenPaths
 from ..control.layout import Layout
+from ..control.other_channels import OtherChannels
 from ..control.table_paths import check_free, copied_paths, given_paths, newest_copy
 from ..ddl.extra_columns import shard_column
 from ..delta import storage
@@ -28,12 +29,14 @@ class NewPaths:
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout
+        self._others = OtherChannels(control, layout.target)
         self._used = GivenPaths()
         self._copy: datetime | None = None  # when the row of the newest copy was written
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        self._copy, self._used = newest_copy(self._control), given_paths(self._control)
+        self._copy = newest_copy(self._control)
+        self._used = given_paths(self._control, self._others.given)
 
     def new(self, definition: TableDefinition, delta: TableLog, beside: Iterable[str] = ()) -> str:
         """A path for the table: ``db/t``, or ``db/t@2`` and so on where that was used; of a shard

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_repl.cli.main import main
 from spark_repl.config import load
 from spark_repl.control.channels import opened
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.control.resetting import reset_all
-from spark_repl.control.table_paths import given_paths
+from spark_repl.control.pinning import pin
+from spark_repl.control.pins import pins
+from spark_repl.control.resetting import plan_all, reset_all
+from spark_repl.control.table_paths import RESET, given_paths
 from spark_repl.delta.removing import Remover
 from spark_repl.errors import TargetError
 from spark_repl.service.channel_run import is_new
-from tests.support.binlog_writer import LogWriter, Table, insert
-from tests.support.local_delta import applier, cuts, last_shown, rows, run, stopped
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.local_delta import applier, cuts, last_shown, put, rows, run, stopped
 from tests.support.made_copy import finish, plan, read
 
 A, B = Table("a"), Table("b")
@@ -112,6 +117,87 @@ def test_a_pinned_cut_keeps_its_tables(
     hint = err.partition("Try: ")[2].splitlines()[0]
     assert main(hint.removeprefix("spark-repl ").split()) == 0
     assert reset(file, "--all") == 0
+
+
+def test_a_cut_that_is_pinned_before_the_commit(target: Path, file: Path) -> None:
+    def append(*args: Any, **how: Any) -> None:
+        if how.get("mode") == "overwrite" and not pins(control):
+            cut = control.last_cut()
+            assert cut is not None
+            pin(control, cut, "audit")
+        write_deltalake(*args, **how)
+
+    control = Control(Layout(str(target)).control)
+    at = opened(load(str(file)), lambda path, name: Control(path, name, append=append))
+    at.control.claim()
+    with pytest.raises(TargetError, match="cuts are pinned"):
+        reset_all(at, Remover(at.control.check_owner))
+    at.control.release()
+    assert [*pins(control)] == ["audit"]
+    assert last_shown(target) == {"t.a": X, "t.b": X}
+
+
+def test_what_is_kept_in_quarantine_goes_with_the_next_start(
+    log: LogWriter, target: Path, file: Path
+) -> None:
+    """The reset was killed behind its first commit, and a run follows."""
+
+    class KilledError(BaseException):
+        pass
+
+    def kill() -> None:
+        raise KilledError
+
+    log.transaction(delete(A, (77, "no")), insert(B, (2, "x")))
+    assert run(log.folder, target, on_error="quarantine")
+    kept = target / "_repl" / "quarantine"
+    [before] = kept.iterdir()
+    at = opened(load(str(file)))
+    at.control.claim()
+    with pytest.raises(KilledError):
+        reset_all(at, Remover(kill))
+    at.control.release()
+    assert before.exists()
+    for _ in range(2):
+        assert run(log.folder, target, on_error="quarantine")
+    [after] = kept.iterdir()
+    assert after != before and [*after.iterdir()]
+
+
+def test_a_folder_that_is_still_there_is_remembered(
+    log: LogWriter, target: Path, file: Path
+) -> None:
+    """An applier that was taken over, and is only fenced off at its cut, writes to it meanwhile."""
+    asked = list[int]()
+
+    def check() -> None:
+        asked.append(len(asked))
+        at.control.check_owner()
+        if len(asked) == 2:
+            put(str(target / "t/a"), 3, [], "spark_repl:default", 1 << 40)
+
+    at = opened(load(str(file)))
+    at.control.claim(take_over=True)
+    reset_all(at, Remover(check))
+    assert (target / "t/a").exists() and not (target / "t/b").exists()
+    [row] = at.control.rows(RESET)
+    assert json.loads(row["detail"])["paths"] == ["t/a"]
+    assert plan_all(at).folders == (str(target / "t/a"),)
+    reset_all(at, Remover(at.control.check_owner))
+    at.control.release()
+    assert not at.control.rows(RESET) and not (target / "t/a").exists()
+    assert run(log.folder, target)
+    assert {at.path for at in cuts(target)[-1].tables.values()} == {"t/a@2", "t/b@2"}
+
+
+def test_a_table_that_a_person_has_put_there_stays(
+    target: Path, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.rmtree(target / "t/a")
+    write_deltalake(str(target / "t/a"), pa.table({"mine": [1, 2, 3]}))
+    assert reset(file, "--all") == 0
+    assert (target / "t/a/_delta_log").exists() and not (target / "t/b").exists()
+    assert "was not made by an applier" in caplog.text
 
 
 def test_other_channels_stay(log: LogWriter, us: LogWriter, target: Path, file: Path) -> None:

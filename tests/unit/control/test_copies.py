@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from spark_repl.config import Config
 from spark_repl.control.control import Control
@@ -267,6 +269,24 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     assert {p.name for p in (tmp_path / "_repl/keys/t").iterdir()} == {"a@3", "b"}
     assert gone_paths(control, layout) == {"t/a", "t/a@2"}
     assert not any((tmp_path / "_repl/replaced/t").iterdir())
+
+
+def test_a_table_of_a_person_at_the_path_of_a_copy_stays(
+    control: Control, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It came there before the copy's own was made."""
+    layout, folder = Layout(str(tmp_path)), tmp_path / "t" / "a@2"
+    made(control, "a", "t/a")
+    first = cut(control, 5, a="t/a")
+    record_copy(control, Copy(gtids(5), {}, {"t.a": "t/a@2"}, behind=first, error="not a copy's"))
+    write_deltalake(str(folder), pa.table({"mine": [1]}))
+    noted = tmp_path / "_repl/replaced/t/a@2"
+    for warnings in (0, 1, 1):  # once in so many hours
+        assert remove_replaced(control, layout, 2, Settle(control, layout)) == []
+        assert caplog.text.count("was not made by an applier") == warnings
+        if not warnings:
+            os.utime(noted, (0, time.time() - 3600 * 3))
+    assert folder.exists()
 
 
 class _KilledError(BaseException):

@@ -115,6 +115,20 @@ def test_tables_that_are_no_more(control: Control, layout: Layout) -> None:
     assert last is not None and last.error == "again"
 
 
+def test_tables_that_were_reset(control: Control, layout: Layout) -> None:
+    """Their row goes with the last of the folders that are there still."""
+    control.write("reset", detail=json.dumps({"paths": ["t/a", "t/b"]}))
+    folder = Path(layout.table("t/b"))
+    folder.mkdir(parents=True)
+    control.publish(cut(1, paths=()))
+    prune(control, layout)
+    assert details(control, "reset")[-1]["paths"] == ["t/b"]
+    folder.rmdir()
+    prune(control, layout)
+    assert not details(control, "reset")
+    assert details(control, "given")[-1]["paths"] == {"t/a": 1, "t/b": 1}
+
+
 def test_tables_of_tools(control: Control, layout: Layout) -> None:
     left = LeftOut(control)
     left.put(LeftTable("t._a_gho", "t.a"), cut(1))

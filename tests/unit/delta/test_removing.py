@@ -184,3 +184,13 @@ def test_a_start_decides_while_the_process_sleeps(tmp_path: Path) -> None:
     with listening(start):
         assert not Remover().useless(path, is_empty)
     assert left(tmp_path) == ["0.json"] and Path(path).read_text() == "the successor's"
+
+
+def test_a_folder_that_is_a_link_goes(tmp_path: Path) -> None:
+    """Somebody has moved the table to another disk: the next look finds nothing at its path."""
+    made(tmp_path, "disk/a/_delta_log/0.json", "disk/a/x.parquet")
+    for link in ("a", "gone"):
+        os.symlink(tmp_path / "disk" / link, tmp_path / link)
+        Remover().folder(str(tmp_path / link), bool)
+        assert not os.path.lexists(tmp_path / link)
+    assert left(tmp_path) == []
