@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..crash_points import reach
-from ..errors import ConfigError
+from ..errors import ConfigError, LogError
 from ..relay.file_list import NAME as LIST
 from ..relay.file_list import FileList, file_name, locked, read_list, write_list
 from ..relay.lease import readers, unread
 from ..relay.published import NAME as END
 from ..relay.published import read_end
-from .recovery import numbers_in
+from .recovery import numbers_in, writing
 
 _DECIDING = "relay.purge.lock"
 
@@ -46,10 +46,22 @@ def deciding(folder: Path) -> Iterator[None]:
 def clear(folder: Path) -> None:
     """Removes the whole log, where it can't go on: the receiver begins a new one. The list of files
     goes first and the published end last, which says that they are a receiver's: whatever happens
-    in between, no reader takes the rest for a log, or for recorded files."""
-    with locked(folder):
-        for name in (LIST, *map(file_name, sorted(numbers_in(folder))), END):
-            (folder / name).unlink(missing_ok=True)
+    in between, no reader takes the rest for a log, or for recorded files.
+
+    Raises LogError, before anything is removed, if a receiver writes the log or a reader is in it:
+    it may be another target's.
+    """
+    with writing(folder), locked(folder):
+        names = [file_name(number) for number in sorted(numbers_in(folder))]
+        with unread([str(folder / name) for name in names]) as free:
+            if len(free) < len(names):
+                path = str(folder / names[len(free)])
+                raise LogError(
+                    f"the relay log can't be cleared while it is read{_by(readers(path))}",
+                    file=path, hint="stop the reader, or give this target a relay.path of its own",
+                )  # fmt: skip
+            for name in (LIST, *names, END):
+                (folder / name).unlink(missing_ok=True)
 
 
 def purge(folder: Path, keep_from: int) -> Purged:
@@ -90,9 +102,12 @@ def _warning(folder: Path, number: int, purged: int, asked: int) -> str:
     if purged == asked:
         return ""
     processes = readers(str(folder / file_name(number)))
-    who = f" (process {', '.join(map(str, processes))})" if processes else ""
     return (
         f"file {file_name(number)} was not purged because it was being read by"
-        f" {len(processes) or 'some'} reader(s){who}, purged only {purged} out of {asked} files"
-        " (1867)"
+        f" {len(processes) or 'some'} reader(s){_by(processes)}, purged only {purged}"
+        f" out of {asked} files (1867)"
     )
+
+
+def _by(processes: tuple[int, ...]) -> str:
+    return f" (process {', '.join(map(str, processes))})" if processes else ""

@@ -7,6 +7,8 @@ was begun is finished; a list of files that is gone is made again from the files
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from ..relay.source_place import unwrapped
 from ..runtime.part_files import remove_dead_parts
 from .own_events import log_id_of
 
+_LOCK = "relay.lock"
 _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
 
 
@@ -53,6 +56,20 @@ class Recovered:
     lost: RelayPosition | None = None
     """set when bytes before this published end are gone: readers may have passed them, so the
     log can't go on under its id"""
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder's one writer. Raises LogError if another writer has it."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder, _LOCK, wait=False))
+        except BlockingIOError:
+            raise LogError(
+                "another receiver writes this relay log", file=str(folder),
+                hint="stop it, or give this one a relay.path of its own",
+            ) from None  # fmt: skip
+        yield
 
 
 def recover(folder: Path) -> Recovered | None:

@@ -32,12 +32,10 @@ from ..runtime.private_files import FILE_MODE, make_folder
 from ..runtime.threads import Pool
 from .limits import Limits
 from .own_events import file_head, normal, own_rotate, source_head
-from .recovery import Recovered, known_end, numbers_in, recover
+from .recovery import Recovered, known_end, numbers_in, recover, writing
 
 if TYPE_CHECKING:
     from .packet import EventRun
-
-_LOCK = "relay.lock"
 
 
 class RelayWriter:
@@ -75,13 +73,7 @@ class RelayWriter:
     def __enter__(self) -> RelayWriter:
         """Recovers what is there. Raises LogError (another writer, damage, not our folder)."""
         make_folder(self.folder)
-        try:
-            self._stack.enter_context(locked(self.folder, _LOCK, wait=False))
-        except BlockingIOError:
-            raise LogError(
-                "another receiver writes this relay log", file=str(self.folder),
-                hint="stop it, or give this one a relay.path of its own",
-            ) from None  # fmt: skip
+        self._stack.enter_context(writing(self.folder))
         recovered = recover(self.folder)
         if recovered is not None:
             self._resume(recovered)

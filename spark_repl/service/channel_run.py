@@ -25,7 +25,7 @@ from ..receiver.report import has_received
 from .applied_purge import watch
 from .command_process import Start, start
 from .first_copy import copy_page, copy_tables
-from .older_log import clear_state_of_removed, clear_unusable
+from .older_log import clear_older, clear_state_of_removed
 from .reload import Reload
 from .run_reports import report_of
 from .scheduled_verify import ScheduledVerify
@@ -113,8 +113,8 @@ class ChannelRun:
             clear_state_of_removed(config)
             source = f"{config.source.host}:{config.source.port}"
             self._begins(f"asking {source} what is to be copied")
-            copy = plan_copy(config)  # before the receiver starts: its log begins where that does
-            clear_unusable(config, copy)
+            plan_copy(config)  # before the receiver starts: its log begins where that does
+        clear_older(config)
         while True:
             try:
                 return self._follow(first=first)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import logging
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.channels import layout_of, opened
+from ..control.channels import control_of, layout_of, opened
+from ..control.copies import standing
 from ..control.resetting import clear_state
 from ..errors import LogError
 from ..receiver.purge import clear
+from ..receiver.writer import RelayWriter
 from ..relay.index import TransactionIndex, build_index
 from ..relay.look import look
 from ..relay.published import read_end
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..relay.log import RelayLog
 
+    Ask = Callable[[Source], tuple[GtidSet, GtidSet]]
+
 log = logging.getLogger(__name__)
 
 
@@ -34,42 +39,70 @@ def clear_state_of_removed(config: Config) -> None:
         clear_state(at.layout)
 
 
-def clear_unusable(
-    config: Config, copy: Copy, *, ask: Callable[[Source], tuple[GtidSet, GtidSet]] = present_gtids
-) -> None:
-    """Clear the receiver's relay log if a first copy, which is planned, can't be followed from it.
-    Nothing in the target needs that log: the receiver begins a new one where the copy begins.
+def clear_older(config: Config, *, ask: Ask = present_gtids) -> None:
+    """Clear a relay log that is older than a copy of all tables which no cut shows yet, done or
+    not: ``snapshot`` may have made it, or a ``run`` that was killed before it cleared the log.
+
+    ``ask`` and errors: as ``clear_unusable``.
+    """
+    copy = standing(control_of(config)).copy
+    if config.source.auto_position and copy is not None and copy.behind is None:
+        clear_unusable(config, copy, ask=ask)
+
+
+def clear_unusable(config: Config, copy: Copy, *, ask: Ask = present_gtids) -> None:
+    """Clear the receiver's relay log if a copy of all tables can't be followed from it. Nothing in
+    the target needs that log: the receiver begins a new one where the copy begins.
     ``ask``: how the source is asked for its executed and purged GTID sets.
 
-    Raises SourceError.
+    Raises SourceError; LogError for another source's log, and for one that is written or read.
     """
-    path = config.relay.path
-    if read_end(path) is None:
+    path, looked = config.relay.path, _look(config)
+    if looked is None:
         return
+    previous, received = looked
+    if previous and previous == copy.start:  # it was begun for this copy
+        return
+    # Asked after the look: what a receiver adds meanwhile is not taken for another source's.
     executed, purged = ask(config.source)
-    if why := _unusable(config, copy.start, executed, purged):
+    if foreign := received.subtract(executed):
+        raise LogError(
+            f"the relay log is not of this source, which has not executed {foreign}", file=path,
+            hint="give this target a relay.path of its own; or, if no other target needs that log,"
+            f" remove it: rm -r {shlex.quote(path)}",
+        )  # fmt: skip
+    if why := _unusable(copy.start, previous, received, purged):
         log.warning("%s: the relay log is older than the target and is cleared: %s", path, why)
         clear(Path(path))
 
 
-def _unusable(config: Config, start: GtidSet, executed: GtidSet, purged: GtidSet) -> str:
-    """Return why a copy that begins at ``start`` can't be followed from the relay log; "" if it
-    can. ``executed``, ``purged``: the source's."""
-    folder = layout_of(config).index
+def _look(config: Config) -> tuple[GtidSet, GtidSet] | None:
+    """Return (the GTID set before the relay log, that and what it holds); None: there is no log
+    with which a receiver would go on. What a killed receiver has left is put right, as the next
+    one would do. Raises LogError."""
+    path, folder = config.relay.path, layout_of(config).index
 
     def indexed(relay: RelayLog) -> TransactionIndex:
         return build_index(relay, folder, complete=False)
 
     try:
-        relay, index = look(config.relay.path, indexed)
-    except LogError as error:
-        return str(error)
+        if not Path(path).is_dir() or read_end(path) is None:
+            return None
+        relay, index = look(path, indexed)
+    except LogError:
+        with RelayWriter(Path(path), config.source.server_id) as writer:
+            if not writer.log_id or writer.lost is not None:
+                return None
+        relay, index = look(path, indexed)
     previous = relay.previous_gtids()
-    received = previous.union(index.gtids())
-    if other := received.subtract(executed):
-        return f"the source has not executed {other}"
+    return previous, previous.union(index.gtids())
+
+
+def _unusable(start: GtidSet, previous: GtidSet, received: GtidSet, purged: GtidSet) -> str:
+    """Return why a copy that begins at ``start`` can't be followed from the relay log; "" if it
+    can, or if no other log would help: what the copy needs is purged. Then the receiver stops."""
     if missing := previous.subtract(start):
         return f"it begins after {missing}, which the copy needs"
-    if missing := purged.subtract(received):
+    if (missing := purged.subtract(received)) and purged.issubset(start):
         return f"it lacks {missing}, which the source has purged"
     return ""

@@ -10,6 +10,7 @@ from ..control.copies import standing
 from ..ddl.table_rules import TableRules
 from ..errors import SourceError
 from .first_copy import copy_tables
+from .older_log import clear_older
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +33,7 @@ def snapshot(
 ) -> CopyResult:
     """Makes the first copy, alone, or a new copy of some tables that the target has.
 
-    Raises SourceError, SchemaError, TargetError, FencedError.
+    Raises SourceError, SchemaError, TargetError, FencedError, LogError.
     """
     from ..copy.copy_plan import plan_copy
 
@@ -55,6 +56,7 @@ def snapshot(
         return copy_stopped(config, only, session, take_over=take_over)
     check_unowned(config, take_over=take_over)
     plan_copy(config, only)
+    clear_older(config)
     return _first_copy(session(), config, only, take_over=take_over)
 
 

@@ -27,6 +27,7 @@ def purge(server: Server) -> None:
     "how",
     [
         "removed, and the log is purged past",
+        "removed, purged past, and copied by snapshot",
         pytest.param("removed", marks=pytest.mark.slow),
         pytest.param("reset", marks=pytest.mark.slow),
     ],
@@ -53,6 +54,8 @@ def test_all_tables_are_copied_again(
         shutil.rmtree(config.target.path)
     if "purged" in how:
         purge(server)
+    if "snapshot" in how:
+        assert main(["snapshot", "--config", str(run.file)]) == 0
     run = Run(config, tmp_path)
     run.wait_for(server.executed)
     server.query("INSERT INTO t.a VALUES (4)", "UPDATE t.b SET id = 2")

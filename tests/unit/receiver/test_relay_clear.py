@@ -12,6 +12,7 @@ from spark_repl.errors import LogError
 from spark_repl.receiver.purge import clear
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay import log as module
+from spark_repl.relay.lease import Lease
 from spark_repl.relay.log import open_log
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
@@ -78,6 +79,29 @@ def test_the_next_receiver_goes_on(
     begin()
     numbers = [file.number for file in open_log(str(folder)).files]
     assert numbers == list(range(after, numbers[-1] + 1))
+
+
+def test_nothing_of_it_goes_while_it_is_written_or_read(
+    begin: Callable[[], None], tmp_path: Path
+) -> None:
+    begin()
+    folder = tmp_path / "relay"
+    before = sorted(folder.iterdir())
+    with (
+        RelayWriter(folder, 4711),
+        pytest.raises(LogError, match="another receiver writes this relay log"),
+    ):
+        clear(folder)
+    with Lease() as lease:
+        lease.hold(open_log(str(folder)), 2)
+        with pytest.raises(
+            LogError, match=rf"while it is read \(process {os.getpid()}\)"
+        ) as raised:
+            clear(folder)
+        assert "relay.path of its own" in str(raised.value.hint)
+    assert sorted(folder.iterdir()) == before
+    clear(folder)
+    assert not list(folder.glob("relay.0*"))
 
 
 def test_a_list_that_was_removed_by_hand(begin: Callable[[], None], tmp_path: Path) -> None:
