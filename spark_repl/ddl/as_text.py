@@ -34,7 +34,10 @@ def number_text(values: pa.Array, change: TypeChange) -> pa.Array:
 
 def _number(values: pa.Array, change: TypeChange) -> Converted:
     before, after = change.before, change.after
-    if family_of(before) != TypeFamily.BIT or after.type != ColumnType.BLOB:
+    is_bit = family_of(before) == TypeFamily.BIT
+    if is_bit and after.collation != BINARY and charset_of(after.collation) in WIDE:
+        raise change.refused("the server cuts bits off in a character set of wide letters")
+    if not is_bit or after.type != ColumnType.BLOB:
         return store_text(number_text(values, change), change)
     if before.meta == 1:
         values = pc.if_else(values, b"\1", b"\0")

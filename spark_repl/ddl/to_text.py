@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.one_byte import NONE, one_byte_table
-from ..binlog.charsets.written import BASIC, DAMAGED, WHOLE, letters
+from ..binlog.charsets.written import BASIC, DAMAGED, ONLY_READ, WHOLE, letters
 from ..binlog.definition import Column, ColumnType
 from ..errors import DecodeError
 from .type_change import (
@@ -88,6 +88,9 @@ def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
         done = Converted(texts)
     except pa.ArrowInvalid:
         done = by_distinct(raw, _reader(charset, change), pa.string())
+    read_alone = ONLY_READ.get(charset)
+    if read_alone and pc.any(_matches(done.values, f"[{read_alone}]")).as_py():
+        raise change.refused(f"the server does not take each byte of {charset} that it reads")
     texts = done.values
     cut, unfit = _fitted(texts, change)
     return Converted(cut, either(done.unfit, unfit), "does not fit")

@@ -68,13 +68,12 @@ class TypeChange:
 
     @property
     def pads(self) -> bool:
-        """Whether CHAR is read filled up to its length, and stored so in what keeps the spaces."""
+        """Whether CHAR is read filled up to its length, by a column that may see the spaces."""
         before, after = self.before, self.after
-        texts = (TypeFamily.TEXT, TypeFamily.BYTES)
         is_char = before.type == _T.STRING and family_of(before) == TypeFamily.TEXT
         cut = after.type == _T.STRING and family_of(after) == TypeFamily.TEXT
         wanted = bool(self.session.sql_mode & PAD_CHAR_TO_FULL_LENGTH)
-        return wanted and is_char and family_of(after) in texts and not cut
+        return wanted and is_char and not cut
 
     def refused(self, reason: str) -> Unconvertible:
         return Unconvertible(self._said(reason), hint=_HINT)

@@ -147,7 +147,8 @@ class _Made:
         """A column as expressions have it. Raises StatementError."""
         column = self._altered.definition.columns[i]
         change = TypeChange(column, column, self._session)
-        check_dates(self.column(i), self._images, change)
+        if self._altered.null_dates:
+            check_dates(self.column(i), self._images, change)
         if self._altered.replaced_texts:
             check_texts(self.column(i), change)
         return self.column(i)
@@ -174,7 +175,7 @@ class _Made:
             return values
         if self._altered.replaced_texts:
             check_texts(values, change)
-        if column.type not in DATE_TYPES:
+        if self._altered.null_dates and column.type not in DATE_TYPES:
             check_dates(values, self._images, change)
         check_fit(values, self._gone, change)
         return convert(values, change)

@@ -1,5 +1,7 @@
-"""Rows that are images of the log (mode changelog), whose columns are nullable for the rows that
-TRUNCATE is: what is NULL in an image, where the source has no NULL, may be a zero date."""
+"""NULL dates that may be zero dates (zero_dates = "null"), also in rows that are images of the log.
+
+In mode changelog columns are nullable for the rows that TRUNCATE is.
+"""
 
 from __future__ import annotations
 
@@ -28,10 +30,14 @@ def are_images(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Ar
 
 
 def check_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -> None:
-    """Raises Unconvertible where a date of one of the ``images`` is NULL that the source's is
-    not."""
+    """Raise Unconvertible if a date is NULL that may be a zero date on the source (zero_dates =
+    "null"). ``images``: which rows are images of the log; None: none is."""
     before = change.before
-    if images is None or before.mask or before.type not in DATE_TYPES:
+    if before.mask or before.type not in DATE_TYPES:
         return
-    if not (before.logged or before).nullable and values.filter(images).null_count:
-        raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")
+    values = values if images is None else values.filter(images)
+    if not values.null_count:
+        return
+    if (before.logged or before).nullable:
+        raise change.refused(f"a NULL of {before.name} may stand for a zero date")
+    raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")

@@ -13,8 +13,8 @@ WHOLE = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
 """the sets of all letters"""
 BASIC = frozenset(("utf8mb3", "ucs2"))
 """those of the basic plane"""
-# What the server reads in these sets and never writes: it becomes a ?.
-_ONLY_READ = {"cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3"}
+ONLY_READ = {"cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3"}
+"""what it reads in these sets and never writes: it becomes a ?"""
 DAMAGED = {"tis620": "\ufffd", "big5": "\ufffd", "cp932": "晡"}
 """what it writes in these sets as bytes that are another letter, or none"""
 TWO_BYTES = frozenset(("big5", "cp932", "eucjpms", "euckr", "gb2312", "gbk", "sjis", "ujis"))
@@ -32,7 +32,7 @@ def letters(charset: str) -> frozenset[str] | None:
     if table is None and charset not in TWO_BYTES:
         return None
     known = frozenset(_wide_letters(charset) if table is None else table)
-    return known - {NONE} - set(_ONLY_READ.get(charset, "") + DAMAGED.get(charset, ""))
+    return known - {NONE} - set(ONLY_READ.get(charset, "") + DAMAGED.get(charset, ""))
 
 
 def _wide_letters(charset: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import NotComputed
-from .coercions import numeric, real
+from .coercions import numeric, numeric_but_moments, real
 from .result_types import decimal
 from .uncertainty import uncertain
 from .value_type import (
@@ -190,7 +190,7 @@ def _real_quotient(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def build_negation(operator: str, inputs: Sequence[Node]) -> Node:
-    (node,) = (numeric(one) for one in inputs)
+    (node,) = (numeric_but_moments(one, operator) for one in inputs)
     kind = node.type
     if node.is_literal and kind.result in EXACT | {ResultType.REAL} and node.detail is not None:
         if kind.unsigned and node.detail > 1 << 63:
@@ -207,7 +207,7 @@ def compute_negation(node: Node, values: pa.Array) -> pa.Array:
 
 
 def build_absolute(operator: str, inputs: Sequence[Node]) -> Node:
-    (node,) = (numeric(one) for one in inputs)
+    (node,) = (numeric_but_moments(one, operator) for one in inputs)
     return Node(operator, replace(node.type, source=""), (node,))
 
 

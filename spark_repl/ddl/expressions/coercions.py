@@ -23,6 +23,7 @@ from .value_type import (
 )
 
 _NUMBERS_OF = {ResultType.DATE: 8, ResultType.DATETIME: 14, ResultType.TIME: 7}
+_ARITHMETIC = frozenset(("TO EXACT", "TO REAL", "+", "-", "*", "/", "DIV", "MOD"))
 
 
 def numeric(node: Node) -> Node:
@@ -37,6 +38,21 @@ def numeric(node: Node) -> Node:
             raise NotComputed("ENUM and SET as numbers are not computed here")
         return real(node)
     return exact(node)
+
+
+def numeric_but_moments(node: Node, operator: str) -> Node:
+    """What functions of one number take the value for. Raises NotComputed for dates and times,
+    which they take for doubles, unlike the operators with two operands."""
+    if _has_moment(node):
+        raise NotComputed(f"{operator} of a date or time is not computed here")
+    return numeric(node)
+
+
+def _has_moment(node: Node) -> bool:
+    """Return whether it is a date or time, or arithmetic with one as a number."""
+    if node.type.result in TEMPORAL:
+        return True
+    return node.operator in _ARITHMETIC and any(_has_moment(one) for one in node.inputs)
 
 
 def exact(node: Node) -> Node:

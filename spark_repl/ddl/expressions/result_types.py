@@ -51,6 +51,8 @@ def common_type(inputs: Sequence[Node]) -> ValueType:
         return ValueType(ResultType.TIME, scale=scale)
     if ResultType.BYTES in results and results <= _TEXTUAL:
         return ValueType(ResultType.BYTES)
+    if ResultType.BYTES in results:
+        raise NotComputed("branches of bytes and numbers or dates are not computed here")
     if ResultType.REAL in results or not results <= _TEXTUAL | EXACT | TEMPORAL:
         raise NotComputed("branches of such types are not computed here")
     return text_type([one for one in inputs if one.type.result != ResultType.NULL])

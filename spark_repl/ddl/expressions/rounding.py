@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import NotComputed
-from .coercions import exact, numeric, real
+from .coercions import exact, numeric, numeric_but_moments, real
 from .literals import constant
 from .result_types import decimal
 from .uncertainty import uncertain
@@ -31,7 +31,7 @@ _SURELY_INTEGER, _EXACT_POWER, _BITS = 18, 2.0**53, 64
 
 def build_whole(operator: str, inputs: Sequence[Node]) -> Node:
     """FLOOR, CEIL."""
-    (value,) = (numeric(one) for one in inputs)
+    (value,) = (numeric_but_moments(one, operator) for one in inputs)
     kind = value.type
     if kind.result == ResultType.DECIMAL:
         if kind.whole >= _SURELY_INTEGER:
@@ -58,7 +58,7 @@ def _roomy(values: pa.Array) -> pa.Array:
 def build_round(operator: str, inputs: Sequence[Node]) -> Node:
     """ROUND, TRUNCATE; to a number of digits that is written in the expression."""
     value, *rest = inputs
-    operand = numeric(value)
+    operand = numeric_but_moments(value, operator)
     digits = constant(rest[0]) if rest else 0
     if digits is None or abs(digits) > DECIMAL_SCALE:
         raise NotComputed(f"{operator} to digits that are no plain number is not computed here")

@@ -14,7 +14,7 @@ from .coercions import as_bytes, exact, text
 from .literals import constant
 from .result_types import text_type
 from .uncertainty import uncertain
-from .value_type import BIGINT, PLAIN_TEXT, Node, ResultType, ValueType
+from .value_type import BIGINT, PLAIN_TEXT, UNKNOWN, Node, ResultType, ValueType
 
 LENGTH_MAX = 1 << 20
 _LATIN = frozenset(chr(n) for n in range(0xC0, 0xFF)) - {"×", "÷", "ß"}
@@ -137,6 +137,9 @@ def build_case(operator: str, inputs: Sequence[Node]) -> Node:
     operand = text(value)
     if operand.type.source == "TURKISH":
         raise NotComputed(f"{operator} by a Turkish collation is not computed here")
+    if operand.type.source == "ENUM" or operand.type.charset == UNKNOWN:
+        reason = "text in a character set that is not known"  # which may be binary, without case
+        raise NotComputed(f"{operator} of {reason} is not computed here")
     return Node(operator, plain_text_type(operand.type), (operand,))
 
 

@@ -231,6 +231,21 @@ def test_letters_that_a_set_of_several_bytes_lacks(charset: str, text: str, want
         becomes(text, "VARCHAR(9)", f"VARCHAR(9) CHARACTER SET {charset}", STRICT)
 
 
+@pytest.mark.parametrize("byte", [b"\x80", b"\xa0", b"\xfd", b"\xfe", b"\xff"])
+def test_bytes_that_a_server_reads_and_does_not_take(byte: bytes) -> None:
+    """It cuts them off, where it takes the letters that it reads them as from no other set."""
+    with pytest.raises(Unconvertible, match="does not take each byte of cp932"):
+        becomes(b"a" + byte, "VARBINARY(9)", "VARCHAR(9) CHARACTER SET cp932")
+    assert becomes(b"\x82\xa0", "VARBINARY(9)", "VARCHAR(9) CHARACTER SET cp932") == "あ"
+
+
+@pytest.mark.parametrize("charset", ["ucs2", "utf16", "utf16le", "utf32"])
+@pytest.mark.parametrize("kind", ["VARCHAR(30)", "CHAR(30)", "TEXT"])
+def test_bits_in_wide_letters(charset: str, kind: str) -> None:
+    with pytest.raises(Unconvertible, match="wide letters"):
+        becomes(b"\xff" * 8, "BIT(64)", f"{kind} CHARACTER SET {charset}")
+
+
 @pytest.mark.parametrize(("charset", "letter"), [("big5", "\ufffd"), ("cp932", "晡")])
 def test_a_letter_that_the_server_writes_wrong(charset: str, letter: str) -> None:
     with pytest.raises(Unconvertible, match="wrong in"):
@@ -343,3 +358,11 @@ def test_char_that_is_read_filled_up(after: str) -> None:
     assert becomes("abcde", "CHAR(5)", "VARCHAR(5)", padded) == "abcde"
     assert becomes("ab", "CHAR(5)", "CHAR(9)", padded) == "ab"
     assert becomes("ab", "VARCHAR(5)", after, padded) == becomes("ab", "CHAR(5)", after)
+
+
+@pytest.mark.parametrize("after", ["SET('a','ab')", "ENUM('a','ab')", "TIME(1)", "INT", "JSON"])
+def test_char_that_other_types_read_filled_up(after: str) -> None:
+    """9.7.4: SET has no member 'ab   ', and TIME(1) has no such fraction."""
+    padded = Session(sql_mode=1 << 31)
+    with pytest.raises(Unconvertible, match="PAD_CHAR_TO_FULL_LENGTH"):
+        becomes("ab", "CHAR(5)", after, padded)
