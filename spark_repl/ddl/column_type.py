@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import UTF8, charset_of, name_of, to_text
+from ..binlog.charsets.written import with_question_marks
 from ..binlog.definition import ColumnType
 from ..errors import DecodeError, StatementError
 from .charsets import ASSUMED, TURKISH, collation
@@ -59,15 +60,14 @@ def collation_name(number: int) -> str:
 
 def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
     """Return the members of an ENUM or SET whose character set or collation is ``charset``. The
-    server stores them without trailing spaces, except in the character set binary, where they are
-    the bytes that the ``connection`` sent ('': UTF-8). Raises StatementError for bytes that are no
-    text in it."""
+    server stores them with a ? for each letter that the set lacks and without trailing spaces,
+    except in the character set binary, where they are the bytes that the ``connection`` sent ('':
+    UTF-8). Raises StatementError for bytes that are no text in it."""
     if not kind.literals:
         return ()
     name = charset_of(collation(charset)[0])
-    read_as = "utf8mb4" if name == "binary" else name
     try:
-        texts = [to_text(one, read_as) if isinstance(one, bytes) else one for one in kind.literals]
+        texts = [_member(literal, name, connection) for literal in kind.literals]
     except DecodeError as error:
         raise StatementError(error.message) from error
     if charset == ASSUMED and any(text.endswith(" ") for text in texts):
@@ -77,6 +77,19 @@ def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
     if connection not in ("", *UTF8) and not all(text.isascii() for text in texts):
         raise StatementError(f"members of CHARACTER SET binary are written in {connection}")
     return tuple(texts)
+
+
+def _member(literal: str | bytes, charset: str, connection: str) -> str:
+    """Return the text of a member, before its spaces go. Raises DecodeError."""
+    if isinstance(literal, bytes):
+        return to_text(literal, "utf8mb4" if charset == "binary" else charset)
+    if charset == "binary":
+        return literal
+    if connection == "binary" and charset not in UTF8:
+        return to_text(literal.encode("utf-8", "surrogateescape"), charset)
+    if literal.isascii() and charset != "swe7":
+        return literal
+    return with_question_marks(literal, charset)
 
 
 def read(cursor: Cursor) -> SqlType:

@@ -135,7 +135,11 @@ def _check_members(column: Column, sets: set[str]) -> None:
     bytes for letters of the new character set (seen on 9.7.4). Which set they are of now is not
     known, as the column may have one of its own."""
     sets = sets | {column.detail or ""}
-    if not all(one.isascii() for one in column.literals) or sets & {"binary", *charsets.WIDE}:
+    if not all(one.isascii() for one in column.literals) or sets & {
+        "binary",
+        "swe7",
+        *charsets.WIDE,
+    }:
         raise StatementError(f"the members of column {column.name} behind CONVERT TO are not known")
 
 

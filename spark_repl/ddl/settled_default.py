@@ -35,6 +35,7 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 _START = datetime.datetime(1970, 1, 1)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
 _TEXT = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)\s*")
+_PLAIN_NUMBER = re.compile("0|[1-9][0-9]*", re.ASCII)
 _LONGLONG_BYTES = 8
 _DIGITS = Context(prec=100)
 """more than any DECIMAL has"""
@@ -91,6 +92,8 @@ def _value(said: str, column: Column) -> str:
 
 
 def _member(said: str, column: Column) -> str:
+    if not said.startswith(("'", "0x", "0b")) and not _PLAIN_NUMBER.fullmatch(said):
+        raise ValueError(said)
     names = [letters_of(said)]
     if column.type == _T.SET:
         names = names[0].split(",") if names[0] else []

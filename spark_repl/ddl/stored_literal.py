@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _T, _F = ColumnType, TypeFamily
 _EXPONENT = re.compile(r"\s*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][+-]?[0-9]{1,2})\s*", re.ASCII)
+_PLAIN_NUMBER = re.compile("0|[1-9][0-9]{0,18}", re.ASCII)
 _DIGIT = re.compile("[0-9]", re.ASCII)
 _YEAR_MAX, _LONGLONG_BYTES, _UTF8MB4 = 2155, 8, 255
 _MOMENT = Column("", _T.DATETIME, 6, nullable=True, detail="")
@@ -204,10 +205,9 @@ def _room(column: Column) -> int:
 def _member(said: str, change: TypeChange) -> pa.Array:
     literal, column = _read(said), change.after
     if literal.number:
-        value = _number(literal.number).detail
-        if value != int(value) or value < 0:
+        if not _PLAIN_NUMBER.fullmatch(literal.number):  # 1. and 01 are texts: the member '1'
             raise ValueError(literal.number)
-        raw = int(value).to_bytes(8, "big")
+        raw = int(literal.number).to_bytes(8, "big")
         return convert(pa.array([raw]), replace(change, before=_BIT))
     text = letters_of(said)
     exact = [text] if column.type == _T.ENUM else text.split(",") if text else []

@@ -22,22 +22,32 @@ if TYPE_CHECKING:
 _BINARY, _NOT_KNOWN = "binary", "?"
 _OF_BYTES = CHARACTER_TYPES | {ColumnType.BIT}
 """types whose columns store a string's bytes"""
+_OTHER_ASCII = WIDE | {"swe7"}
+"""character sets in which the bytes of ASCII's letters are others"""
 _SAME_BYTES = {"utf8mb4", "utf8mb3", _BINARY}
 
 
 def as_read(items: list[Token], session: Session) -> list[Token]:
     """The tokens of a statement in the client's character set, strings as the server has them.
     Raises StatementError where that is not known."""
-    if all(token.kind != STRING or token.text.isascii() for token in items):
-        return items
     read, introducer = list[Token](), ""
     for token in items:
         if token.kind != STRING:
             introducer = _introducer(token)
             read.append(token)
+        elif not token.text.isascii() or (not introducer and session.connection in _OTHER_ASCII):
+            read.append(_string(token, introducer, session))
         else:
-            read.append(token if token.text.isascii() else _string(token, introducer, session))
+            read.append(_digits(token) if introducer in _OTHER_ASCII else token)
     return read
+
+
+def _digits(token: Token) -> Token:
+    """Return the string as the literal in hexadecimal digits that it is behind an introducer."""
+    if not token.text:
+        return token
+    digits = token.text.encode().hex()
+    return Token(WORD, f"0X{digits.upper()}", f"0x{digits}")
 
 
 def _introducer(token: Token) -> str:
@@ -131,7 +141,7 @@ def default_in(default: Default, charset: str) -> Default:
         return default
     if default.charset == _BINARY and charset in WIDE:
         raise StatementError(f"what a column of {charset} stores of bytes is not known")
-    if text.isascii():
+    if text.isascii() and default.charset not in _OTHER_ASCII:
         return default
     if charset == _BINARY:
         text = f"0x{_bytes(text.removeprefix(chr(39)), default.charset).hex()}"

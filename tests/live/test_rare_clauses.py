@@ -35,6 +35,11 @@ _STATEMENTS = (
     "CREATE TABLE s (id INT PRIMARY KEY, d DATE)", "INSERT INTO s (id) VALUES (1), (2)",
     "ALTER TABLE s ADD t TIMESTAMP", "INSERT INTO s (id) VALUES (3)",
     "ALTER TABLE s ADD u TIMESTAMP(3)", "INSERT INTO s (id) VALUES (4)",
+    "CREATE TABLE q (id INT PRIMARY KEY, a ENUM('ä', 'a', '中') CHARACTER SET gbk, b SET('€', 'a'),"
+    " c ENUM('{', 'å') CHARACTER SET swe7, d ENUM('😀', '中') CHARACTER SET ucs2, e SET('～', '~',"
+    " '¥') CHARACTER SET sjis) CHARACTER SET latin2",
+    "INSERT INTO q VALUES (1, 1, 1, 1, 1, 7), (2, 3, 3, 2, 2, 1)",
+    "ALTER TABLE q ADD f ENUM('é', 'a') CHARACTER SET ascii NOT NULL",
 )  # fmt: skip
 
 
@@ -49,7 +54,7 @@ def test_they_are_applied(make_server: Callable[..., Server], tmp_path: Path) ->
         following.catch_up()
         found = following.verify()
     assert {name: table["differing"] for name, table in found.tables.items()} == dict.fromkeys(
-        ("r.a", "r.d", "r.l", "r.s"), 0
+        ("r.a", "r.d", "r.l", "r.q", "r.s"), 0
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from ...errors import NotComputed
+from ..charsets import WIDE
 from ..sql_tokens import NAME, NUMBER, STRING
 from .syntax import Syntax
 
@@ -87,6 +88,8 @@ def _literal(word: str, raw: str, cursor: Cursor) -> Syntax | None:
         return Syntax("moment", words=(cursor.next().text, word))
     if word == "N" or word[0] == "_":
         charset = "utf8mb3" if word == "N" else raw[1:].lower()
+        if charset in (*WIDE, "swe7"):
+            raise NotComputed(f"a string behind {raw.lower()} is not computed here")
         return Syntax("string", words=(_joined(cursor.next().text, cursor), charset))
     return None
 

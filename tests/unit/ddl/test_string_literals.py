@@ -11,7 +11,8 @@ from spark_repl.ddl.altered import alter
 from spark_repl.ddl.effect import classify_in
 from spark_repl.ddl.session import Session
 from spark_repl.ddl.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
-from spark_repl.errors import StatementError
+from spark_repl.ddl.stored_literal import stored
+from spark_repl.errors import StatementError, Unconvertible
 
 UTF8MB4 = Session("d", charsets={"d": "utf8mb4"})
 
@@ -230,3 +231,81 @@ def test_a_constant_is_read_in_the_sessions_mode() -> None:
     table = _table("CREATE TABLE d.t (v VARCHAR(9))", Session())
     statement = classify_in("""ALTER TABLE d.t ADD c VARCHAR(9) AS ("v") VIRTUAL""", session)
     assert isinstance(alter(table, statement, session).origins[1], Computed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "default"),
+    [
+        ("BINARY(4)", "_ucs2'a'", "0x00610000"),
+        ("BINARY(4)", "_utf16'a'", "0x00610000"),
+        ("VARBINARY(4)", "_utf32'a'", "0x00000061"),
+        ("VARCHAR(4) CHARACTER SET utf8mb4", "_swe7'}a'", "'åa"),
+        ("SET('å', '}') CHARACTER SET utf8mb4", "_swe7'}'", "'å"),
+        ("VARBINARY(4)", "_swe7'}'", "0x7d"),
+    ],
+)
+def test_ascii_letters_behind_an_introducer_are_bytes(
+    kind: str, written: str, default: str
+) -> None:
+    assert made(f"c {kind} DEFAULT {written}", UTF8MB4).default == default
+
+
+@pytest.mark.parametrize("generated", ["VARCHAR(4) AS (_swe7'}')", "VARBINARY(4) AS (_ucs2'a')"])
+def test_an_expression_of_such_letters_is_not_computed(generated: str) -> None:
+    statement = classify_in(f"ALTER TABLE d.t ADD c {generated} STORED", UTF8MB4)
+    (origin,) = alter(_table("CREATE TABLE d.t (id INT)", Session()), statement, UTF8MB4).origins[
+        1:
+    ]
+    assert isinstance(origin, Unknown)
+
+
+@pytest.mark.parametrize("number", ["1.", "01", "1.0"])
+def test_a_number_that_is_not_printed_as_it_is_written_names_no_member(number: str) -> None:
+    column = made(f"c ENUM('a', 'b', '1', '{number}') DEFAULT {number}", UTF8MB4)
+    with pytest.raises(Unconvertible):
+        stored(number, column, UTF8MB4)
+    assert column.default == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "members"),
+    [
+        ("ENUM('ä', 'a', '中') CHARACTER SET gbk", ("?", "a", "中")),
+        ("ENUM('中', 'é ') CHARACTER SET latin1", ("?", "é")),
+        ("SET('€', 'a') CHARACTER SET latin2", ("?", "a")),
+        ("ENUM('a', 'é') CHARACTER SET ascii", ("a", "?")),
+        ("ENUM('😀', '中') CHARACTER SET utf8mb3", ("?", "中")),
+        ("ENUM('𠮷') CHARACTER SET ucs2", ("?",)),
+        ("SET('~', '¥', '～') CHARACTER SET sjis", ("~", "?", "?")),
+        ("ENUM('{', 'å') CHARACTER SET swe7", ("?", "å")),
+        ("ENUM('😀', '中') CHARACTER SET utf16", ("😀", "中")),
+    ],
+)
+def test_members_have_a_question_mark_for_what_their_set_lacks(
+    kind: str, members: tuple[str, ...]
+) -> None:
+    assert made(f"c {kind}", UTF8MB4).literals == members
+
+
+@pytest.mark.parametrize(
+    ("kind", "members"),
+    [
+        ("ENUM('ä', 'a') CHARACTER SET gbk", ("盲", "a")),
+        ("ENUM('ä') CHARACTER SET latin1", ("Ã¤",)),
+        ("ENUM('ä') CHARACTER SET utf16", ("쎤",)),
+        ("ENUM('{b') CHARACTER SET swe7", ("äb",)),
+        ("SET('ä') CHARACTER SET utf8mb4", ("ä",)),
+    ],
+)
+def test_members_of_a_binary_connection_are_bytes_of_their_set(
+    kind: str, members: tuple[str, ...]
+) -> None:
+    session = Session("d", charsets={"d": "utf8mb4"}, client="binary", connection="binary")
+    assert made(f"c {kind}", session).literals == members
+
+
+def test_a_member_whose_bytes_swe7_has_for_another_letter_is_not_converted() -> None:
+    definition = _table("CREATE TABLE d.t (a ENUM('{') CHARACTER SET latin1)", UTF8MB4)
+    statement = classify_in("ALTER TABLE d.t CONVERT TO CHARACTER SET swe7", UTF8MB4)
+    with pytest.raises(StatementError, match="behind CONVERT TO are not known"):
+        alter(definition, statement, UTF8MB4)
