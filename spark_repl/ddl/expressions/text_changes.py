@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import NotComputed
-from .texts import LENGTH_MAX, alike, each, integer, plain_text_type
+from .texts import LENGTH_MAX, alike, check_letters, each, integer, plain_text_type
 from .uncertainty import uncertain
 from .value_type import Node
 
@@ -78,6 +78,7 @@ def build_each(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_each(node: Node, *values: pa.Array) -> pa.Array:
+    check_letters(node, *values)
     return each(_EACH[node.operator][0], node.type.arrow, *values)
 
 

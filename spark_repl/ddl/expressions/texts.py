@@ -87,7 +87,17 @@ def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
     return Node(operator, plain_text_type(operand.type), (operand, *counts), tuple(detail))
 
 
+def check_letters(node: Node, *values: pa.Array) -> None:
+    """Raise Unconvertible for letters beyond ASCII in texts of an unknown character set: it may be
+    binary, where the server counts bytes."""
+    for operand, column in zip(node.inputs, values, strict=False):
+        unknown = operand.type.charset == UNKNOWN and pa.types.is_string(column.type)
+        if unknown and pc.all(pc.string_is_ascii(column)).as_py() is False:
+            raise uncertain("letters beyond ASCII of a character set that is not known")
+
+
 def compute_slice(node: Node, values: pa.Array, *numbers: pa.Array) -> pa.Array:
+    check_letters(node, values)
     first, *rest = node.detail
     known = pa.types.is_string(values.type) and None not in node.detail
     known = known and all(abs(one) < LENGTH_MAX for one in node.detail)
@@ -128,6 +138,7 @@ def build_length(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_length(node: Node, values: pa.Array) -> pa.Array:
+    check_letters(node, values)
     is_text = pa.types.is_string(values.type)
     return (pc.utf8_length if is_text else pc.binary_length)(values).cast(node.type.arrow)
 
