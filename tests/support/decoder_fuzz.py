@@ -152,7 +152,7 @@ def _feed(piece: bytes, forms: Forms) -> int:
             for diffs in images.held(entries)[1].drop_null().to_pylist():
                 list(pending_diffs(diffs))
         images.rows_query(entries)
-        batch = images.decode(entries, "null")
+        batch = images.decode(entries, Forms("null"))
         batch.validate(full=True)
         rows += batch.num_rows
     return rows

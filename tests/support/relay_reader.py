@@ -37,3 +37,9 @@ def ask(reader: MySQLRelayReader, start: dict[str, Any]) -> dict[str, Any]:
 def read(reader: MySQLRelayReader, start: dict[str, Any], end: dict[str, Any]) -> list[str]:
     parts = [part for one in reader.partitions(start, end) for part in reader.read(one)]
     return [str(gtid) for part in parts for gtid in part.column("gtid").to_pylist()]
+
+
+def take_away(folder: Path) -> None:
+    """Remove a relay log whatever reads it, as a person does with ``rm``."""
+    for path in folder.iterdir():
+        path.unlink()

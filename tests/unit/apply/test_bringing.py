@@ -53,7 +53,10 @@ def test_what_is_staged_makes_room_while_the_disk_is_full() -> None:
         return False
 
     retries = Retries(0, threading.Event(), lambda retry: None, wait=wait)
-    mark, status = SimpleNamespace(cut=lambda group: None), SimpleNamespace(works=lambda *_: None)
+    mark, status = (
+        SimpleNamespace(cut=lambda group: None),
+        SimpleNamespace(works=lambda *_: None, filtered=lambda *_: None),
+    )
     bringing = Bringing(*cast(Any, (staging, writer, mark, status, retries)))
     first = StagedGroup(group, [])
     written = bringing.write(group, first)

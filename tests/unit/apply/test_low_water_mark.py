@@ -19,7 +19,7 @@ from spark_repl.runtime.retry import Retries
 def mark(position: int, log: Any = None) -> LowWaterMark:
     point: Any = SimpleNamespace(
         executed=GtidSet(), shown=GtidSet(), position=position, cut=None, copy=None,
-        replayed_to=0, by_hand=0,
+        replayed_to=0, by_hand=0, absent=GtidSet(),
     )  # fmt: skip
     retries = Retries(0, threading.Event(), lambda _: None)
     return LowWaterMark(log or MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, retries)

@@ -12,11 +12,11 @@ import pytest
 from spark_repl.apply.checkpoint import forget_foreign
 from spark_repl.errors import LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
-from spark_repl.receiver.purge import clear, purge
+from spark_repl.receiver.purge import purge
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from tests.support.binlog_writer import LogWriter, insert
-from tests.support.relay_reader import T, ask, read, reader_of, receive_into
+from tests.support.relay_reader import T, ask, read, reader_of, receive_into, take_away
 
 
 def in_the_middle(folder: Path) -> int:
@@ -73,7 +73,7 @@ def test_a_place_in_another_log_is_an_error(
     """A renewed log gives the old numbers to other transactions."""
     reader = reader_of(relay, tmp_path)
     end = ask(reader, reader.initialOffset())
-    clear(relay)
+    take_away(relay)
     for key in range(100, 160 if longer else 100):
         source.transaction(insert(T, (key, "y" * 30)))
     receive_into(relay, source)

@@ -17,12 +17,12 @@ import pytest
 
 from spark_repl.errors import LogError
 from spark_repl.receiver.intake import Intake
-from spark_repl.receiver.purge import clear, purge
+from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.published import read_end
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import dump, feed, packets, receive
-from tests.support.relay_reader import T, ask, read, reader_of, receive_into
+from tests.support.relay_reader import T, ask, read, reader_of, receive_into, take_away
 
 _FOLLOWS = """
 import json, sys
@@ -123,7 +123,7 @@ def test_a_log_that_is_taken_away_under_a_reader(source: LogWriter, tmp_path: Pa
     folder = receive_into(tmp_path / "relay", source)
     reader = reader_of(folder, tmp_path)
     end = ask(reader, reader.initialOffset())
-    clear(folder)
+    take_away(folder)
     with pytest.raises(LogError) as caught:
         ask(reader, end)
     assert caught.value.hint and reader._lease._fd == -1

@@ -13,14 +13,13 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from spark_repl.position import RelayPosition
-from spark_repl.receiver.purge import clear
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay import waiting
 from spark_repl.relay.published import NAME, End, EndWriter
 from spark_repl.relay.waiting import EndWatch
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import receive
-from tests.support.relay_reader import T, ask, read, reader_of
+from tests.support.relay_reader import T, ask, read, reader_of, take_away
 
 _LONG_S = 30.0
 
@@ -177,7 +176,7 @@ def test_a_stream_waits_for_what_comes(relay: Path, source: LogWriter, tmp_path:
     last = ask(recorded, recorded.initialOffset())
     assert ask(recorded, last) == last
     assert time.monotonic() - began < _LONG_S
-    clear(relay)
+    take_away(relay)
 
 
 def test_a_stream_takes_the_published_end(relay: Path, source: LogWriter, tmp_path: Path) -> None:
