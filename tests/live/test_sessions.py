@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from spark_repl.binlog.types.forms import Forms
 from spark_repl.config import Config
 from spark_repl.copy.chunk import Copied, CopyTask, copy_chunk, copy_rows
 from spark_repl.copy.copy_plan import plan_copy
@@ -141,7 +142,7 @@ def copied(config: Config, folder: Path) -> dict[str, list[tuple[Any, ...]]]:
         first = quoted(definition.columns[0].name)
         rows: list[tuple[Any, ...]] = []
         for where in wheres(first, bounds):
-            task = CopyTask(config.source, definition, columns, str(place), where, "string")
+            task = CopyTask(config.source, definition, columns, str(place), where, Forms("string"))
             in_view = definition.name in plan.views
             rows += read(task, copy_in_view(task) if in_view else copy_chunk(task))
         found[definition.name] = sorted(rows, key=repr)

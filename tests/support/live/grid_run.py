@@ -13,6 +13,7 @@ from typing import Any
 import pymysql
 
 from spark_repl.binlog.definition import TableDefinition
+from spark_repl.binlog.types.forms import USUAL
 from spark_repl.control.control import Control
 from spark_repl.control.copies import last_copy, record_copy
 from spark_repl.control.layout import Layout
@@ -230,7 +231,7 @@ class GridRun:
             behind = tracking.stamp(copy.behind) if copy.behind else None
             stamp = behind or Stamp(tracking.app, 0, "{}")
             made = tracking.create_copy(definition, copy.paths[f"g.{name}"], stamp)
-            task = CopyTask(config.source, made.definition, made.columns, made.folder, "", "error")
+            task = CopyTask(config.source, made.definition, made.columns, made.folder, "", USUAL)
             adds = copy_rows(task, connection).adds
             stamp = Stamp(f"{tracking.app}:copy", 1, "{}")
             tracking.delta.commit(made.snapshot, [{"add": a} for a in adds], stamp)
