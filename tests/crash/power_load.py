@@ -151,8 +151,9 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
 
     def vacuum(table: DeltaTable, hours: int, **options: Any) -> Any:
         table._table = DeltaTable(table.table_uri)._table  # it stood on commits that are gone
-        _ = true(table, 0, **options)
+        names = true(table, 0, **options)
         failures.now("control table vacuumed")
+        return names
 
     with ExitStack() as stack:
         for module, name, value in (
