@@ -88,12 +88,17 @@ def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def check_letters(node: Node, *values: pa.Array) -> None:
-    """Raise Unconvertible for letters beyond ASCII in texts of an unknown character set: it may be
-    binary, where the server counts bytes."""
+    """Raise Unconvertible for letters beyond ASCII in texts made of ENUM or SET: their character
+    set is not known, and of CHARACTER SET binary the server counts bytes."""
     for operand, column in zip(node.inputs, values, strict=False):
-        unknown = operand.type.charset == UNKNOWN and pa.types.is_string(column.type)
-        if unknown and pc.all(pc.string_is_ascii(column)).as_py() is False:
+        if not pa.types.is_string(column.type) or not _reads_members(operand):
+            continue
+        if pc.all(pc.string_is_ascii(column)).as_py() is False:
             raise uncertain("letters beyond ASCII of a character set that is not known")
+
+
+def _reads_members(node: Node) -> bool:
+    return node.type.source == "ENUM" or any(map(_reads_members, node.inputs))
 
 
 def compute_slice(node: Node, values: pa.Array, *numbers: pa.Array) -> pa.Array:
