@@ -7,7 +7,6 @@ written here from time to time. Where delta-rs doesn't know a table's features, 
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import re
@@ -20,9 +19,10 @@ from deltalake.exceptions import DeltaError
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
 from .delta_table import opened
+from .log_checkpoints import hinted_version
 from .log_replay import checkpoint_path, commit_path
 from .removing import Remover, put_back
-from .storage import is_file, is_whole, names, open_input
+from .storage import is_file, is_whole, names
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -55,12 +55,8 @@ def write_if_due(delta: TableLog, snapshot: Snapshot, durable: Durable) -> bool:
 
 
 def last(folder: str) -> int:
-    """The version of the last checkpoint; 0 when there is none yet."""
-    try:
-        with open_input(os.path.join(folder, "_delta_log", "_last_checkpoint")) as file:
-            return int(json.loads(file.read())["version"])
-    except (FileNotFoundError, ValueError):  # not there, or empty since the power failed
-        return 0
+    """Return the version of the last checkpoint; 0 when there is none yet."""
+    return max(0, hinted_version(folder))
 
 
 def forget_lost(folder: str, remover: Remover | None = None) -> bool:
