@@ -46,6 +46,8 @@ UNCONVERTIBLE = {
     "TIME": "ENUM SET JSON",
     "JSON": f"{_NUMBERS} ENUM SET {_DATES} TIME",
 }
+# A character set of wide letters cuts bits off BIT; that of members is not known.
+INTO_NO_WIDE_SET = ("BIT", "ENUM", "SET")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +71,7 @@ def test_all_types_become_what_the_server_makes_of_them(connection: Any, before:
         outcome = grid.outcome(before, TYPES[before], modes)
         assert outcome.wrong == []
         if modes != STRICT:  # what it refuses itself isn't asked for
-            wide = [a for a in outcome.unknown if "utf16" in a and kind(before) in ("ENUM", "SET")]
+            wide = [a for a in outcome.unknown if "utf16" in a and kind(before) in INTO_NO_WIDE_SET]
             unknown = [a for a in outcome.unknown if a not in wide]
             assert [a for a in unknown if kind(a) not in allowed] == []
 
