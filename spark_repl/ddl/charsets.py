@@ -31,6 +31,14 @@ TURKISH = {
     "utf8mb4_tr_0900_ai_ci": 265, "utf8mb4_tr_0900_as_cs": 288,
 }  # fmt: skip
 
+_WIDTHS = {"ucs2": 2, "utf16": 2, "utf16le": 2, "utf32": 4}
+
+
+def padded(raw: bytes, charset: str) -> bytes:
+    """Return the bytes of a hexadecimal or bit literal as a string of the character set: with zeros
+    before them up to whole letters, as 9.7.4 has them."""
+    return bytes(-len(raw) % _WIDTHS.get(charset, 1)) + raw
+
 
 def collation(charset: str) -> tuple[int, int]:
     """(collation id, bytes of the longest character) of a character set or collation's name."""

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import UTF8, charset_of, name_of, to_text
+from ..binlog.charsets.charset import (
+    REPLACEMENT,
+    UTF8,
+    charset_of,
+    name_of,
+    replaced_text,
+    to_text,
+)
 from ..binlog.charsets.written import with_question_marks
 from ..binlog.definition import ColumnType
 from ..errors import DecodeError, StatementError
-from .charsets import ASSUMED, TURKISH, collation
+from .charsets import ASSUMED, TURKISH, collation, padded
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
@@ -62,7 +69,8 @@ def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
     """Return the members of an ENUM or SET whose character set or collation is ``charset``. The
     server stores them with a ? for each letter that the set lacks and without trailing spaces,
     except in the character set binary, where they are the bytes that the ``connection`` sent ('':
-    UTF-8). Raises StatementError for bytes that are no text in it."""
+    UTF-8). Bytes without a character become U+FFFD, as in TABLE_MAP. Raises StatementError where
+    the members are not known."""
     if not kind.literals:
         return ()
     name = charset_of(collation(charset)[0])
@@ -70,8 +78,8 @@ def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
         texts = [_member(literal, name, connection) for literal in kind.literals]
     except DecodeError as error:
         raise StatementError(error.message) from error
-    if charset == ASSUMED and any(text.endswith(" ") for text in texts):
-        raise StatementError("whether members keep spaces at their end depends on a character set")
+    if charset == ASSUMED and any(text.endswith(" ") or REPLACEMENT in text for text in texts):
+        raise StatementError("what members are depends on a character set that is not known")
     if name != "binary":
         return tuple(text.rstrip(" ") for text in texts)
     if connection not in ("", *UTF8) and not all(text.isascii() for text in texts):
@@ -82,7 +90,8 @@ def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
 def _member(literal: str | bytes, charset: str, connection: str) -> str:
     """Return the text of a member, before its spaces go. Raises DecodeError."""
     if isinstance(literal, bytes):
-        return to_text(literal, "utf8mb4" if charset == "binary" else charset)
+        letters = "utf8mb4" if charset == "binary" else charset
+        return replaced_text(padded(literal, charset), letters)
     if charset == "binary":
         return literal
     if connection == "binary" and charset not in UTF8:

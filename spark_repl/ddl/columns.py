@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.charsets import BINARY
-from ..binlog.charsets.charset import charset_of, number_of
+from ..binlog.charsets.charset import REPLACEMENT, charset_of, number_of
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..errors import StatementError
 from . import charsets, column_type
@@ -101,7 +101,8 @@ def zero_of(column: Column) -> str | None:
     if kind in CHARACTER_TYPES:
         return "'"
     if kind == _T.ENUM:
-        return f"'{column.literals[0]}" if column.literals else None
+        first = column.literals[0] if column.literals else REPLACEMENT
+        return None if REPLACEMENT in first else f"'{first}"
     if kind in _MOMENTS:
         return "'0000-00-00 00:00:00"
     return "0" if kind in NUMERIC_TYPES else _ZEROS.get(_T(kind))

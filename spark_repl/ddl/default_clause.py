@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import UTF8, to_text
 from ..errors import DecodeError, StatementError
-from .sql_tokens import NAME, NUMBER
+from .charsets import padded
+from .sql_tokens import NAME, NUMBER, STRING
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
 
 _NOW = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP", "CURRENT_DATE")
 _UTF8 = {*UTF8, "utf8"}
-_WIDTHS = {"ucs2": 2, "utf16": 2, "utf32": 4}
+_MOMENTS = ("DATE", "TIME", "TIMESTAMP")
 _EMPTY = {"JSON_OBJECT": "'{}", "JSON_ARRAY": "'[]"}
 
 
@@ -24,7 +25,8 @@ class Default:
     ``constant``: the literal that an expression comes to, None for all others; ``expression``: its
     words, as ``Column.generated`` has them, '' for what is none; ``charset``: of the string that
     the literal or constant is, where the server has it in another one than UTF-8; ``raw``: the
-    literal in hexadecimal digits, where it is written in such, behind an introducer."""
+    literal in hexadecimal digits, where it is written in such, behind an introducer; ``unknown``:
+    why nobody knows the value, '' for what is known."""
 
     literal: str | None = None
     now: bool = False
@@ -32,6 +34,7 @@ class Default:
     expression: str = ""
     charset: str = ""
     raw: str = ""
+    unknown: str = ""
 
     @property
     def set_by_alter(self) -> str | None:
@@ -59,14 +62,16 @@ def read_default(cursor: Cursor) -> Default:
         return Default(now=True)
     if (introduced := cursor.introduced_bytes()) is not None:
         return _of_bytes(*introduced)
+    if cursor.at(*_MOMENTS) and (behind := cursor.peek(1)) and behind.kind == STRING:
+        cursor.next()
+        return Default(unknown=f"it is the literal {cursor.next().shown} of a moment")
     charset = cursor.charset()
     return Default(read_literal(cursor), charset=charset)
 
 
 def _of_bytes(charset: str, raw: bytes) -> Default:
     """Return the default that bytes with an introducer are: a string of that character set."""
-    width = _WIDTHS.get(charset, 1)
-    raw = bytes(-len(raw) % width) + raw  # as 9.7.4 does
+    raw = padded(raw, charset)
     digits = f"0x{raw.hex()}"
     if charset == "binary":
         text = raw.decode("utf-8", "surrogateescape")
@@ -74,7 +79,8 @@ def _of_bytes(charset: str, raw: bytes) -> Default:
     try:
         text = to_text(raw, "utf8mb3" if charset == "utf8" else charset)
     except DecodeError as error:
-        raise StatementError(error.message) from error
+        # A binary column stores the bytes. Another one stores a letter of its own, or digits.
+        return Default(charset=charset, raw=digits, unknown=error.message)
     return Default(f"'{text}", charset="" if charset in _UTF8 else charset, raw=digits)
 
 

@@ -93,6 +93,8 @@ class _Origins:
             return Unknown(
                 f"the numbers that column {column.name} gives to the rows that are there"
             )
+        if default is not None and default.unknown:
+            return Unknown(f"the default of column {column.name} is not known: {default.unknown}")
         if default is not None and default.expression:
             said = f"the default of column {column.name} is an expression"
             if self._is_escaped_twice(default.expression, i):
@@ -130,7 +132,8 @@ class _Origins:
         if (value := constant(cursor.again())) is not None:
             virtual = column.generated.endswith("VIRTUAL")
             made = in_own_charset(Default(constant=value, charset=self._charset(i, cursor)), column)
-            assert made.constant is not None
+            if made.constant is None:
+                return Unknown(f"{said}: {made.unknown}")
             return _filled(made.constant, column, self._reading if virtual else self._session)
         return self._computed(i, expression, said)
 

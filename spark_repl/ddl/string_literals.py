@@ -44,10 +44,12 @@ def as_read(items: list[Token], session: Session) -> list[Token]:
 
 def _digits(token: Token) -> Token:
     """Return the string as the literal in hexadecimal digits that it is behind an introducer."""
-    if not token.text:
-        return token
-    digits = token.text.encode().hex()
-    return Token(WORD, f"0X{digits.upper()}", f"0x{digits}")
+    return _literal_of(token.text.encode()) if token.text else token
+
+
+def _literal_of(raw: bytes) -> Token:
+    """Return the literal in hexadecimal digits."""
+    return Token(WORD, f"0X{raw.hex().upper()}", f"0x{raw.hex()}")
 
 
 def _introducer(token: Token) -> str:
@@ -65,6 +67,8 @@ def _string(token: Token, introducer: str, session: Session) -> Token:
         # Bytes that are no text: a binary column takes them.
         taken = known and (charset in UTF8 or charset == _BINARY)
         return replace(token, charset=_BINARY if taken else _NOT_KNOWN)
+    if introducer and not _is_text(text, client, charset):
+        return _literal_of(_bytes(text, client))
     if introducer or client == _BINARY:
         text = _taken(text, client, charset)
     elif client != charset and charset != _BINARY:
@@ -86,6 +90,17 @@ def _taken(text: str, client: str, charset: str) -> str:
         return to_text(raw, charset)
     except DecodeError as error:
         raise StatementError(error.message) from error
+
+
+def _is_text(text: str, client: str, charset: str) -> bool:
+    """Return whether the client's bytes are text in another character set. Raise StatementError
+    where the bytes are not known."""
+    if charset != _BINARY:
+        try:
+            to_text(_bytes(text, client), charset)
+        except DecodeError:
+            return False
+    return True
 
 
 def _sent(text: str, charset: str) -> str:
@@ -114,8 +129,7 @@ def _quoted(text: str, session: Session) -> str:
 
 
 def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
-    """The column of a table of this character set or collation, with its default as it has it.
-    Raises StatementError."""
+    """The column of a table of this character set or collation, with its default as it has it."""
     kind = clause.type.code
     if kind not in _OF_BYTES or clause.default is None:
         return clause
@@ -125,17 +139,25 @@ def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
 
 
 def in_own_charset(default: Default, column: Column) -> Default:
-    """The default as a column has it that is there. Raises StatementError."""
+    """The default as a column has it that is there."""
     if column.type == ColumnType.BIT:
         return default_in(default, _BINARY)
     return default_in(default, charset_of(column.collation) if column.collation else "")
 
 
 def default_in(default: Default, charset: str) -> Default:
-    """The default of a column of this character set, '' for what has none. Raises
-    StatementError."""
+    """Return the default of a column of this character set, '' for what has none."""
     if charset == _BINARY and default.raw:
-        return replace(default, literal=default.raw)
+        return replace(default, literal=default.raw, unknown="")
+    try:
+        return _in_charset(default, charset)
+    except StatementError as error:
+        return replace(default, literal=None, constant=None, unknown=error.message)
+
+
+def _in_charset(default: Default, charset: str) -> Default:
+    """Return the default in the letters of this character set. Raise StatementError if they are
+    not known."""
     text = default.constant if default.literal is None else default.literal
     if not (charset and default.charset) or text is None:
         return default

@@ -284,8 +284,15 @@ def table_state(
         form = "{} + 0e0" if real else "{} + 0" if data == "year" else form
         parts.append(form.format(f"`{column}`"))
     cursor.execute(f"SELECT {', '.join(parts)} FROM `{database}`.`{name}`")
-    rows = [[None if v is None else str(v) for v in row] for row in cursor.fetchall()]
+    rows = [[_shown(value) for value in row] for row in cursor.fetchall()]
     return columns, rows
+
+
+def _shown(value: Any) -> str | None:
+    """Return the text of a value; members of CHARACTER SET binary come as bytes."""
+    if value is None:
+        return None
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def recorded(server: Server, log: Path, seed: int, statements: int) -> SchemaLoad:

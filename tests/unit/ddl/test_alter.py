@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.binlog.definition import ColumnType, TableDefinition
-from spark_repl.ddl.alteration import Altered
+from spark_repl.ddl.alteration import Altered, Unknown
 from spark_repl.ddl.effect import Effect, classify
 from spark_repl.ddl.renamed import like, rename
 from spark_repl.errors import SettingError, StatementError
@@ -209,8 +209,10 @@ def test_members_that_are_written_as_bytes() -> None:
     assert made.columns[1].literals == ("ä", "b", "c")
     (added,) = altered("ADD f SET(X'C3A42020') CHARACTER SET utf8mb4", made).definition.columns[2:]
     assert added.literals == ("ä",)
-    with pytest.raises(StatementError, match="are not text"):
-        altered("ADD f ENUM(0xFFFF) CHARACTER SET utf8mb4", made)
+    (added,) = altered("ADD f ENUM(0xFFFF, 'a') CHARACTER SET utf8mb4", made).definition.columns[2:]
+    assert added.literals == ("\ufffd\ufffd", "a")
+    filled = altered("ADD f ENUM(0xFFFF) CHARACTER SET utf8mb4 NOT NULL", made)
+    assert isinstance(filled.origins[2], Unknown) and filled.definition.columns[2].default is None
 
 
 def test_engines_that_show_rows_of_others() -> None:
