@@ -337,7 +337,11 @@ SYSTEM_SCHEMAS = frozenset({"mysql", "sys", "information_schema", "performance_s
 """the server's own: their tables are neither copied nor applied"""
 
 
+_COLUMN_FIELDS = frozenset(Column.__dataclass_fields__)
+
+
 def _column_of(listed: dict[str, Any]) -> Column:
     logged = listed.get("logged")
     own = {"literals": tuple(listed["literals"]), "form": Form(listed.get("form", ""))}
-    return Column(**{**listed, **own, "logged": logged and _column_of(logged)})
+    fields = {name: value for name, value in listed.items() if name in _COLUMN_FIELDS}
+    return Column(**{**fields, **own, "logged": logged and _column_of(logged)})

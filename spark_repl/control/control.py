@@ -29,18 +29,18 @@ from ..delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ..delta.log_replay import commit_path
 from ..delta.removing import Remover
 from ..errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
-from .control_rows import KNOWN_FORMAT, ControlRows
+from .control_rows import ControlRows
 from .fence import Fence, beaten, check_free, other_channel, taken_over
 from .held_back import HeldBack
 from .held_rows import HeldRows, Row
 from .owner import Owner, held_if_done, let_go, who
 from .retention import needed
 from .retold_cuts import retold
+from .row_formats import KNOWN_FORMAT, format_of
 from .row_schema import SCHEMA, rows_table, said
 from .row_times import RowTimes
 from .superseded import current
 from .tidying import checkpoint_if_due, tidy
-from .told_cuts import FORMAT as TOLD_FORMAT
 from .told_cuts import Told, mark_of, tell
 
 if TYPE_CHECKING:
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
     from .retention import Retention
     from .settle import Settle
 
-_FORMAT, CHANNELS_FORMAT, SHARED_FORMAT = 1, 2, 3
-"""the number of the format of the rows' ``detail``; that of those that say there are channels, and
-that channels share a table"""
 _PRUNE_EVERY, _BESIDE_MOST = 100, 100
 _WRITE = "write the control table"
 
@@ -159,14 +156,16 @@ class Control(ControlRows):
         gtid_executed: str = "",
         detail: str = "{}",
         check: Callable[[], object] = bool,
+        number: int = 0,
     ) -> None:
         """Appends one row as the owner; called again after an error, not a second time.
 
-        ``check`` is asked of the version behind which the row lands. Raises what that raises,
+        ``check`` is asked of the version behind which the row lands. ``number``: its format, 0:
+        that of its kind. Raises what that raises,
         FencedError when another one took over, OSError and ConcurrentChangeError for what may pass,
         TargetError for what storage said otherwise.
         """
-        row = self._row(kind, position, gtid_executed, detail)
+        row = self._row(kind, position, gtid_executed, detail, number)
         with self._lock:
             self._append([*self._held_back.rows, (row, detail)], check)
 
@@ -196,10 +195,10 @@ class Control(ControlRows):
     def _row(
         self, kind: str, position: int, gtid_executed: str, detail: str, number: int = 0
     ) -> Row:
-        """``number``: its format, 0: others'."""
+        """``number``: its format, 0: that of its kind."""
         at = self._times.of(kind, position, self.held)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
-        stamped = formats.stamp(detail, number or _FORMAT)
+        stamped = formats.stamp(detail, number or format_of(kind))
         return {**row, "gtid_executed": gtid_executed, "detail": stamped}
 
     def prune(
@@ -219,7 +218,7 @@ class Control(ControlRows):
             began = time.time()
             rows, version = self._rows_of(self._handle), self._handle.version() + 1
             kept = needed(rows, self.epoch, retention, datetime.now(UTC), self._stood_on())
-            kept = current(retold(rows, kept, _FORMAT, self.path), paths, _FORMAT)
+            kept = current(retold(rows, kept, self.path), paths)
             self._commit(kept, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
             if self._pruned == version:
@@ -294,14 +293,13 @@ class Control(ControlRows):
         number: int = 0,
     ) -> None:  # fmt: skip
         """Appends one row beside a running applier, if ``check`` says so of the version behind
-        which it lands. ``number``: its format, 0: others'. Raises as that, OSError, TargetError."""
+        which it lands. ``number``: as ``write``. Raises as ``check``, OSError, TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()
             if not check():
                 return None
-            stamped = {"detail": formats.stamp(detail, number or _FORMAT)}
-            rows = rows_table([self._row(kind, position, "", detail) | stamped])
+            rows = rows_table([self._row(kind, position, "", detail, number)])
             once: dict[str, Any] = {"commit_properties": CommitProperties(max_commit_retries=0)}
             once["post_commithook_properties"] = NO_HOOK
             try:
@@ -323,7 +321,7 @@ class Control(ControlRows):
         Raises as ``write``."""
         with self._lock:
             detail, told = tell(cut, self._told)
-            number = TOLD_FORMAT if mark_of(detail)[1] else 0
+            number = cut.row_format(since=bool(mark_of(detail)[1]))
             row = self._row("cut", cut.position, cut.gtid_executed, detail, number)
             if later:
                 self._held_back.add(row, detail)

@@ -20,15 +20,13 @@ from .held_rows import HeldRows, Row
 from .layout import Layout
 from .newer_rows import rows_since
 from .owner import Owner
-from .told_cuts import FORMAT
+from .row_formats import KNOWN_FORMAT, known_fields
 
 if TYPE_CHECKING:
     from typing import Self
 
     from .cut import Cut
 
-KNOWN_FORMAT = FORMAT
-"""the last one of the formats of rows' ``detail``"""
 _READ = "read the control table"
 _HINT = "give the folder that apply or run was given as its target"
 
@@ -97,7 +95,7 @@ class ControlRows:
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")
         newest = max(rows, key=lambda row: (row["epoch"], row["at"]), default=None)
-        return (newest["epoch"], Owner(**json.loads(newest["detail"]))) if newest else None
+        return (newest["epoch"], _owner(newest)) if newest else None
 
     def cuts(self) -> list[Cut]:
         """All cuts by their positions, of two at one the later one last: an XA branch was ended by
@@ -112,3 +110,7 @@ class ControlRows:
 
     def cut_count(self) -> int:
         return self.held().cut_count
+
+
+def _owner(row: Row) -> Owner:
+    return Owner(**known_fields(Owner, json.loads(row["detail"])))

@@ -21,6 +21,7 @@ from ..errors import HistoryError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from .cut import Cut, TableVersion
+from .row_formats import SAFE
 
 if TYPE_CHECKING:
     from ..relay.log import RelayLog
@@ -140,7 +141,9 @@ def last_copy(control: Control) -> Copy | None:
 def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool) -> None:
     """Writes the copy's row; the caller owns the target. Raises FencedError when another took it
     over, and what ``check`` raises, as ``Control.write`` has it."""
-    control.write(KIND, detail=copy.to_detail(), check=check)
+    of_cut = copy.behind.row_format() if copy.behind else 0
+    number = SAFE if copy.without_rows else of_cut
+    control.write(KIND, detail=copy.to_detail(), check=check, number=number)
 
 
 @dataclass(frozen=True)

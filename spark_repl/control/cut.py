@@ -10,6 +10,8 @@ from functools import cached_property
 from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
+from .row_formats import format_of_cut, known_fields
+
 
 @dataclass(frozen=True)
 class TableVersion:
@@ -19,6 +21,11 @@ class TableVersion:
     version: int
     metadata_id: str
     position: int
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> TableVersion:
+        """Read what ``text`` writes."""
+        return cls(fields["path"], fields["version"], fields["metadata_id"], fields["position"])
 
     @cached_property
     def text(self) -> str:
@@ -79,6 +86,11 @@ class Cut:
     begin: Mapping[str, Any] = field(default_factory=dict)
     """``source`` where that group begins, for a table that is made before it"""
 
+    def row_format(self, *, since: bool = False) -> int:
+        """Return the number of the format of its row; ``since``: told since another one."""
+        owners = [mark.owners for mark in self.quarantined.values()]
+        return format_of_cut(owners, self.prepared, since=since)
+
     def to_detail(self) -> str:
         """What a row says of it, all tables told."""
         return self.detail({}, self.tables)
@@ -106,7 +118,7 @@ class Cut:
         """A cut of a row that tells all tables."""
         detail = json.loads(row["detail"])
         assert "since" not in detail
-        tables = {name: TableVersion(**fields) for name, fields in detail["tables"].items()}
+        tables = {name: TableVersion.of(fields) for name, fields in detail["tables"].items()}
         return cls.told(row, detail, tables)
 
     @classmethod
@@ -123,9 +135,13 @@ class Cut:
             row["at"],
             detail["counts"],
             tuple(detail.get("prepared", ())),
-            waiting={name: Waiting(**why) for name, why in detail.get("waiting", {}).items()},
+            waiting={
+                name: Waiting(**known_fields(Waiting, why))
+                for name, why in detail.get("waiting", {}).items()
+            },
             quarantined={
-                name: InQuarantine(**why) for name, why in detail.get("quarantined", {}).items()
+                name: InQuarantine(**known_fields(InQuarantine, why))
+                for name, why in detail.get("quarantined", {}).items()
             },
         )
 

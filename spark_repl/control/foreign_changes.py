@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from .row_formats import known_fields
+
 if TYPE_CHECKING:
     from .control import Control
 
@@ -23,7 +25,7 @@ class ForeignChange:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        return cls(**json.loads(row["detail"]))
+        return cls(**known_fields(cls, json.loads(row["detail"])))
 
 
 def record(control: Control, change: ForeignChange) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..ddl.recorded_definition import recorded_definition
 from ..gtid import GtidSet
 from .by_hand import of_statements
+from .row_formats import known_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ class LeftTable:
     def _of(cls, fields: Mapping[str, Any]) -> LeftTable:
         text = fields["definition"]
         definition = recorded_definition(text) if text else None
-        return cls(**{**fields, "definition": definition})
+        return cls(**{**known_fields(cls, fields), "definition": definition})
 
 
 class LeftOut:

@@ -21,9 +21,10 @@ from deltalake.exceptions import TableNotFoundError
 
 from ..ddl.folded_name import fold
 from ..errors import OtherChannelError, SettingError, TargetError
-from .control import CHANNELS_FORMAT, SHARED_FORMAT, Control
+from .control import Control
 from .layout import Layout
 from .noted_names import KIND, fed, fed_shards, first_channel, first_is_gone, noted_names
+from .row_formats import CHANNELS, SHARED
 from .setting_faults import raise_all
 from .shared_tables import KIND as KIND_SHARED
 from .shared_tables import SharedTable, shared_tables
@@ -126,7 +127,7 @@ class Names:
         """Writes what is ``made`` of what ``stands`` on record, if that does still."""
         same = partial(self._stands_still, made, stands)
         try:
-            self._shared.write_beside(KIND_SHARED, same, detail=made.row, number=SHARED_FORMAT)
+            self._shared.write_beside(KIND_SHARED, same, detail=made.row, number=SHARED)
         except TableNotFoundError:
             raise first_is_gone(self._control.channel, self._shared.path) from None
 
@@ -155,7 +156,7 @@ class Names:
             else:
                 lacks = partial(self._lacks, list(new.values()))
                 try:
-                    self._shared.write_beside(KIND, lacks, detail=said, number=CHANNELS_FORMAT)
+                    self._shared.write_beside(KIND, lacks, detail=said, number=CHANNELS)
                 except TableNotFoundError:
                     raise first_is_gone(self._control.channel, self._shared.path) from None
             self._held.update(new)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .row_formats import SAFE, known_fields
 
 if TYPE_CHECKING:
     from .control import Control
@@ -33,14 +35,13 @@ class Repair:
 
 def record(control: Control, repair: Repair) -> None:
     """Writes the answer; the caller owns the target. Raises what ``Control.write`` raises."""
-    control.write(KIND, detail=json.dumps(asdict(repair)))
+    number = SAFE if repair.failed else 0
+    control.write(KIND, detail=json.dumps(asdict(repair)), number=number)
 
 
 def answers(control: Control) -> dict[str, Repair]:
     """Those of the last ``ANSWERS`` requests at least, by what they answer."""
-    repairs = [Repair(**_fields(json.loads(row["detail"]))) for row in control.rows(KIND)]
+    repairs = [
+        Repair(**known_fields(Repair, json.loads(row["detail"]))) for row in control.rows(KIND)
+    ]
     return {one.asked: one for one in repairs}
-
-
-def _fields(detail: dict[str, Any]) -> dict[str, Any]:
-    return {name: detail[name] for name in Repair.__dataclass_fields__ if name in detail}

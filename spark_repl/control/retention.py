@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from ..config import Target
 from .pins import KIND as PIN
 from .pins import pins_of
+from .row_formats import known_fields
 from .told_cuts import marks_of
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def promised_until(
 
 def _written(control: Control) -> Retention | None:
     rows = control.rows(KIND)
-    return Retention(**json.loads(rows[-1]["detail"])) if rows else None
+    fields = json.loads(rows[-1]["detail"]) if rows else None
+    return Retention(**known_fields(Retention, fields)) if fields else None
 
 
 def needed(

@@ -13,22 +13,22 @@ import pyarrow.compute as pc
 
 from .. import formats
 from .cut import tables_text
-from .told_cuts import FORMAT, CutsById, Tables, Told, ToldCuts, change, marks_of
+from .row_formats import format_of_cut
+from .told_cuts import CutsById, Tables, Told, ToldCuts, change, marks_of
 
 _OWN = ("id", "since", "gone", "tables")
 
 
-def retold(rows: pa.Table, kept: pa.Table, number: int, file: str) -> pa.Table:
+def retold(rows: pa.Table, kept: pa.Table, file: str) -> pa.Table:
     """``kept``, which are some of the control table's ``rows``, with each cut told whole or since
-    another that is kept; ``number``: the format of a row that is told whole. Raises TargetError
-    where ``rows`` lack one that a cut is told since."""
+    another that is kept. Raises TargetError where ``rows`` lack one that a cut is told since."""
     cuts = kept.filter(pc.equal(kept.column("kind"), "cut"))
     marks = marks_of(cuts.column("detail"))
     there = {one for one, _ in marks if one}
     lost = {at for at, (_, since) in enumerate(marks) if since and since not in there}
     if not lost:
         return kept
-    return _Retelling(rows, cuts, marks, file).done(kept, sorted(lost), number)
+    return _Retelling(rows, cuts, marks, file).done(kept, sorted(lost))
 
 
 class _Retelling:
@@ -44,11 +44,11 @@ class _Retelling:
         order = [("position", "ascending"), ("at", "ascending")]
         self._order = pc.sort_indices(cuts.select(["position", "at"]), order).to_pylist()
 
-    def done(self, kept: pa.Table, lost: list[int], number: int) -> pa.Table:
+    def done(self, kept: pa.Table, lost: list[int]) -> pa.Table:
         wanted, before, new = set(lost), None, []
         for at in self._order:
             if at in wanted:
-                new.append(self._anew(at, before, number))
+                new.append(self._anew(at, before))
             before = at
         stays = pa.array([at not in wanted for at in range(self._cuts.num_rows)])
         others = kept.filter(pc.invert(pc.equal(kept.column("kind"), "cut")))
@@ -59,7 +59,7 @@ class _Retelling:
         row: dict[str, Any] = self._cuts.slice(at, 1).to_pylist()[0]
         return row
 
-    def _anew(self, at: int, before: int | None, number: int) -> dict[str, Any]:
+    def _anew(self, at: int, before: int | None) -> dict[str, Any]:
         mine, row = self._marks[at][0], self._row(at)
         stands = None if before is None else self._standing(before, mine)
         tables = self._told.cut(row).tables
@@ -69,11 +69,11 @@ class _Retelling:
         if stands is None or since is None:
             self._since[mine] = ""
             text = _text({"id": mine}, tables, rest)
-            return row | {"detail": formats.stamp(text, number)}
+            return row | {"detail": formats.stamp(text, _format_of(detail, since=False))}
         self._since[mine] = stands.id
         changed, gone = since
         text = _text({"id": mine, "since": stands.id, "gone": list(gone)}, changed, rest)
-        return row | {"detail": formats.stamp(text, FORMAT)}
+        return row | {"detail": formats.stamp(text, _format_of(detail, since=True))}
 
     def _standing(self, at: int, mine: str) -> Told | None:
         """The cut before, as one to be told since; None where it has no id, or is told since the
@@ -87,6 +87,11 @@ class _Retelling:
             if above == mine:
                 return None
         return Told(one, self._told.cut(self._row(at)).tables, depth)
+
+
+def _format_of(detail: dict[str, Any], *, since: bool) -> int:
+    owners = [mark.get("owners") for mark in detail.get("quarantined", {}).values()]
+    return format_of_cut(owners, detail.get("prepared", ()), since=since)
 
 
 def _text(head: dict[str, Any], tables: Tables, rest: dict[str, Any]) -> str:

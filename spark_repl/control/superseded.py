@@ -27,6 +27,7 @@ from .given_paths import forgetting
 from .name_case import KIND as NAME_CASE
 from .repairs import ANSWERS
 from .repairs import KIND as REPAIR
+from .row_formats import format_of
 from .system_time_zone import KIND as TIME_ZONE
 from .table_paths import RESET
 
@@ -63,7 +64,6 @@ class _Kept:
     newest: _CutPlace
     logs: frozenset[str]
     gone: Collection[str]
-    format: int
 
     @cached_property
     def _executed(self) -> list[GtidSet]:
@@ -77,9 +77,9 @@ class _Kept:
         return all(row["position"] <= cut.position for cut in self.begin)
 
 
-def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
+def current(rows: pa.Table, gone: Collection[str]) -> pa.Table:
     """The control table's rows without those that are superseded. ``gone``: paths that nothing
-    names and where nothing is; ``number``: the format of the rows."""
+    names and where nothing is."""
     is_cut = pc.equal(rows.column("kind"), "cut")
     cuts = rows.filter(is_cut)
     others = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()
@@ -95,7 +95,7 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
     for kind in _OF_STATEMENTS:
         by_kind[kind] = without_skipped(by_kind.get(kind, []), skip)
     if cuts.num_rows:
-        kept = _kept(cuts, by_kind.get(COPY, []), gone, number)
+        kept = _kept(cuts, by_kind.get(COPY, []), gone)
         for kind, choose in _CHOOSE.items():
             by_kind[kind] = choose(by_kind.get(kind, []), kept)
         by_kind[GIVEN] = _given(by_kind.get(GIVEN, []), others[-1:], kept)
@@ -103,7 +103,7 @@ def current(rows: pa.Table, gone: Collection[str], number: int) -> pa.Table:
     return pa.concat_tables([cuts, pa.Table.from_pylist(left, schema=rows.schema)])
 
 
-def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str], number: int) -> _Kept:
+def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str]) -> _Kept:
     places = cuts.select(["position", "at"])
     order = pc.sort_indices(places, [("position", "ascending"), ("at", "ascending")])
     oldest, newest = (
@@ -113,7 +113,7 @@ def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str], number: int)
     if copies and (behind := Copy.of(copies[-1]).behind):
         begin.append(_CutPlace(behind.position, behind.gtid_executed, behind.log_id))
     logs = _logs_of(cuts.column("detail"))
-    return _Kept(tuple(begin), newest, logs, gone, number)
+    return _Kept(tuple(begin), newest, logs, gone)
 
 
 def _logs_of(details: pa.ChunkedArray) -> frozenset[str]:
@@ -145,7 +145,7 @@ def _folded(row: Row, kept: _Kept) -> Row:
         passed = (kept.newest.position >> OFFSET_BITS) - detail["base"]
     files = {number: files[number] for number in sorted(files) if number > passed - _FILES}
     text = json.dumps(detail | {"fingerprints": files})
-    return row | {"detail": formats.stamp(text, kept.format)}
+    return row | {"detail": formats.stamp(text, format_of(row["kind"]))}
 
 
 def _definitions(rows: list[Row], kept: _Kept) -> list[Row]:
@@ -188,7 +188,7 @@ def _reset(rows: list[Row], kept: _Kept) -> list[Row]:
     """One row with the paths of tables that were reset whose folders are there still."""
     paths = {path for row in rows for path in json.loads(row["detail"])["paths"]}
     left = sorted(paths.difference(kept.gone))
-    detail = formats.stamp(json.dumps({"paths": left}), kept.format)
+    detail = formats.stamp(json.dumps({"paths": left}), format_of(RESET))
     return [rows[-1] | {"detail": detail}] if left else []
 
 
@@ -198,7 +198,7 @@ def _given(rows: list[Row], newest: list[Row], kept: _Kept) -> list[Row]:
     paths = forgetting(before, kept.gone)
     if paths == before:
         return rows[-1:]
-    detail = formats.stamp(json.dumps({"paths": paths}), kept.format)
+    detail = formats.stamp(json.dumps({"paths": paths}), format_of(GIVEN))
     return [
         row | {"kind": GIVEN, "position": 0, "gtid_executed": "", "detail": detail}
         for row in newest

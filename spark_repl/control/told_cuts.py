@@ -21,8 +21,6 @@ import pyarrow.compute as pc
 from ..errors import TargetError
 from .cut import Cut, TableVersion, tables_text
 
-FORMAT = 3
-"""of rows that are told since others"""
 LEAST_TABLES, MOST_SINCE = 50, 100
 """with fewer tables each row tells all; so many rows at most stand on one that does"""
 _ID = r'^\{"id": "(?P<id>[0-9a-f]{32})"(?:, "since": "(?P<since>[0-9a-f]{32})")?'
@@ -135,7 +133,7 @@ class ToldCuts:
         for one in (detail, *reversed(behind)):
             for name in one.get("gone", ()):
                 tables.pop(name, None)
-            tables.update((name, TableVersion(**of)) for name, of in one["tables"].items())
+            tables.update((name, TableVersion.of(fields)) for name, fields in one["tables"].items())
         tables = dict(sorted(tables.items()))
         if mine:
             self._made, self._tables = mine, tables

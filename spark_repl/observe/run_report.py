@@ -18,6 +18,7 @@ from typing import Any
 
 from .. import formats
 from ..control.owner import Owner
+from ..control.row_formats import known_fields
 from ..errors import FormatError, SparkReplError
 from ..runtime.private_files import opener
 from .worker_status import now
@@ -103,7 +104,7 @@ def _at(said: Mapping[str, Any]) -> str:
 
 
 def _owner(said: Mapping[str, Any]) -> Owner:
-    return Owner(**said["process"])
+    return Owner(**known_fields(Owner, said["process"]))
 
 
 def _read(path: str) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ..control.row_formats import known_fields
 from ..ddl.shown_text import is_about_tables
 from .worker_status import now
 
@@ -47,7 +48,7 @@ class StatementStatus:
     how many statements of this run went each way. Not thread-safe: its owner holds a lock."""
 
     def __init__(self, last: Iterable[Mapping[str, Any]] = ()) -> None:
-        rows = (StatementRow(**row) for row in last)
+        rows = (StatementRow(**known_fields(StatementRow, row)) for row in last)
         self._last = deque((row for row in rows if row.is_about_tables), _LAST)
         self.counts: dict[str, int] = {}
         self.rewrite: Rewrite | None = None

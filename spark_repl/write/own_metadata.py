@@ -25,7 +25,8 @@ COPIED = "copied"
 """``COMPLETE`` of a copy's table: from the first cut on that shows the copy"""
 WITHOUT_HISTORY = "without history"
 """``COMPLETE`` of the table of a copy that reads no rows"""
-_DEFINITION_FORMAT = _COMMIT_FORMAT = 1
+_DEFINITION_FORMAT, _COMMIT_FORMAT = 2, 1
+"""2: the table's statistics are sound, and stay so; an earlier version writes others"""
 
 
 def own_properties(definition: TableDefinition, complete: str) -> dict[str, str]:

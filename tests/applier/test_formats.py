@@ -15,7 +15,7 @@ import pytest
 from spark_repl import formats
 from spark_repl.apply.spark_source import MySQLRelayReader
 from spark_repl.binlog.events.transaction import Kind
-from spark_repl.control import control, control_rows, quarantine_store, told_cuts
+from spark_repl.control import control, control_rows, quarantine_store, row_formats, told_cuts
 from spark_repl.control.by_hand import skipped, xa_decisions
 from spark_repl.control.channels import channel_at, channels
 from spark_repl.control.copies import last_copy
@@ -233,23 +233,23 @@ def test_a_repair_and_a_verify_of_before_go_on(many):
 
 
 def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, monkeypatch):
-    undo = by_a_later_version(control_rows, "KNOWN_FORMAT", 4)
-    monkeypatch.setattr(control, "KNOWN_FORMAT", 4)
-    monkeypatch.setattr(control, "_FORMAT", 4)
+    undo = by_a_later_version(control_rows, "KNOWN_FORMAT", 5)
+    monkeypatch.setattr(control, "KNOWN_FORMAT", 5)
+    monkeypatch.setattr(row_formats, "FIRST", 5)
     run(log.folder, target)
     run(log.folder, target)
     undo()
     for look in (lambda: run(log.folder, target), lambda: status(str(target))):
-        with pytest.raises(FormatError, match=LATER.replace("2", "4").replace("1", "3")) as caught:
+        with pytest.raises(FormatError, match=LATER.replace("2", "5").replace("1", "4")) as caught:
             look()
         assert caught.value.file == str(target / "_repl" / "control") and caught.value.hint
 
 
 def test_a_tables_definition_of_later_is_refused(log, target, by_a_later_version):
-    undo = by_a_later_version(own_metadata, "_DEFINITION_FORMAT")
+    undo = by_a_later_version(own_metadata, "_DEFINITION_FORMAT", 3)
     run(log.folder, target)
     undo()
-    with pytest.raises(FormatError, match=LATER) as caught:
+    with pytest.raises(FormatError, match=LATER.replace("2", "3").replace("1", "2")) as caught:
         run(log.folder, target)
     assert caught.value.file.endswith(("t/a", "t/b"))
 

@@ -11,8 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_repl import formats
-from spark_repl.control import control as module
-from spark_repl.control import newer_rows
+from spark_repl.control import newer_rows, row_formats
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -141,7 +140,7 @@ def test_a_row_of_a_later_version_is_refused(
     control: Control, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(formats, "__version__", "9.8.7")
-    monkeypatch.setattr(module, "_FORMAT", 99)
+    monkeypatch.setattr(row_formats, "FIRST", 99)
     control.write("test")
     with pytest.raises(FormatError, match=r"written by spark_repl 9\.8\.7 in format 99") as caught:
         reader.held()

@@ -177,7 +177,7 @@ def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
     for number, detail in enumerate(details, 2):
         control.write("cut", position=number, detail=f"{detail[:-1]} }}")
     control.publish(cut(9))
-    left = superseded.current(control._rows_of(control._open()), set(), 1).to_pylist()
+    left = superseded.current(control._rows_of(control._open()), set()).to_pylist()
     logs = [json.loads(row["detail"])["log_id"] for row in left if row["kind"] == "history"]
     assert logs == ["a", 'b"', "d", "e"]
     assert sum(row["kind"] == "cut" for row in left) == 5
