@@ -18,7 +18,7 @@ from ..delta.delta_rs import delta_rs
 from ..errors import TargetError
 from .held_rows import HeldRows, Row
 from .layout import Layout
-from .newer_rows import rows_since
+from .newer_rows import rows_of, rows_since
 from .owner import Owner
 from .row_formats import KNOWN_FORMAT, known_fields
 
@@ -87,10 +87,11 @@ class ControlRows:
         return held
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """The table's rows, through Arrow's own file system: delta-rs' is a Python object, and a
-        thread of Arrow's that lets it go when the interpreter has ended aborts the process."""
+        """The table's rows. Its files are read here: delta-rs' file system is a Python object, and
+        a thread of Arrow's that lets it go when the interpreter has ended aborts the process."""
         with delta_rs(_READ, self.path):
-            return table.to_pyarrow_table(filesystem=storage.below(self.path))
+            paths = pa.table(table.get_add_actions())["path"].to_pylist()
+            return rows_of(self.path, paths)
 
     def owner(self) -> tuple[int, Owner] | None:
         rows = self.rows("owner")

@@ -18,7 +18,7 @@ from pyroaring import BitMap, BitMap64
 from ..errors import TargetError
 from ..runtime.object_store import canonical
 from .new_file import new_file
-from .storage import open_input
+from .storage import read_range
 
 if TYPE_CHECKING:
     from .log_replay import Action
@@ -35,14 +35,11 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
     if path is None:
         where = descriptor["pathOrInlineDv"]
         return _bitmap(_from_z85(where)[: descriptor["sizeInBytes"]], "inline")
-    with open_input(path) as file:
-        file.seek(descriptor.get("offset") or 0)
-        size = struct.unpack(">I", file.read(4))[0]
-        data = file.read(size)
-        if size != descriptor["sizeInBytes"] or struct.unpack(">I", file.read(4))[0] != zlib.crc32(
-            data
-        ):
-            raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
+    size = descriptor["sizeInBytes"]
+    stored = read_range(path, descriptor.get("offset") or 0, size + 8)
+    data = stored[4:-4]
+    if stored != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)):
+        raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
     return _bitmap(data, path)
 
 

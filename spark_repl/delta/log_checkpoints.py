@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from ..errors import TargetError
 from ..runtime.object_store import is_remote
-from .storage import is_whole, names, one_line, open_input, parquet_source
+from .storage import is_whole, names, one_line, parquet_source, read
 
 Action = dict[str, Any]
 
@@ -105,11 +105,8 @@ def hinted_version(folder: str) -> int:
 
 def _hint(folder: str) -> dict[str, Any]:
     # Power failures leave an empty file.
-    with (
-        suppress(FileNotFoundError, ValueError),
-        open_input(os.path.join(folder, "_delta_log", HINT)) as file,
-    ):
-        hint: dict[str, Any] = json.loads(file.read())
+    with suppress(FileNotFoundError, ValueError):
+        hint: dict[str, Any] = json.loads(read(os.path.join(folder, "_delta_log", HINT)))
         return hint
     return {}
 
@@ -136,10 +133,9 @@ def _grouped(log: str, listed: Iterable[str], upto: int | None) -> list[Checkpoi
 
 
 def _lines(path: str) -> Iterator[Action]:
-    with open_input(path) as file:
-        for line in file.read().decode().split("\n"):
-            if line.strip():
-                yield json.loads(line)
+    for line in read(path).decode().split("\n"):
+        if line.strip():
+            yield json.loads(line)
 
 
 def _read(path: str, columns: tuple[str, ...]) -> pa.Table:

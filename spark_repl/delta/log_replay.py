@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import TargetError
 from . import log_checkpoints
-from .storage import names, open_input
+from .storage import names, read
 
 Action = dict[str, Any]
 
@@ -47,8 +47,8 @@ def checkpoint_path(folder: str, version: int) -> str:
 def read_commit(folder: str, version: int) -> list[Action] | None:
     """The actions of one commit; None when its file is gone (cleaned up behind a checkpoint)."""
     try:
-        with open_input(commit_path(folder, version)) as file:
-            return [json.loads(line) for line in file.read().decode().split("\n") if line.strip()]
+        content = read(commit_path(folder, version)).decode()
+        return [json.loads(line) for line in content.split("\n") if line.strip()]
     except FileNotFoundError:
         return None
 

@@ -1,41 +1,37 @@
 """Storage: a table's files, on a mounted file system or on an object store.
 
-A local path goes to the system's own calls, as if this module were not there. On an object store
-a new object is there as a whole, and durable, once its writer has closed it; an old one is never
-written again. What fails there is an OSError, FileNotFoundError where that is the reason, and what
-a new attempt can't cure (``named``) a TargetError.
+A local path goes to the system's own calls (``runtime/local_store``), a URI to the object store
+(``runtime/remote_store``); ``runtime/store`` has the contract of both. What an object store refuses
+for good is a TargetError, everything else that fails an OSError.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import re
-import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
-import pyarrow.fs
+from ..runtime import store_errors
+from ..runtime.local_store import LocalStore
+from ..runtime.object_store import bucket_of, is_remote, key_of, parts_of
+from ..runtime.remote_store import RemoteStore
+from ..runtime.store_clients import delta_rs_options
 
-from ..errors import TargetError
-from ..runtime import conditional_put
-from ..runtime.object_store import delta_rs_options, file_system, is_remote, key_of
+if TYPE_CHECKING:
+    from ..runtime.store import Store, StoredFile
 
-_NO_BUCKET = re.compile(r"NO_SUCH_BUCKET|NoSuchBucket")
-_REFUSED = re.compile(
-    r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN|MISSING_AUTH"
-    r"|EXPIRED_TOKEN|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
-    r"|HTTP response code 40[13]|40[13] (Forbidden|Unauthorized)|credential"
-)
-
-
-_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
 _PARQUET, _PARQUET_END = b"PAR1", 8
 """what a file begins and ends with; before the last one lies the length of the footer"""
 _MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
+_LOCAL, _REMOTE = LocalStore(), RemoteStore()
+
+
+def store_of(path: str) -> Store:
+    """Return the store that a path is on."""
+    return _REMOTE if is_remote(path) else _LOCAL
 
 
 def data_file(folder: str, path: str) -> str:
@@ -44,82 +40,51 @@ def data_file(folder: str, path: str) -> str:
     return os.path.join(folder, unquote(path))
 
 
+def read(path: str) -> bytes:
+    """Return a whole file. Raises FileNotFoundError."""
+    return store_of(path).read(path)
+
+
+def read_range(path: str, start: int, length: int) -> bytes:
+    """Return some bytes of a file, fewer where it ends. Raises FileNotFoundError."""
+    return store_of(path).read_range(path, start, length)
+
+
 def open_input(path: str) -> BinaryIO:
     """A file to read: whole, from a place (seek), or through pyarrow. Raises FileNotFoundError."""
-    if not is_remote(path):
-        return open(path, "rb")
-    return cast(BinaryIO, file_system().open_input_file(key_of(path)))
+    return store_of(path).open_input(path)
 
 
 def open_output(path: str) -> BinaryIO:
-    """A new object; it is there when it is closed. Or a file."""
-    if not is_remote(path):
-        return open(path, "wb")
-    # Small ones go in one request, and so do larger ones in parts of 10 MB.
-    return cast(BinaryIO, file_system().open_output_stream(key_of(path)))
+    """A new object, which is there when it is closed, and never if its context fails. Or a file."""
+    return store_of(path).open_output(path)
 
 
 def put(path: str, content: bytes) -> None:
     """Write a whole file or object, in place of one that is there: a reader sees the one or the
     other. Raises OSError."""
-    if is_remote(path):
-        with open_output(path) as stream:
-            stream.write(content)
-        return
-    with _beside(path, content) as written:
-        os.replace(written, path)
+    store_of(path).put(path, content)
 
 
 def put_if_absent(path: str, content: bytes) -> None:
-    """Write a whole file or object that is not there yet. Raises FileExistsError if it is, and
-    OSError, after which it may be there.
-
-    On a disk a hard link gives the name, which fails if the name is taken. A link whose answer was
-    lost, as on a mount that asks twice, is recognised by its inode. A store has a conditional put.
-    """
-    if is_remote(path):
-        conditional_put.create(path, content)
-        return
-    with _beside(path, content) as written:
-        try:
-            os.link(written, path)
-        except FileExistsError:
-            if not os.path.samefile(written, path):
-                raise
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            # A disk without hard links: it has no call that gives a name only if it is free.
-            if os.path.exists(path):
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
-            os.rename(written, path)
-
-
-@contextmanager
-def _beside(path: str, content: bytes) -> Iterator[str]:
-    """A context with a file of the content in the folder of ``path``, which is removed after it."""
-    folder, name = os.path.split(path)
-    written = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
-    try:
-        with open(written, "xb") as file:
-            file.write(content)
-        yield written
-    finally:
-        with suppress(OSError):  # what stays does not make a commit fail that is there
-            os.remove(written)
+    """Write a whole file or object that is not there yet. Raises FileExistsError if another
+    writer's is there, and OSError, after which it may be there, or may still come."""
+    store_of(path).put_if_absent(path, content)
 
 
 def parquet_source(path: str) -> Any:
     """The file at ``path`` as pyarrow's Parquet reader takes it."""
-    return path if not is_remote(path) else file_system().open_input_file(key_of(path))
+    return _REMOTE.open_parquet(path) if is_remote(path) else path
 
 
 def exists(path: str) -> bool:
     """Whether there is a file or a folder."""
-    if not is_remote(path):
-        return os.path.exists(path)
-    info = file_system().get_file_info(key_of(path))
-    return bool(info.type != pyarrow.fs.FileType.NotFound)
+    return store_of(path).exists(path)
+
+
+def stat(path: str) -> StoredFile:
+    """Return a file's size and time. Raises FileNotFoundError."""
+    return store_of(path).stat(path)
 
 
 def is_file(path: str) -> bool:
@@ -127,11 +92,10 @@ def is_file(path: str) -> bool:
     lies below the name, too, before it says no."""
     if not is_remote(path):
         return os.path.isfile(path)
-    try:
-        file_system().open_input_file(key_of(path)).close()
-    except FileNotFoundError:
-        return False
-    return True
+    with suppress(FileNotFoundError):
+        _REMOTE.stat(path)
+        return True
+    return False
 
 
 def is_whole(path: str) -> bool:
@@ -165,11 +129,8 @@ def is_gone(error: BaseException, folder: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Removes a file. Raises FileNotFoundError where there is none."""
-    if not is_remote(path):
-        os.remove(path)
-    else:
-        file_system().delete_file(key_of(path))
+    """Removes a file. Raises FileNotFoundError where there is none; S3 does not tell."""
+    store_of(path).remove(path)
 
 
 def remove_if_there(path: str) -> None:
@@ -179,25 +140,18 @@ def remove_if_there(path: str) -> None:
 
 def remove_folder(path: str) -> None:
     """Removes a folder with all that is in it."""
-    if not is_remote(path):
-        shutil.rmtree(path)
-    else:
-        file_system().delete_dir(key_of(path))
+    store_of(path).remove_folder(path)
 
 
 def names(folder: str) -> list[str]:
-    """The files of a folder; empty where there is no folder."""
-    if not is_remote(folder):
-        return os.listdir(folder) if os.path.isdir(folder) else []
-    chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
-    return [info.base_name for info in file_system().get_file_info(chosen)]
+    """The files and folders of a folder; empty where there is no folder."""
+    return store_of(folder).names(folder)
 
 
 def names_after(folder: str, name: str) -> list[str]:
-    """The files of a folder whose names come after ``name``; empty where there is no folder."""
-    if not is_remote(folder):
-        return [one for one in names(folder) if one > name]
-    return conditional_put.names_after(folder, name)
+    """The files of a folder whose names come after ``name``, in order; empty where there is no
+    folder."""
+    return store_of(folder).names_after(folder, name)
 
 
 def listed(folder: str) -> dict[str, float | None]:
@@ -205,14 +159,17 @@ def listed(folder: str) -> dict[str, float | None]:
     seconds since 1970; of a local file ``modified`` does."""
     if not is_remote(folder):
         return dict.fromkeys(os.listdir(folder))
-    chosen = pyarrow.fs.FileSelector(key_of(folder), allow_not_found=True)
-    infos = file_system().get_file_info(chosen)
-    return {info.base_name: info.mtime_ns / 1e9 for info in infos if info.is_file}
+    return {name: entry.modified for name, entry in _REMOTE.entries(folder).items()}
+
+
+def walk(folder: str) -> Iterator[tuple[str, StoredFile]]:
+    """Yield each file below a folder, at any depth, by its path from there."""
+    return store_of(folder).walk(folder)
 
 
 def modified(path: str) -> float:
-    """When a local file was last changed, in seconds since 1970. Raises FileNotFoundError."""
-    return os.path.getmtime(path)
+    """When a file was last changed, in seconds since 1970. Raises FileNotFoundError."""
+    return _REMOTE.stat(path).modified if is_remote(path) else os.path.getmtime(path)
 
 
 def make_folder(path: str) -> None:
@@ -221,16 +178,9 @@ def make_folder(path: str) -> None:
         os.makedirs(path, exist_ok=True)
 
 
-def below(folder: str) -> pyarrow.fs.FileSystem:
-    """The file system whose root is ``folder``."""
-    if is_remote(folder):
-        return pyarrow.fs.SubTreeFileSystem(key_of(folder), file_system())
-    return pyarrow.fs.SubTreeFileSystem(folder, pyarrow.fs.LocalFileSystem())
-
-
 def options(folder: str) -> dict[str, str] | None:
     """delta-rs' storage_options for a table."""
-    return delta_rs_options() if is_remote(folder) else None
+    return delta_rs_options(folder) if is_remote(folder) else None
 
 
 @contextmanager
@@ -241,34 +191,21 @@ def named(path: str) -> Iterator[None]:
     except OSError as error:
         if not is_remote(path) or error.errno:
             raise
-        if _NO_BUCKET.search(str(error)):
-            raise _no_bucket(path) from error
-        if _REFUSED.search(str(error)):
-            raise TargetError(
-                f"the object store refuses: {one_line(str(error))}",
-                file=path,
-                hint="give credentials that may read, write, list and delete there, as the AWS"
-                " tools take them (AWS_ACCESS_KEY_ID, ...), and the endpoint and region"
-                " (AWS_ENDPOINT_URL, AWS_REGION)",
-            ) from error
+        if lasting := store_errors.lasting(error, path):
+            raise lasting from error
         raise
 
 
 def check_bucket(path: str) -> None:
     """Raises TargetError when the bucket of an object store isn't there, or refuses us."""
-    if is_remote(path):
-        with named(path):
-            bucket = key_of(path).partition("/")[0]
-            if not exists(f"s3a://{bucket}"):
-                raise _no_bucket(path)
-
-
-def _no_bucket(path: str) -> TargetError:
-    return TargetError(
-        f"there is no bucket {key_of(path).partition('/')[0]}",
-        file=path,
-        hint="make it, or mend target.path; buckets of another endpoint need AWS_ENDPOINT_URL",
-    )
+    if not is_remote(path):
+        return
+    try:
+        exists(f"{parts_of(path)[0]}://{bucket_of(path)}")
+    except OSError as error:
+        if store_errors.lacks_credentials(error):
+            raise store_errors.refused("no credentials were given", path) from error
+        raise
 
 
 def one_line(text: str) -> str:

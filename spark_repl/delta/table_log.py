@@ -9,13 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyarrow import fs
 
 from ..errors import FencedError
 from ..runtime.object_store import is_remote
 from .log_replay import commit_path
 from .spark_names import quoted
-from .storage import below, is_file
+from .storage import is_file, walk
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,13 +167,13 @@ def _inventory(folder: str, spared: Collection[str]) -> pa.Table:
     to be told of them: what is hidden it leaves out itself. Folders on an object store, which are
     none, have no time."""
     base = folder if is_remote(folder) else f"file:{folder}"
-    infos = below(folder).get_file_info(fs.FileSelector("", recursive=True))
-    files = [info for info in infos if info.path not in spared and info.mtime_ns is not None]
+    files = [(path, entry) for path, entry in walk(folder) if path not in spared]
+    times = [int(entry.modified * 1000) for _, entry in files]
     return pa.table(
         {
-            "path": [f"{base}/{info.path}" for info in files],
-            "length": pa.array([info.size or 0 for info in files], pa.int64()),
-            "isDir": [info.type == fs.FileType.Directory for info in files],
-            "modificationTime": pa.array([info.mtime_ns // 10**6 for info in files], pa.int64()),
+            "path": [f"{base}/{path}" for path, _ in files],
+            "length": pa.array([entry.size for _, entry in files], pa.int64()),
+            "isDir": [False] * len(files),
+            "modificationTime": pa.array(times, pa.int64()),
         }
     )

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from .log_state import LiveTotals, LogState
-from .storage import open_input, put
+from .storage import put, read
 
 Action = dict[str, Any]
 
@@ -31,8 +31,7 @@ def checksum_path(folder: str, version: int) -> str:
 def read_totals(folder: str, version: int) -> LiveTotals | None:
     """Return the totals that a version's checksum has; None if it has none, or not all."""
     with suppress(FileNotFoundError, ValueError, KeyError):
-        with open_input(checksum_path(folder, version)) as file:
-            content = json.loads(file.read())
+        content = json.loads(read(checksum_path(folder, version)))
         deleted, vectors = content.get("numDeletedRecordsOpt"), content.get("numDeletionVectorsOpt")
         if vectors is None and "deletionVectors" in content["protocol"].get("readerFeatures", ()):
             return None

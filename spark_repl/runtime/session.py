@@ -22,7 +22,8 @@ from pyspark.sql import SparkSession
 
 from . import file_system
 from .java import archive, check_java, class_path, delta_jars, s3_jars, spark_home
-from .object_store import canonical, is_remote, spark_settings
+from .object_store import canonical, is_remote
+from .store_clients import spark_settings
 
 _SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from ..control.replaced import touch
 from ..control.retention import Retention
 from ..delta.intervals import hours_of
 from ..delta.log_replay import commit_path
-from ..delta.storage import below
+from ..delta.storage import modified
 from .file_retention import RETENTION
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class IdleTables:
         """When the table's last commit was made; inf where it is not known."""
         path, version = whole_of(table.path), table.snapshot.version
         if self._changed.get(path, (-1, 0.0))[0] != version:
-            name = os.path.relpath(commit_path(table.folder, version), table.folder)
-            written = below(table.folder).get_file_info(name).mtime_ns
-            self._changed[path] = version, math.inf if written is None else written / 1e9
+            written = math.inf
+            with suppress(FileNotFoundError):
+                written = modified(commit_path(table.folder, version))
+            self._changed[path] = version, written
         return self._changed[path][1]

@@ -44,6 +44,12 @@ def check_credentials(url: str, *, wanted: bool) -> None:
     ).close()
 
 
+def make_folder_object(uri: str) -> None:
+    """Put an object of no bytes in a folder's place, as Hadoop does."""
+    url = f"{os.environ['AWS_ENDPOINT_URL']}/{uri.removeprefix('s3a://')}/"
+    urllib.request.urlopen(urllib.request.Request(url, b"", method="PUT")).close()
+
+
 @contextmanager
 def requested() -> Iterator[list[str]]:
     """What the environment's server is asked for in the context, as method and URL: the list is

@@ -15,7 +15,7 @@ REMOVES = {
 OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
-WAY = {"delta.removing", "delta.storage"}
+WAY = {"delta.removing", "delta.storage", "runtime.local_store", "runtime.remote_store"}
 OWN = {
     "control.log_bytes",
     "delta.public_log",
@@ -52,7 +52,8 @@ def removals(module: ast.AST) -> list[str]:
     for call in calls:
         name = call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")
         owner = ast.unparse(call.value) if isinstance(call, ast.Attribute) else ""
-        if name in REMOVES or (name in OF_MODULES and owner in ("os", "shutil", "storage")):
+        of_module = name in OF_MODULES and owner in ("os", "shutil", "storage")
+        if name in REMOVES or of_module or (owner, name) == ("obstore", "delete"):
             found.append(ast.unparse(call))
     return found
 

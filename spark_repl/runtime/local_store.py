@@ -1,0 +1,111 @@
+"""LocalStore: files on a mounted file system, by the system's own calls.
+
+Nothing is synced here; ``delta/durable`` does that, before something is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from stat import S_ISDIR
+from typing import BinaryIO
+
+from .store import StoredFile
+
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EOPNOTSUPP})
+
+
+class LocalStore:
+    """A ``Store`` whose paths are absolute."""
+
+    def read(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(length)
+
+    def open_input(self, path: str) -> BinaryIO:
+        return open(path, "rb")
+
+    def open_output(self, path: str) -> BinaryIO:
+        return open(path, "wb")
+
+    def put(self, path: str, content: bytes) -> None:
+        with _beside(path, content) as written:
+            os.replace(written, path)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """A hard link gives the name, which fails if the name is taken. A link whose answer was
+        lost, as on a mount that asks twice, is recognised by its inode."""
+        with _beside(path, content) as written:
+            try:
+                os.link(written, path)
+            except FileExistsError:
+                if not os.path.samefile(written, path):
+                    raise
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                # A disk without hard links: it has no call that gives a name only if it is free.
+                if os.path.exists(path):
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path) from error
+                os.rename(written, path)
+
+    def stat(self, path: str) -> StoredFile:
+        status = os.stat(path)
+        if S_ISDIR(status.st_mode):
+            raise FileNotFoundError(errno.ENOENT, "this is a folder", path)
+        return StoredFile(status.st_size, status.st_mtime)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def names(self, folder: str) -> list[str]:
+        return os.listdir(folder) if os.path.isdir(folder) else []
+
+    def names_after(self, folder: str, name: str) -> list[str]:
+        if not os.path.isdir(folder):
+            return []
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if entry.name > name and _is_file(entry))
+
+    def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
+        for at, _, names in os.walk(folder):
+            for name in names:
+                path = os.path.join(at, name)
+                with suppress(FileNotFoundError):  # removed since it was listed
+                    yield os.path.relpath(path, folder), self.stat(path)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_folder(self, folder: str) -> None:
+        shutil.rmtree(folder)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return not entry.is_dir()
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def _beside(path: str, content: bytes) -> Iterator[str]:
+    """A context with a file of the content in the folder of ``path``, which is removed after it."""
+    folder, name = os.path.split(path)
+    written = os.path.join(folder, f".{name}.{uuid.uuid4()}.tmp")
+    try:
+        with open(written, "xb") as file:
+            file.write(content)
+        yield written
+    finally:
+        with suppress(OSError):  # what stays does not make a commit fail that is there
+            os.remove(written)

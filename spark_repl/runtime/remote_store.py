@@ -1,0 +1,239 @@
+"""RemoteStore: objects on S3, Google Cloud Storage, Azure Blob and ADLS Gen2, or in memory for
+tests, through obstore.
+
+An object is there as a whole, and durable, once its writer has closed it. A store has no folders:
+one is there while an object lies below it. Objects of no bytes are what tools put in a folder's
+place, and are no sign of one.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
+
+import obstore
+
+from .store import StoredFile
+from .store_clients import client_of
+from .store_errors import asking
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from obstore import ObjectMeta
+
+_ID = "sparkreplput"
+"""name of an object's attribute by which its writer is recognised; Azure takes letters only"""
+_AHEAD_BYTES = 1 << 20
+"""read in one request where less was asked for"""
+_PART_BYTES = 10 << 20
+
+
+class RemoteStore:
+    """A ``Store`` whose paths are URIs."""
+
+    def read(self, path: str) -> bytes:
+        client, key = client_of(path)
+        with asking(path):
+            return obstore.get(client, key).bytes().to_bytes()
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        client, key = client_of(path)
+        with asking(path):
+            return obstore.get_range(client, key, start=start, length=length).to_bytes()
+
+    def open_input(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, io.BufferedReader(self.open_parquet(path), _AHEAD_BYTES))
+
+    def open_parquet(self, path: str) -> ObjectInput:
+        """Open an object whose ranges are read as they are asked for, none ahead."""
+        return ObjectInput(path, self.stat(path).size)
+
+    def open_output(self, path: str) -> BinaryIO:
+        return cast(BinaryIO, ObjectOutput(path))
+
+    def put(self, path: str, content: bytes) -> None:
+        client, key = client_of(path)
+        with asking(path):
+            obstore.put(client, key, content)
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        """The store's own condition decides. obstore asks again when an answer is lost, and is then
+        told that the object is there; the id beside it says whose it is."""
+        client, key = client_of(path)
+        own = uuid.uuid4().hex
+        try:
+            with asking(path):
+                obstore.put(client, key, content, mode="create", attributes={_ID: own})
+        except FileExistsError:
+            with asking(path):
+                attributes = obstore.get(client, key).attributes
+            if attributes.get(_ID) != own:
+                raise
+
+    def stat(self, path: str) -> StoredFile:
+        client, key = client_of(path)
+        with asking(path):
+            return _entry(obstore.head(client, key))
+
+    def exists(self, path: str) -> bool:
+        client, key = client_of(path)
+        try:
+            if key:
+                self.stat(path)
+                return True
+        except FileNotFoundError:
+            pass
+        with asking(path):
+            pages = obstore.list(client, f"{key}/" if key else None)
+            return any(meta["size"] for page in pages for meta in page)
+
+    def names(self, folder: str) -> list[str]:
+        client, key = client_of(folder)
+        with asking(folder):
+            listing = obstore.list_with_delimiter(client, f"{key}/")
+        paths = [*listing["common_prefixes"], *(meta["path"] for meta in listing["objects"])]
+        return [path[len(key) + 1 :] for path in paths]
+
+    def entries(self, folder: str) -> dict[str, StoredFile]:
+        """Return the objects right below a folder, by name."""
+        client, key = client_of(folder)
+        with asking(folder):
+            objects = obstore.list_with_delimiter(client, f"{key}/")["objects"]
+        return {meta["path"][len(key) + 1 :]: _entry(meta) for meta in objects}
+
+    def names_after(self, folder: str, name: str) -> list[str]:
+        """A request for each thousand objects that come after the name, at any depth."""
+        client, key = client_of(folder)
+        with asking(folder):
+            pages = obstore.list(client, f"{key}/", offset=f"{key}/{name}")
+            below = [meta["path"][len(key) + 1 :] for page in pages for meta in page]
+        return sorted(path for path in below if "/" not in path)
+
+    def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
+        client, key = client_of(folder)
+        pages = iter(obstore.list(client, f"{key}/"))
+        while True:
+            with asking(folder):
+                page = next(pages, None)
+            if page is None:
+                return
+            for meta in page:
+                if meta["size"]:
+                    yield meta["path"][len(key) + 1 :], _entry(meta)
+
+    def remove(self, path: str) -> None:
+        client, key = client_of(path)
+        with asking(path):
+            obstore.delete(client, key)
+
+    def remove_folder(self, folder: str) -> None:
+        client, key = client_of(folder)
+        with asking(folder):
+            for page in obstore.list(client, f"{key}/"):
+                obstore.delete(client, [meta["path"] for meta in page])
+
+
+class ObjectInput(io.RawIOBase):
+    """An object to read from any place: a request for each read."""
+
+    def __init__(self, path: str, size: int) -> None:
+        self._path, self._size, self._at = path, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self._path)
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1) -> bytes:
+        rest = max(0, self._size - self._at)
+        length = rest if size is None or size < 0 else min(size, rest)
+        if not length:
+            return b""
+        client, key = client_of(self._path)
+        with asking(self._path):
+            content = obstore.get_range(client, key, start=self._at, length=length).to_bytes()
+        self._at += len(content)
+        return content
+
+    def readall(self) -> bytes:
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class ObjectOutput:
+    """A new object: in one request if it is small, else in parts, several at once. It is there when
+    it is closed. If its context fails it never is, and its parts stay until the store removes them.
+
+    Not an ``io`` class: those close what is forgotten.
+    """
+
+    def __init__(self, path: str) -> None:
+        client, key = client_of(path)
+        self._path, self._written, self.closed = path, 0, False
+        with asking(path):
+            self._writer = obstore.open_writer(client, key, buffer_size=_PART_BYTES)
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self._written
+
+    def write(self, content: Any) -> int:
+        with asking(self._path):
+            self._writer.write(content)
+        size = memoryview(content).nbytes
+        self._written += size
+        return size
+
+    def flush(self) -> None:
+        """Do nothing: an object is there as a whole, or not at all."""
+
+    def close(self) -> None:
+        if not self.closed:
+            self.closed = True
+            with asking(self._path):
+                self._writer.close()
+
+    def __enter__(self) -> ObjectOutput:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        self.closed = True
+
+
+def _entry(meta: ObjectMeta) -> StoredFile:
+    return StoredFile(meta["size"], meta["last_modified"].timestamp())

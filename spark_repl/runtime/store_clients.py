@@ -1,0 +1,188 @@
+"""Clients of object stores, and what they are told of endpoint, region and credentials.
+
+obstore reads and writes all files of ours, delta-rs the control table; both are the same library
+and read the same environment variables. The few that they read differently are read here alone:
+endpoint and region of S3, profiles of the AWS tools, and whether an endpoint may lack TLS.
+"""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from obstore.store import AzureStore, GCSStore, MemoryStore, S3Store
+
+from ..errors import ConfigError
+from .object_store import parts_of
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore, RetryConfig
+
+_ENDPOINT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+_REGION = ("AWS_REGION", "AWS_DEFAULT_REGION")
+_AZURE_ENDPOINT = ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_GOOGLE_ACCOUNT = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH")
+_READ_FROM = {
+    "s3a": ("AWS_", "HOME"),
+    "gs": ("GOOGLE_",),
+    "abfss": ("AZURE_", "AZURITE_", "IDENTITY_", "MSI_"),
+    "memory": (),
+}
+"""by scheme, how variables begin that a client depends on"""
+# Then the applier's own retries follow, which others see (status, log).
+_RETRY: RetryConfig = {
+    "max_retries": 5,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {
+        "init_backoff": timedelta(milliseconds=100),
+        "max_backoff": timedelta(seconds=2),
+        "base": 2,
+    },
+}
+_TIMEOUT = "120s"
+"""of a request, with what is read in its answer"""
+_PROFILE_AGE = timedelta(minutes=5)
+"""after which keys of a profile are read again"""
+
+
+def client_of(path: str) -> tuple[ObjectStore, str]:
+    """Return the client of a URI's bucket, one for each process, bucket and environment, and the
+    URI's key. Raises ConfigError."""
+    scheme, bucket, key = parts_of(path)
+    begins = _READ_FROM[scheme]
+    read = tuple(sorted((k, v) for k, v in os.environ.items() if k.startswith(begins)))
+    return _client(scheme, bucket, read if begins else ()), key
+
+
+@cache
+def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...]) -> ObjectStore:
+    if scheme == "memory":
+        return MemoryStore()
+    options: dict[str, Any] = {**_options(scheme, bucket)}
+    allow_http = options.pop("allow_http", "false") == "true"
+    settings: dict[str, Any] = {
+        "config": options,
+        "client_options": {"timeout": _TIMEOUT, "allow_http": allow_http},
+        "retry_config": _RETRY,
+    }
+    if scheme == "s3a":
+        return S3Store(bucket, credential_provider=_profile_keys(), **settings)
+    if scheme == "gs":
+        return GCSStore(bucket, **settings)
+    return AzureStore(bucket.partition("@")[0], **settings)
+
+
+def delta_rs_options(path: str) -> dict[str, str]:
+    """Return the storage_options of delta-rs for a URI."""
+    scheme, bucket, _ = parts_of(path)
+    return _options(scheme, bucket)
+
+
+def _options(scheme: str, bucket: str) -> dict[str, str]:
+    if scheme == "s3a":
+        return _s3_options()
+    if scheme == "gs":
+        return _google_options()
+    endpoint = _first(_AZURE_ENDPOINT)
+    options = {"azure_storage_account_name": bucket.partition("@")[2].partition(".")[0]}
+    if endpoint:
+        options |= {"azure_endpoint": endpoint, "allow_http": _lacks_tls(endpoint)}
+    return options
+
+
+def _s3_options() -> dict[str, str]:
+    endpoint, region = _first(_ENDPOINT), _first(_REGION)
+    options = {"aws_endpoint": endpoint, "allow_http": _lacks_tls(endpoint)} if endpoint else {}
+    region = region or str(_profile().get("region", ""))
+    if endpoint or region:
+        options["aws_region"] = region or "us-east-1"
+    return options
+
+
+def _google_options() -> dict[str, str]:
+    """An endpoint that isn't Google's is part of the service account (``gcs_base_url``)."""
+    text = os.environ.get("GOOGLE_SERVICE_ACCOUNT_KEY", "")
+    try:
+        if file := _first(_GOOGLE_ACCOUNT):
+            with open(file, encoding="utf-8") as source:
+                text = source.read()
+        base = json.loads(text)["gcs_base_url"] if text else ""
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}  # the client says what is wrong with it
+    return {"allow_http": _lacks_tls(base)} if base else {}
+
+
+def _lacks_tls(endpoint: str) -> str:
+    return str(endpoint.startswith("http:")).lower()
+
+
+def _first(names: tuple[str, ...]) -> str:
+    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+def _profile() -> Mapping[str, str]:
+    """Return what the AWS tools' files have of the profile that they would take; where the
+    environment has keys, only what it lacks."""
+    name = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
+    files = (
+        (os.environ.get("AWS_CONFIG_FILE") or "~/.aws/config", f"profile {name}"),
+        (os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or "~/.aws/credentials", name),
+    )
+    profile: dict[str, str] = {}
+    for path, section in files:
+        parser = configparser.RawConfigParser(default_section="", strict=False)
+        try:
+            parser.read(os.path.expanduser(path))
+        except (configparser.Error, UnicodeDecodeError) as error:
+            raise ConfigError("this file of the AWS tools can't be read", file=path) from error
+        for title in (name, section):
+            if parser.has_section(title):
+                profile |= parser.items(title)
+    return profile
+
+
+def _profile_keys() -> Callable[[], Any] | None:
+    """Return what gives a profile's keys, if it has some and the environment has none. obstore
+    itself knows the environment, web identities and the metadata of containers and machines.
+    Raises ConfigError for a profile that was asked for by name and has no keys."""
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
+        return None
+    if "aws_access_key_id" in _profile():
+        return _read_keys
+    if name := os.environ.get("AWS_PROFILE"):
+        raise ConfigError(
+            f"the AWS profile {name} has no keys of its own",
+            hint=f'run eval "$(aws configure export-credentials --profile {name} --format env)"',
+        )
+    return None
+
+
+def _read_keys() -> dict[str, Any]:
+    profile = _profile()
+    return {
+        "access_key_id": profile.get("aws_access_key_id", ""),
+        "secret_access_key": profile.get("aws_secret_access_key", ""),
+        "token": profile.get("aws_session_token"),
+        "expires_at": datetime.now(UTC) + _PROFILE_AGE,
+    }
+
+
+def spark_settings() -> Mapping[str, str]:
+    """Settings of a Spark session that reads S3."""
+    endpoint, region = _first(_ENDPOINT), _first(_REGION)
+    settings = {
+        "aws.credentials.provider": "software.amazon.awssdk.auth.credentials"
+        ".DefaultCredentialsProvider",
+        # Buffers on disk want Hadoop's LocalFileSystem, and ours is the raw one.
+        "fast.upload.buffer": "bytebuffer",
+    }
+    if endpoint:
+        settings |= {"endpoint": endpoint, "path.style.access": "true"}
+    if endpoint or region:
+        settings["endpoint.region"] = region or "us-east-1"
+    return {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}

@@ -1,0 +1,111 @@
+"""What an object store's error means: the one place that says so, for ``remote_store``.
+
+obstore gives what a store said as text, in exceptions of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+
+from ..errors import TargetError
+from .object_store import bucket_of
+
+_NO_BUCKET = re.compile(
+    r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|specified (bucket|container) does not exist"
+)
+_REFUSED = re.compile(
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY|SIGNATURE_DOES_NOT_MATCH|INVALID_CLIENT_TOKEN|MISSING_AUTH"
+    r"|EXPIRED_TOKEN|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken"
+    r"|AuthenticationFailed|AuthorizationFailure|InvalidAuthenticationInfo"
+    r"|HTTP response code 40[13]|40[13] (Forbidden|Unauthorized)|credential"
+)
+# Where a machine in a cloud gets its credentials: a machine elsewhere that was given none asks it.
+_NO_CREDENTIALS = re.compile(r"169\.254\.169\.254|metadata\.google\.internal")
+_TIMED_OUT = re.compile(r"time(d )?[ -]?out|408 Request", re.IGNORECASE)
+_MOMENT = re.compile(
+    r"HTTP error|error sending request|error decoding response|connection (closed|reset|error)"
+    r"|\b(429|50[0234]) |SlowDown|ServerBusy|InternalError",
+    re.IGNORECASE,
+)
+_SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re.IGNORECASE)
+
+
+@contextmanager
+def asking(path: str) -> Iterator[None]:
+    """A context for obstore's calls about ``path``. Raises FileNotFoundError, FileExistsError,
+    OSError with a number of what a retry may cure, OSError without one, and TargetError."""
+    try:
+        yield
+    except (BaseError, OSError, ValueError) as error:
+        raise _meaning(error, path) from error
+
+
+def _meaning(error: Exception, path: str) -> Exception:
+    text = said(error)
+    if _NO_BUCKET.search(text):
+        return no_bucket(path)
+    if isinstance(error, FileNotFoundError):
+        return _numbered(FileNotFoundError, errno.ENOENT, path)
+    if isinstance(error, AlreadyExistsError):
+        return _numbered(FileExistsError, errno.EEXIST, path)
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return refused(text, path)
+    if _TIMED_OUT.search(text):
+        return TimeoutError(errno.ETIMEDOUT, text, path)
+    if _MOMENT.search(text):
+        return OSError(errno.EIO, text, path)
+    return refused(text, path) if _REFUSED.search(text) else OSError(f"{text}: {path}")
+
+
+def _numbered(kind: type[OSError], number: int, path: str) -> OSError:
+    return kind(number, os.strerror(number), path)
+
+
+def said(error: Exception) -> str:
+    """Return an error's text on one line of 300 characters, without its source as Rust prints it,
+    and without signatures."""
+    text = str(error).partition("Debug source:")[0]
+    return " ".join(_SIGNATURE.sub(r"\1...", text).split())[:300]
+
+
+def lasting(error: OSError, path: str) -> TargetError | None:
+    """Return what an error of anybody's that asked the store means if no retry can cure it: no
+    bucket, refused credentials. ``error`` has no number."""
+    text = str(error)
+    if _NO_BUCKET.search(text):
+        return no_bucket(path)
+    return refused(" ".join(text.split())[:300], path) if _REFUSED.search(text) else None
+
+
+def lacks_credentials(error: OSError) -> bool:
+    """Return whether the error is that of a machine in no cloud that was given no credentials."""
+    return bool(_NO_CREDENTIALS.search(str(error)))
+
+
+def refused(text: str, path: str) -> TargetError:
+    return TargetError(
+        f"the object store refuses: {text}",
+        file=path,
+        hint="give credentials that may read, write, list and delete there, as docs/clusters.md"
+        " shows them (S3: AWS_ACCESS_KEY_ID, ...), and the endpoint and region"
+        " (AWS_ENDPOINT_URL, AWS_REGION)",
+    )
+
+
+def no_bucket(path: str) -> TargetError:
+    return TargetError(
+        f"there is no bucket {bucket_of(path)}",
+        file=path,
+        hint="make it, or mend target.path; buckets of another endpoint need AWS_ENDPOINT_URL",
+    )

@@ -1,0 +1,321 @@
+"""The contract of ``runtime.store`` on each kind of store: local disk, memory, and emulators."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spark_repl.delta import storage
+from spark_repl.errors import TargetError
+from spark_repl.runtime.retry import temporary
+from tests.support.dropping_proxy import Dropped, dropping_proxy, first_answer_to
+from tests.support.stores import SERVERS, StoreServer
+
+WRITERS = 8
+FOLDERS = ("", "f", "f/g", "a=1", "é ü")
+NAMES = (
+    "a", "b.json", "00000000000000000010.json", "00000000000000000009.json", "%41", "x=1+2&3",
+    "blank blank", "ü#?", "~t:", "a@2", ".hidden", "_last", "it's",
+)  # fmt: skip
+CONTENTS = (b"", b"1", b"\x00\xff" * 700, bytes(range(256)) * 40)
+
+
+@pytest.fixture(scope="module", params=SERVERS)
+def server(request, tmp_path_factory) -> Iterator[StoreServer]:
+    served = SERVERS[request.param](tmp_path_factory.mktemp(request.param))
+    with served as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+
+
+def fresh(server: StoreServer) -> str:
+    folder = f"{server.base}/{uuid.uuid4()}/t"
+    storage.make_folder(folder)
+    return folder
+
+
+@pytest.fixture
+def place(server) -> str:
+    return fresh(server)
+
+
+def is_local(server: StoreServer) -> bool:
+    return server.base.startswith("/")
+
+
+class Model:
+    """A store as a dictionary, and the store that has to do the same."""
+
+    def __init__(self, place: str) -> None:
+        self.place, self.files = place, dict[str, bytes]()
+        for folder in FOLDERS:
+            storage.make_folder(os.path.join(place, folder))
+
+    def at(self, path: str) -> str:
+        return os.path.join(self.place, path)
+
+    def put(self, path: str, content: bytes) -> None:
+        storage.put(self.at(path), content)
+        self.files[path] = content
+
+    def put_if_absent(self, path: str, content: bytes) -> None:
+        if path in self.files:
+            with pytest.raises(FileExistsError):
+                storage.put_if_absent(self.at(path), content)
+        else:
+            storage.put_if_absent(self.at(path), content)
+            self.files[path] = content
+
+    def write(self, path: str, content: bytes) -> None:
+        with storage.open_output(self.at(path)) as stream:
+            for at in range(0, len(content), 500):
+                stream.write(content[at : at + 500])
+            assert stream.tell() == len(content)
+        self.files[path] = content
+
+    def remove(self, path: str, _: bytes) -> None:
+        storage.remove_if_there(self.at(path))
+        self.files.pop(path, None)
+
+    def check(self, path: str, start: int, length: int) -> None:
+        """A file is as it was written, or is missing, whoever is asked."""
+        if path not in self.files:
+            assert not storage.is_file(self.at(path)) and not storage.exists(self.at(path))
+            for ask in (storage.read, storage.stat, storage.open_input):
+                with pytest.raises(FileNotFoundError) as caught:
+                    ask(self.at(path))
+                assert caught.value.errno and storage.is_gone(caught.value, self.place)
+            with pytest.raises(FileNotFoundError):
+                storage.read_range(self.at(path), 0, 4)
+            return
+        content = self.files[path]
+        assert storage.read(self.at(path)) == content and storage.is_file(self.at(path))
+        assert storage.exists(self.at(path)) and storage.stat(self.at(path)).size == len(content)
+        if start < len(content):
+            part = storage.read_range(self.at(path), start, length)
+            assert part == content[start : start + length]
+        with storage.open_input(self.at(path)) as file:
+            file.seek(start)
+            assert file.read(length) == content[start : start + length]
+            assert file.seek(0, os.SEEK_END) == len(content) and file.read(3) == b""
+            file.seek(0)
+            assert file.read() == content
+
+    def check_listings(self, after: str) -> None:
+        for folder in FOLDERS:
+            begin = f"{folder}/" if folder else ""
+            below = {path[len(begin) :] for path in self.files if path.startswith(begin)}
+            right_below = {path for path in below if "/" not in path}
+            at = self.at(folder).rstrip("/")
+            shown = {name for name in storage.names(at) if begin + name not in FOLDERS}
+            assert shown == right_below
+            assert storage.names_after(at, after) == sorted(n for n in right_below if n > after)
+            walked = {path: entry.size for path, entry in storage.walk(at)}
+            sizes = {path: len(self.files[begin + path]) for path in below}
+            assert {k: v for k, v in walked.items() if v} == {k: v for k, v in sizes.items() if v}
+
+
+PATHS = st.builds(os.path.join, st.sampled_from(FOLDERS), st.sampled_from(NAMES))
+STEPS = st.tuples(
+    st.sampled_from((Model.put, Model.put_if_absent, Model.write, Model.remove)),
+    PATHS,
+    st.sampled_from(CONTENTS),
+)
+
+
+@given(
+    steps=st.lists(STEPS, min_size=1, max_size=12), asked=PATHS, after=st.sampled_from(NAMES),
+    start=st.integers(0, 2000), length=st.integers(1, 3000),
+)  # fmt: skip
+@settings(
+    max_examples=12, deadline=None, database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+def test_any_steps_end_as_in_a_dictionary(server, steps, asked, after, start, length):
+    model = Model(fresh(server))
+    for step, path, content in steps:
+        step(model, path, content)
+    for path in {asked, *(path for _, path, _ in steps)}:
+        model.check(path, start, length)
+    model.check_listings(after)
+
+
+def test_a_folder_is_there_while_something_is_below_it(server, place):
+    folder = f"{place}/x"
+    assert not storage.exists(folder) and storage.names(folder) == []
+    assert storage.names_after(folder, "") == [] and list(storage.walk(folder)) == []
+    storage.make_folder(f"{folder}/y")
+    storage.put(f"{folder}/y/z", b"1")
+    storage.make_folder(f"{folder}y")
+    storage.put(f"{folder}y/z", b"1")
+    assert storage.exists(folder) and storage.names(folder) == ["y"]
+    assert not storage.is_file(folder) and storage.names_after(folder, "") == []
+    with pytest.raises(FileNotFoundError):
+        storage.stat(f"{folder}/y")
+    storage.remove_folder(folder)
+    assert not storage.exists(folder) and storage.exists(f"{folder}y/z")
+
+
+def test_a_parquet_file_is_read_as_it_was_written(place):
+    rows = pa.table({"id": range(300_000), "text": [f"row {i * i}" for i in range(300_000)]})
+    path = f"{place}/a.parquet"
+    with storage.open_output(path) as stream:
+        pq.write_table(rows, stream, row_group_size=100_000)
+    with pq.ParquetFile(storage.parquet_source(path), pre_buffer=True) as file:
+        assert file.num_row_groups == 3 and file.read() == rows
+    with storage.open_input(path) as stream:
+        assert pq.read_table(stream, columns=["id"]) == rows.select(["id"])
+    assert storage.is_whole(path)
+
+
+def test_a_large_object_goes_in_parts(place):
+    content = os.urandom(1 << 20) * 23
+    for name, write in (("a", storage.put), ("b", _write)):
+        write(f"{place}/{name}", content)
+        assert storage.read(f"{place}/{name}") == content
+        assert storage.read_range(f"{place}/{name}", 11 << 20, 9) == content[11 << 20 :][:9]
+
+
+def _write(path: str, content: bytes) -> None:
+    with storage.open_output(path) as stream:
+        for at in range(0, len(content), 1 << 20):
+            stream.write(content[at : at + (1 << 20)])
+
+
+def test_what_was_not_written_to_its_end_is_not_there(server, place):
+    if is_local(server):
+        pytest.skip("a local file is there at once: durability is delta/durable's")
+    for size in (10, 11 << 20):
+        with pytest.raises(ZeroDivisionError), storage.open_output(f"{place}/a") as stream:
+            stream.write(bytes(size))
+            raise ZeroDivisionError
+        assert not storage.is_file(f"{place}/a")
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_one_of_many_threads_writes_a_name(place, same):
+    """Also where all of them write the same."""
+    start = threading.Barrier(WRITERS)
+
+    def write(number: int) -> list[int]:
+        won = []
+        for turn in range(5):
+            start.wait()
+            try:
+                storage.put_if_absent(f"{place}/{turn}", b"same" if same else b"%d" % number)
+                won.append(turn)
+            except FileExistsError:
+                pass
+        return won
+
+    with ThreadPoolExecutor(WRITERS) as pool:
+        won = list(pool.map(write, range(WRITERS)))
+    assert sorted(turn for turns in won for turn in turns) == [0, 1, 2, 3, 4]
+    for number, turns in enumerate(won):
+        for turn in turns:
+            assert storage.read(f"{place}/{turn}") == (b"same" if same else b"%d" % number)
+
+
+_WRITER = """
+import sys
+from spark_repl.delta import storage
+place, number = sys.argv[1:]
+print(flush=True)
+sys.stdin.readline()
+for turn in range(20):
+    try:
+        storage.put_if_absent(f"{place}/{turn}", number.encode())
+        print(turn)
+    except FileExistsError:
+        pass
+"""
+
+
+def test_one_of_many_processes_writes_a_name(server, place):
+    if server.base.startswith("memory:"):
+        pytest.skip("memory is a process's own")
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", _WRITER, place, str(number)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )
+        for number in range(3)
+    ]  # fmt: skip
+    for one in writers:
+        assert one.stdout is not None and one.stdout.readline() == "\n"
+    for one in writers:
+        assert one.stdin is not None
+        one.stdin.write("\n")
+        one.stdin.flush()
+    won = {number: one.communicate()[0].split() for number, one in enumerate(writers)}
+    assert sorted(int(turn) for turns in won.values() for turn in turns) == list(range(20))
+    for number, turns in won.items():
+        assert {storage.read(f"{place}/{turn}") for turn in turns} <= {b"%d" % number}
+
+
+@contextmanager
+def behind_a_proxy(server: StoreServer, patch: pytest.MonkeyPatch) -> Iterator[object]:
+    if not server.url:
+        pytest.skip("no line that could break")
+    with dropping_proxy(server.url) as proxy, patch.context() as inner:
+        for name, value in server.at(proxy.url).items():
+            inner.setenv(name, value)
+        yield proxy
+
+
+def test_a_lost_answer_is_recognised(server, place, monkeypatch):
+    """obstore asks again; what it is then told of its own file is not another writer's."""
+    with behind_a_proxy(server, monkeypatch) as proxy:
+        proxy.drops = first_answer_to("PUT")
+        storage.put_if_absent(f"{place}/a", b"ours")
+        proxy.drops = first_answer_to("PUT")
+        with pytest.raises(FileExistsError):
+            storage.put_if_absent(f"{place}/a", b"theirs")
+        proxy.drops = first_answer_to("GET")
+        assert storage.read(f"{place}/a") == b"ours"
+        proxy.drops = first_answer_to("PUT")
+        storage.put(f"{place}/a", b"newer")
+    assert storage.read(f"{place}/a") == b"newer"
+
+
+@pytest.mark.parametrize("lost", ["answer", "request"])
+def test_an_unknown_outcome_is_an_error_of_the_moment(server, place, monkeypatch, lost: Dropped):
+    """Whether the file is there shows when the store answers again."""
+    with behind_a_proxy(server, monkeypatch) as proxy:
+        proxy.drops = lambda method, target: lost
+        with pytest.raises(OSError) as caught:
+            storage.put_if_absent(f"{place}/a", b"ours")
+        assert temporary(caught.value)
+        assert not isinstance(caught.value, FileExistsError | FileNotFoundError)
+    assert storage.is_file(f"{place}/a") == (lost == "answer")
+
+
+def test_what_no_retry_can_cure_is_named(server, place, monkeypatch):
+    if not server.url:
+        pytest.skip("nobody refuses")
+    scheme, _, rest = place.partition("://")
+    elsewhere = f"{scheme}://nowhere{rest[rest.index('@') :] if '@' in rest else '/t'}/a"
+    for ask in (storage.read, storage.check_bucket, lambda path: storage.put(path, b"1")):
+        with pytest.raises(TargetError, match="there is no bucket nowhere"):
+            ask(elsewhere)
+    assert server.refusing is not None
+    with server.refusing() as variables, monkeypatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        for ask in (storage.read, storage.check_bucket, lambda path: storage.put(path, b"1")):
+            with pytest.raises(TargetError, match="the object store refuses") as caught:
+                ask(f"{place}/a")
+            assert "credentials" in caught.value.hint

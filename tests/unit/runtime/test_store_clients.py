@@ -1,0 +1,72 @@
+"""What clients of object stores are told, and which of the AWS tools' profiles they take."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_repl.errors import ConfigError
+from spark_repl.runtime import store_clients
+from spark_repl.runtime.store_clients import client_of, delta_rs_options
+from tests.support.s3_server import BUCKET, s3_server
+
+OBJECT = f"s3a://{BUCKET}/a"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home without a profile, and an environment without variables of the AWS tools."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_REGION", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".aws").mkdir()
+    return tmp_path / ".aws"
+
+
+def test_delta_rs_is_told_of_endpoint_and_region(home, monkeypatch):
+    assert delta_rs_options(OBJECT) == {}
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert delta_rs_options(OBJECT) == {"aws_region": "eu-central-1"}
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
+    monkeypatch.delenv("AWS_REGION")
+    assert delta_rs_options(OBJECT) == {
+        "aws_endpoint": "http://127.0.0.1:9000", "allow_http": "true", "aws_region": "us-east-1",
+    }  # fmt: skip
+
+
+def test_a_profile_of_the_aws_tools_is_taken(home, monkeypatch):
+    (home / "config").write_text(
+        "[default]\nregion = eu-west-1\n[profile shop]\nregion = us-west-2\n"
+    )
+    keys = "aws_access_key_id = {0}\naws_secret_access_key = hidden\n"
+    (home / "credentials").write_text(
+        f"[default]\n{keys.format('mine')}[shop]\n{keys.format('shops')}aws_session_token = t\n"
+    )
+    assert delta_rs_options(OBJECT) == {"aws_region": "eu-west-1"}
+    assert store_clients._read_keys()["access_key_id"] == "mine"
+    monkeypatch.setenv("AWS_PROFILE", "shop")
+    assert delta_rs_options(OBJECT) == {"aws_region": "us-west-2"}
+    given = store_clients._read_keys()
+    assert (given["access_key_id"], given["token"]) == ("shops", "t")
+
+
+def test_a_profile_without_keys_is_named(home, monkeypatch):
+    (home / "config").write_text("[profile sso]\nsso_session = corp\n")
+    monkeypatch.setenv("AWS_PROFILE", "sso")
+    with pytest.raises(ConfigError, match="profile sso has no keys") as caught:
+        client_of(OBJECT)
+    assert "aws configure export-credentials --profile sso" in caught.value.hint
+
+
+def test_the_keys_of_a_profile_sign_requests(home, monkeypatch):
+    """A server that asks for nothing but a signature takes them."""
+    with s3_server() as environment:
+        for name in ("AWS_ENDPOINT_URL", "AWS_EC2_METADATA_DISABLED"):
+            monkeypatch.setenv(name, environment[name])
+        (home / "credentials").write_text(
+            "[default]\naws_access_key_id = a\naws_secret_access_key = b\n"
+        )
+        import obstore
+
+        client, key = client_of(OBJECT)
+        obstore.put(client, key, b"1")
+        assert obstore.get(client, key).bytes() == b"1"
