@@ -163,7 +163,7 @@ def listed(folder: str) -> dict[str, float | None]:
 
 
 def walk(folder: str) -> Iterator[tuple[str, StoredFile]]:
-    """Yield each file below a folder, at any depth, by its path from there."""
+    """Yield each file below a folder, at any depth, with its path relative to the folder."""
     return store_of(folder).walk(folder)
 
 

@@ -34,8 +34,8 @@ def is_remote(path: str) -> bool:
 def canonical(path: str) -> str:
     """Return the path in the one form that is used everywhere, which every writer and Spark know:
     absolute, ``s3a://bucket/prefix``, ``gs://bucket/prefix``, or
-    ``abfss://container@account.dfs.core.windows.net/prefix``. Raises ConfigError for what can't be
-    a target."""
+    ``abfss://container@account.dfs.core.windows.net/prefix``. Raises ConfigError for any other
+    path."""
     uri = _URI.fullmatch(path)
     if uri is None:
         if named := NO_FOLDER.match(path):

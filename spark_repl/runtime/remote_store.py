@@ -1,9 +1,9 @@
 """RemoteStore: objects on S3, Google Cloud Storage, Azure Blob and ADLS Gen2, or in memory for
 tests, through obstore.
 
-An object is there as a whole, and durable, once its writer has closed it. A store has no folders:
-one is there while an object lies below it. Objects of no bytes are what tools put in a folder's
-place, and are no sign of one.
+An object becomes visible as a whole, and durable, when its writer closes it. A store has no
+folders: a folder exists while there is an object below it. Tools put empty objects in place of
+folders; they do not count.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class RemoteStore:
             obstore.put(client, key, content)
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """The store's own condition decides. obstore asks again when an answer is lost, and is then
-        told that the object is there; the id beside it says whose it is."""
+        """The store's own condition decides. obstore repeats a request whose answer was lost; the
+        store then answers that the object exists, and the object's id tells whether it is ours."""
         client, key = client_of(path)
         own = uuid.uuid4().hex
         try:
@@ -184,7 +184,7 @@ class ObjectOutput:
     """A new object: in one request if it is small, else in parts, several at once. It is there when
     it is closed. If its context fails it never is, and its parts stay until the store removes them.
 
-    Not an ``io`` class: those close what is forgotten.
+    It is no ``io`` class: those close an object that is garbage-collected.
     """
 
     def __init__(self, path: str) -> None:

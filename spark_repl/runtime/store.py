@@ -1,10 +1,10 @@
-"""Store: what is done with files, wherever they lie. Implemented by ``local_store`` and
-``remote_store``; one contract test runs over both, and over each kind of object store.
+"""Store: the operations on files of a local disk or an object store. ``local_store`` and
+``remote_store`` implement them; one contract test runs over both, and over each object store.
 
-Paths are absolute, or URIs as ``object_store.canonical`` makes them. What is written is there as a
-whole or not at all, except through ``open_output`` on a local disk. Errors are the system's own
-(FileNotFoundError, FileExistsError, OSError); a number from ``errno`` says which of them a retry
-can cure (``retry``). TargetError: what a retry can't cure (no bucket, refused credentials).
+Paths are absolute, or URIs as ``object_store.canonical`` returns them. A write is atomic: readers
+see the whole file or none, except through ``open_output`` on a local disk. Errors are Python's
+FileNotFoundError, FileExistsError and OSError. An OSError that a retry may cure has a number from
+``errno``. A TargetError needs a person: no bucket, refused credentials.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 
 class StoredFile(NamedTuple):
-    """What is known of a file: its bytes, and when it was last changed, in seconds since 1970."""
+    """Size of a file in bytes, and the time of its last change in seconds since 1970."""
 
     size: int
     modified: float
@@ -27,8 +27,8 @@ class Store(Protocol):
         """Return a whole file, in one request. Raises FileNotFoundError."""
 
     def read_range(self, path: str, start: int, length: int) -> bytes:
-        """Return ``length`` bytes from ``start``, which lies in the file; fewer where it ends.
-        Raises FileNotFoundError."""
+        """Return ``length`` bytes from ``start``, fewer at the end of the file. ``start`` is below
+        the file's size. Raises FileNotFoundError."""
 
     def open_input(self, path: str) -> BinaryIO:
         """Open a file to read from any place. Raises FileNotFoundError."""
@@ -38,18 +38,18 @@ class Store(Protocol):
         a file, which is there at once."""
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a whole file, in place of one that is there."""
+        """Write a whole file, or replace it."""
 
     def put_if_absent(self, path: str, content: bytes) -> None:
-        """Write a whole file that is not there yet.
+        """Write a whole file if the name is free. Exactly one of several writers succeeds.
 
-        Raises FileExistsError if another writer's file is there: of many writers, one succeeds.
-        Raises OSError if the outcome is unknown: the file may be there, or may still come. A lost
-        answer that a second request makes up for is neither: the caller's own file is recognised.
+        Raises FileExistsError if another writer has the name. Raises OSError if the outcome is
+        unknown: the file may exist now or later. If an answer is lost and a second request finds
+        the caller's own file, the call has succeeded.
         """
 
     def stat(self, path: str) -> StoredFile:
-        """Return what is known of a file. Raises FileNotFoundError, also for a folder's name."""
+        """Return size and time of a file. Raises FileNotFoundError, also for a folder."""
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file, or a folder."""
@@ -63,7 +63,7 @@ class Store(Protocol):
         none where there is no folder."""
 
     def walk(self, folder: str) -> Iterator[tuple[str, StoredFile]]:
-        """Yield each file below a folder, at any depth, by its path from there."""
+        """Yield each file below a folder, at any depth, with its path relative to the folder."""
 
     def remove(self, path: str) -> None:
         """Remove a file. Raises FileNotFoundError where there is none; S3 does not tell."""

@@ -1,8 +1,8 @@
-"""Clients of object stores, and what they are told of endpoint, region and credentials.
+"""Clients of object stores, with their endpoint, region and credentials.
 
-obstore reads and writes all files of ours, delta-rs the control table; both are the same library
-and read the same environment variables. The few that they read differently are read here alone:
-endpoint and region of S3, profiles of the AWS tools, and whether an endpoint may lack TLS.
+obstore reads and writes all files of ours, delta-rs the control table. Both are built on one
+library and read the same environment variables. They differ in the endpoint and region of S3, in
+profiles of the AWS tools, and in endpoints without TLS: this module reads these for both.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _google_options() -> dict[str, str]:
                 text = source.read()
         base = json.loads(text)["gcs_base_url"] if text else ""
     except (OSError, ValueError, LookupError, TypeError):
-        return {}  # the client says what is wrong with it
+        return {}  # the client reports the fault
     return {"allow_http": _lacks_tls(base)} if base else {}
 
 

@@ -1,6 +1,6 @@
-"""What an object store's error means: the one place that says so, for ``remote_store``.
+"""Errors of object stores, as Python's and the project's exceptions: the only translation.
 
-obstore gives what a store said as text, in exceptions of its own.
+obstore passes the text of a store's answer on, in exceptions of its own.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def lasting(error: OSError, path: str) -> TargetError | None:
 
 
 def lacks_credentials(error: OSError) -> bool:
-    """Return whether the error is that of a machine in no cloud that was given no credentials."""
+    """Return whether a machine outside of a cloud was given no credentials."""
     return bool(_NO_CREDENTIALS.search(str(error)))
 
 
@@ -107,5 +107,5 @@ def no_bucket(path: str) -> TargetError:
     return TargetError(
         f"there is no bucket {bucket_of(path)}",
         file=path,
-        hint="make it, or mend target.path; buckets of another endpoint need AWS_ENDPOINT_URL",
+        hint="create it, or correct target.path; for a bucket of another endpoint set AWS_ENDPOINT_URL",
     )
