@@ -107,5 +107,6 @@ def no_bucket(path: str) -> TargetError:
     return TargetError(
         f"there is no bucket {bucket_of(path)}",
         file=path,
-        hint="create it, or correct target.path; for a bucket of another endpoint set AWS_ENDPOINT_URL",
+        hint="create it, or correct target.path; a bucket of another endpoint needs"
+        " AWS_ENDPOINT_URL",
     )
