@@ -4,6 +4,11 @@ A path is given once, also when its table was removed and its rows are forgotten
 chose the folder for removal, and slept, may remove it at any time. Of forgotten paths the control
 table keeps one row, with the highest number of each: ``t/a`` is 1, ``t/a@7`` is 7. The shards of a
 Delta table are counted too: ``t/a//7`` is 7 of ``t/a//``.
+
+The row is bounded, whatever names come: of more than ``MOST`` paths without numbers it keeps those
+with the highest numbers, and ``below``, the highest number of the others. Invariant: a path with a
+number up to ``below`` counts as given, whether it was or not, so that none is given twice. A new
+table of another name begins behind it, at ``t/b@2`` for example.
 """
 
 from __future__ import annotations
@@ -19,16 +24,51 @@ if TYPE_CHECKING:
     from .control import Control
 
 KIND = "given"
+MOST = 1000
+"""paths without their numbers whose highest numbers are kept each"""
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """The highest numbers of forgotten paths: of ``paths`` without their numbers; ``below`` of all
+    others."""
+
+    paths: Mapping[str, int] = field(default_factory=dict)
+    below: int = 0
+
+    @classmethod
+    def of_detail(cls, detail: str) -> Forgotten:
+        """Read a row's detail. Rows of before have no ``below``."""
+        fields = json.loads(detail)
+        return cls(fields["paths"], fields.get("below", 0))
+
+    def to_detail(self) -> str:
+        return json.dumps({"paths": self.paths, **({"below": self.below} if self.below else {})})
+
+    def highest(self, first: str) -> int:
+        """Return the highest number that may have been given; ``first``: without the number."""
+        return max(self.paths.get(first, 0), self.below)
+
+    def with_paths(self, gone: Iterable[str]) -> Forgotten:
+        """Return what is known when the paths ``gone`` are forgotten too."""
+        highest = dict(self.paths)
+        for first, number in map(_counted, _with_wholes(gone)):
+            highest[first] = max(number, highest.get(first, 0))
+        if len(highest) <= MOST:
+            return Forgotten(highest, self.below)
+        by_number = sorted(highest, key=lambda first: (highest[first], first))
+        others, kept = by_number[: -MOST // 2], by_number[-MOST // 2 :]
+        below = max(self.below, *(highest[first] for first in others))
+        return Forgotten({first: highest[first] for first in kept if highest[first] > below}, below)
 
 
 @dataclass
 class GivenPaths:
     """A container of paths. ``known``: those of tables that have rows, and of the Delta tables that
-    they are in; ``forgotten``: path without its number -> the highest number; ``beside``: returns
-    the paths of other channels."""
+    they are in; ``beside``: returns the paths of other channels."""
 
     known: set[str] = field(default_factory=set)
-    forgotten: Mapping[str, int] = field(default_factory=dict)
+    forgotten: Forgotten = field(default_factory=Forgotten)
     beside: Callable[[], GivenPaths] | None = None
 
     @classmethod
@@ -37,13 +77,23 @@ class GivenPaths:
     ) -> GivenPaths:
         """What the control table says; ``used``: the paths of its tables and copies. Raise what
         reading it raises."""
-        rows = control.rows(KIND)
-        forgotten = json.loads(rows[-1]["detail"])["paths"] if rows else {}
-        return cls(_with_wholes(used), forgotten, beside)
+        return cls(_with_wholes(used), forgotten(control), beside)
+
+    @classmethod
+    def union(cls, several: Iterable[GivenPaths]) -> GivenPaths:
+        """Return what was given in any of several channels."""
+        all_of, paths, below = cls(), dict[str, int](), 0
+        for one in several:
+            all_of.known |= one.known
+            below = max(below, one.forgotten.below)
+            for first, number in one.forgotten.paths.items():
+                paths[first] = max(number, paths.get(first, 0))
+        all_of.forgotten = Forgotten(paths, below)
+        return all_of
 
     def __contains__(self, path: object) -> bool:
         first, number = _counted(str(path))
-        if path in self.known or number <= self.forgotten.get(first, 0):
+        if path in self.known or number <= self.forgotten.highest(first):
             return True
         # Shards of a table that several channels feed are each channel's own.
         return self.beside is not None and not is_shared(str(path)) and path in self.beside()
@@ -52,7 +102,7 @@ class GivenPaths:
         """Return the number up to which all paths are given and forgotten that are ``first``
         without their number; 0: none."""
         others = self.beside().highest(first) if self.beside else 0
-        return max(others, self.forgotten.get(first, 0))
+        return max(others, self.forgotten.highest(first))
 
     def add(self, path: str) -> None:
         self.known |= _with_wholes([path])
@@ -63,12 +113,10 @@ class GivenPaths:
         self.forgotten = other.forgotten
 
 
-def forgetting(before: Mapping[str, int], gone: Iterable[str]) -> dict[str, int]:
-    """Return the highest numbers of forgotten paths: of those ``before``, and ``gone`` now."""
-    highest = dict(before)
-    for first, number in map(_counted, _with_wholes(gone)):
-        highest[first] = max(number, highest.get(first, 0))
-    return highest
+def forgotten(control: Control) -> Forgotten:
+    """Return what the control table says of forgotten paths. Raise what reading it raises."""
+    rows = control.rows(KIND)
+    return Forgotten.of_detail(rows[-1]["detail"]) if rows else Forgotten()
 
 
 def _counted(path: str) -> tuple[str, int]:

@@ -6,6 +6,11 @@ table, that of the channel which had the target first: each lands on the version
 whose the name is, or is asked again. What that channel's control table says of its tables is its
 note already; of the others, and of names that come by RENAME, there is a row of their own.
 
+A name is given up only at a start, if the channel's own control table does not name it: no process
+of the channel is about to make it then. A row that frees names counts for notes of its epoch and of
+earlier ones. An owner that took over from one which may be alive notes its names again: where that
+one sleeps and frees names later, it frees none of its successor's.
+
 Names are compared without regard to case: so do many sources, and Spark.
 """
 
@@ -13,9 +18,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
 
@@ -23,7 +29,16 @@ from ..ddl.folded_name import fold
 from ..errors import OtherChannelError, SettingError, TargetError
 from .control import Control
 from .layout import Layout
-from .noted_names import KIND, fed, fed_shards, first_channel, first_is_gone, noted_names
+from .noted_names import (
+    KIND,
+    Note,
+    fed,
+    fed_shards,
+    first_channel,
+    first_is_gone,
+    noted,
+    noted_names,
+)
 from .row_formats import CHANNELS, SHARED
 from .setting_faults import raise_all
 from .shared_tables import KIND as KIND_SHARED
@@ -43,19 +58,39 @@ class Names:
         self._is_first = control.path == shared
         self._shared = control if self._is_first else Control(shared)
         self._held: set[str] = set()
+        self._freed = 0  # the epoch whose start has given names up
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Takes what the channel has once more: a note may have been lost with the power. Raises as
-        ``take``."""
-        own, noted = fed(self._control), noted_names(self._shared)
+        """Takes what the channel has once more: a note may have been lost with the power. Gives up
+        names that it has no more, once an epoch. Raises as ``take``."""
+        own = fed(self._control)
         own -= self._load_shared()
         with self._lock:  # an announcement may be forgotten, a note stays
-            self._held = {name for name, of in noted.items() if of == self._control.channel}
+            self._held = {key for key, note in noted(self._shared).items() if self._holds(note)}
         if self._is_first:
             self.check(own)
         else:
             self.take(own)
+        if self._freed != self._control.epoch:
+            self._give_up(set(map(fold, own)))
+            self._freed = self._control.epoch
+
+    def _holds(self, note: Note | None) -> bool:
+        """Whether the channel has noted the name, in an epoch that no sleeper can free."""
+        least = self._control.epoch if self._control.took_over else 0
+        return note is not None and note.channel == self._control.channel and note.epoch >= least
+
+    def _give_up(self, own: set[str]) -> None:
+        with self._lock:
+            notes = noted(self._shared)
+            unused = [
+                k for k, n in notes.items() if n.channel == self._control.channel and k not in own
+            ]
+            if not unused:
+                return
+            self._note([], freed=sorted(notes[key].name for key in unused))
+            self._held.difference_update(unused)
 
     def _load_shared(self) -> set[str]:
         """Looks whether what is on record of tables that several channels feed is what the
@@ -146,20 +181,30 @@ class Names:
             new = {key: wanted[key] for key in sorted(wanted.keys() - self._held)}
             if not new:
                 return
-            said = json.dumps({"channel": self._control.channel, "names": list(new.values())})
-            if self._is_first and later:
-                self.check(new.values())
-                row = {"position": 0, "gtid_executed": "", "detail": said}
-                self._control.hold_back(KIND, self.checking(new.values()), **row)
-            elif self._is_first:
-                self._control.write(KIND, detail=said, check=self.checking(new.values()))
-            else:
-                lacks = partial(self._lacks, list(new.values()))
-                try:
-                    self._shared.write_beside(KIND, lacks, detail=said, number=CHANNELS)
-                except TableNotFoundError:
-                    raise first_is_gone(self._control.channel, self._shared.path) from None
+            self._note(list(new.values()), later=later)
             self._held.update(new)
+
+    def _note(self, names: list[str], freed: Sequence[str] = (), *, later: bool = False) -> None:
+        """Writes a row: names that are noted, or those that are given up. The lock is held."""
+        own: dict[str, Any] = {"channel": self._control.channel, "names": names}
+        own |= {"epoch": self._control.epoch, **({"freed": list(freed)} if freed else {})}
+        said = json.dumps(own)
+        if self._is_first and later:
+            self.check(names)
+            row = {"position": 0, "gtid_executed": "", "detail": said}
+            self._control.hold_back(KIND, self.checking(names), **row)
+        elif self._is_first:
+            self._control.write(KIND, detail=said, check=self.checking(names))
+        else:
+            lacks = partial(self._is_owner if freed else self._lacks, names)
+            try:
+                self._shared.write_beside(KIND, lacks, detail=said, number=CHANNELS)
+            except TableNotFoundError:
+                raise first_is_gone(self._control.channel, self._shared.path) from None
+
+    def _is_owner(self, _: list[str]) -> bool:
+        self._control.check_owner()
+        return True
 
     def before_making(self, names: Iterable[str]) -> Callable[[], None]:
         """Notes names whose tables' own row is going to be written next: with the check that this
@@ -198,8 +243,8 @@ class Names:
     def _lacks(self, names: list[str]) -> bool:
         """Whether any name is not noted yet. Raises as ``check``."""
         self.check(names)
-        there = noted_names(self._shared)
-        return any(fold(name) not in there for name in names)
+        notes = noted(self._shared)
+        return not all(self._holds(notes.get(fold(name))) for name in names)
 
     def _refused(self, taken: dict[str, str]) -> OtherChannelError:
         own, (table, holder) = self._control.channel, min(taken.items())

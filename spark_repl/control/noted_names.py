@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .. import formats
 from ..config import Config
 from ..config.renaming import SHARD, is_shared, shard_of, whole_of
 from ..ddl.folded_name import fold
@@ -16,6 +19,7 @@ from .table_paths import announced_names, announced_paths, whole_name
 
 if TYPE_CHECKING:
     from .control import Control
+    from .held_rows import Row
 
 KIND = "channel_names"
 
@@ -32,7 +36,10 @@ def fed(control: Control) -> set[str]:
     made, or are to be, whose folder is there."""
     cut = control.last_cut()
     shown = {*cut.tables, *shown_tables(cut), *cut.waiting} if cut else set()
-    paths = [pair for row in control.rows(COPY) for pair in Copy.of(row).paths.items()]
+    copies = [Copy.of(row) for row in control.rows(COPY)]
+    if copies and (behind := copies[-1].behind):  # a start may go back there
+        shown |= {*behind.tables, *behind.waiting}
+    paths = [pair for copy in copies for pair in copy.paths.items()]
     copied = {name for name, _ in paths} | {whole_name(*pair) for pair in paths}
     return shown | copied | announced_names(control)
 
@@ -60,10 +67,56 @@ def _fed_paths(control: Control) -> list[tuple[str, str]]:
     return pairs + announced_paths(control)
 
 
+@dataclass(frozen=True)
+class Note:
+    """Whose a ``name`` is: the ``channel``'s, which noted it when its owner had the ``epoch``."""
+
+    name: str
+    channel: str
+    epoch: int = 0
+
+    @property
+    def key(self) -> str:
+        return fold(self.name)
+
+
+def notes_of(rows: Iterable[Row]) -> dict[str, Note]:
+    """Return the notes by folded name that rows say. A row that frees names frees those that the
+    channel has noted by then in its own epoch or an earlier one."""
+    notes = dict[str, Note]()
+    for row in rows:
+        detail = json.loads(row["detail"])
+        channel, epoch = detail["channel"], detail.get("epoch", 0)
+        for note in (Note(name, channel, epoch) for name in detail["names"]):
+            notes[note.key] = note
+        for name in map(fold, detail.get("freed", ())):
+            if (held := notes.get(name)) and held.channel == channel and held.epoch <= epoch:
+                del notes[name]
+    return notes
+
+
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """Return rows that say the same notes, and the same channels in their order: one for each
+    channel and epoch."""
+    first = {json.loads(row["detail"])["channel"]: row for row in reversed(rows)}
+    said = {(channel, 0): list[str]() for channel in first}
+    for note in notes_of(rows).values():
+        said.setdefault((note.channel, note.epoch), []).append(note.name)
+    made: list[Row] = []
+    for (channel, epoch), names in said.items():
+        detail = {"channel": channel, "names": names, "epoch": epoch}
+        number = json.loads(first[channel]["detail"]).get("format", 1)
+        made.append(first[channel] | {"detail": formats.stamp(json.dumps(detail), number)})
+    return made
+
+
+def noted(shared: Control) -> dict[str, Note]:
+    return notes_of(shared.rows(KIND))
+
+
 def noted_names(shared: Control) -> dict[str, str]:
     """Folded name -> the channel that has noted it."""
-    rows = [json.loads(row["detail"]) for row in shared.rows(KIND)]
-    return {fold(name): row["channel"] for row in rows for name in row["names"]}
+    return {name: note.channel for name, note in noted(shared).items()}
 
 
 def first_is_gone(channel: str, path: str) -> TargetError:

@@ -1,8 +1,8 @@
 """OtherChannels: the paths of a target's other channels, whose tables lie beside those of this one.
 
-A name may go from the first channel to another: its reset frees all its names, and its upkeep those
-of tables that are no more. A path doesn't go with it, since an applier of the first channel may
-have chosen the folder for removal, and sleep. What a channel beside it has noted stays its own.
+A name may go from one channel to another: a start gives up the names that a channel has no more,
+and upkeep of the first one those of tables that are gone. A path doesn't go with it, since an
+applier may have chosen the folder for removal, and sleep.
 """
 
 from __future__ import annotations
@@ -33,17 +33,28 @@ class OtherChannels:
         self._own, self._target = control, target
         first = Layout(target).control
         self._first = control if control.path == first else Control(first)
-        self._rows: list[Row] = []
+        self._read = {self._first.path: self._first}
+        self._seen: dict[str, tuple[list[Row], GivenPaths]] = {}
         self._given = GivenPaths()
 
     def given(self) -> GivenPaths:
-        """Return what was given to the tables of the first channel; nothing where this is that one.
-        Raise what reading its control table raises."""
-        if self._first is not self._own:
-            rows = [row for row in self._first.held().others if row["kind"] in _KINDS]
-            if rows != self._rows:
-                self._rows, self._given = rows, given_paths(self._first)
+        """Return what was given to the tables of all of them. Raise what reading their control
+        tables raises."""
+        changed = False
+        for control in self._others():
+            rows = [row for row in control.held().others if row["kind"] in _KINDS]
+            before = self._seen.get(control.path)
+            if before is None or before[0] != rows:
+                self._seen[control.path], changed = (rows, given_paths(control)), True
+        if changed:
+            self._given = GivenPaths.union(given for _, given in self._seen.values())
         return self._given
+
+    def _others(self) -> list[Control]:
+        """Return their control tables, of which each is read further."""
+        for control in self.controls():
+            self._read.setdefault(control.path, control)
+        return [one for path, one in self._read.items() if path != self._own.path]
 
     def controls(self) -> list[Control]:
         """Return their control tables, each to be read anew."""

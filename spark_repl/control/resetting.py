@@ -27,7 +27,7 @@ from .by_hand import SKIP
 from .copies import record_copy, standing
 from .cut import Waiting
 from .given_paths import KIND as GIVEN
-from .given_paths import forgetting
+from .given_paths import forgotten
 from .noted_names import KIND as CHANNEL_NAMES
 from .pins import pins
 from .replaced import named_beside, removes_folder
@@ -93,15 +93,15 @@ def reset_all(at: Channel, remover: Remover) -> Planned:
     durable.sync(control.path, durable.newest(control.path))
     for folder in planned.folders:
         remover.folder(folder, bool)
-    given = [json.loads(row["detail"])["paths"] for row in control.rows(GIVEN)][-1:]
     beside = named_beside(control, at.layout.target, paths)
     left = [
         path for path in paths
         if whole_of(path) not in beside and storage.exists(at.layout.table(path))
     ]  # fmt: skip
-    numbers = forgetting(given[0] if given else {}, set(paths) - set(left))
-    details = {GIVEN: {"paths": numbers}, **({RESET: {"paths": left}} if left else {})}
-    control.begin_again(_STAY, {kind: json.dumps(one) for kind, one in details.items()})
+    details = {GIVEN: forgotten(control).with_paths(set(paths) - set(left)).to_detail()}
+    if left:
+        details[RESET] = json.dumps({"paths": left})
+    control.begin_again(_STAY, details)
     return planned
 
 

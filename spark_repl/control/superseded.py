@@ -23,8 +23,10 @@ from .copies import KIND as COPY
 from .copies import Copy
 from .database_charsets import KIND as DATABASE_CHARSET
 from .given_paths import KIND as GIVEN
-from .given_paths import forgetting
+from .given_paths import Forgotten
 from .name_case import KIND as NAME_CASE
+from .noted_names import KIND as NAMES
+from .noted_names import merged
 from .repairs import ANSWERS
 from .repairs import KIND as REPAIR
 from .row_formats import format_of
@@ -88,6 +90,7 @@ def current(rows: pa.Table, gone: Collection[str]) -> pa.Table:
         by_kind.setdefault(row["kind"], []).append(row)
     for kind in _LAST_COUNTS:
         by_kind[kind] = by_kind.get(kind, [])[-1:]
+    by_kind[NAMES] = merged(by_kind.get(NAMES, []))
     by_kind[REPAIR] = by_kind.get(REPAIR, [])[-ANSWERS:]
     skip = reduce(
         GtidSet.union, (GtidSet.parse(r["gtid_executed"]) for r in by_kind.get(SKIP, ())), GtidSet()
@@ -194,11 +197,11 @@ def _reset(rows: list[Row], kept: _Kept) -> list[Row]:
 
 def _given(rows: list[Row], newest: list[Row], kept: _Kept) -> list[Row]:
     """One row that says which paths were given to tables whose rows go: none is given again."""
-    before = json.loads(rows[-1]["detail"])["paths"] if rows else {}
-    paths = forgetting(before, kept.gone)
-    if paths == before:
+    before = Forgotten.of_detail(rows[-1]["detail"]) if rows else Forgotten()
+    after = before.with_paths(kept.gone)
+    if after == before:
         return rows[-1:]
-    detail = formats.stamp(json.dumps({"paths": paths}), format_of(GIVEN))
+    detail = formats.stamp(after.to_detail(), format_of(GIVEN))
     return [
         row | {"kind": GIVEN, "position": 0, "gtid_executed": "", "detail": detail}
         for row in newest

@@ -20,9 +20,10 @@ from spark_repl.control.held_rows import HeldRows
 from spark_repl.control.layout import Layout
 from spark_repl.control.names import Names
 from spark_repl.control.noted_names import KIND, channels_beside, noted_names
+from spark_repl.control.other_channels import OtherChannels
 from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import announce
+from spark_repl.control.table_paths import announce, given_paths
 from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import (
     ConfigError,
@@ -163,11 +164,11 @@ def test_a_killed_one_keeps_what_it_noted(tmp_path: Path) -> None:
     with pytest.raises(OtherChannelError):
         make(first, names, "T.A")
     us, others = begun(tmp_path, "us")
-    others.load()
     make(us, others, "t.a")
-    assert [row["detail"] for row in first.rows(KIND)] == [
-        json.dumps({"channel": "us", "names": ["t.a"]})
-    ]
+    (row,) = first.rows(KIND)
+    assert json.loads(row["detail"])["names"] == ["t.a"]
+    others.load()
+    assert first.rows(KIND) == [row]
 
 
 def test_a_note_that_was_lost_is_written_again(tmp_path: Path) -> None:
@@ -350,3 +351,105 @@ def test_a_channel_that_has_no_table_yet(tmp_path: Path) -> None:
     assert channel_at(str(tmp_path)).name == "eu"
     found = channel_at(str(tmp_path), "us")
     assert (found.name, found.layout) == ("us", layout_of(config(tmp_path, "us")))
+
+
+def drop(control: Control, path: str) -> None:
+    """The table is gone, and the row that announced it."""
+    control.publish(Cut(5, "", "log", {}, {}))
+    settle = Settle(control, Layout(control.path))
+    assert control.prune(Retention(0, 0, 0), settle, lambda: [path], due=True)
+
+
+def test_a_start_gives_up_names_that_the_channel_has_no_more(tmp_path: Path) -> None:
+    """A job makes and drops a table of another name again and again."""
+    first, names = begun(tmp_path, "eu")
+    us, others = begun(tmp_path, "us")
+    for number in range(9):
+        make(us, others, f"t.n{number}")
+    others.take(["t.begun"])
+    drop(us, "t/n3")
+    others.load()
+    assert set(noted_names(first)) == {f"t.n{number}" for number in range(9) if number != 3}
+    make(first, names, "t.n3")
+    drop(us, "t/n4")
+    others.load()
+    assert "t.n4" in noted_names(first), "once an epoch: a table may be about to be made"
+    us.release()
+    us, others = begun(tmp_path, "us")
+    others.load()
+    assert "t.n4" not in noted_names(first)
+    make(us, others, "t.n4")
+    assert noted_names(first)["t.n4"] == "us"
+
+
+def test_a_path_does_not_go_with_a_name(tmp_path: Path) -> None:
+    """An applier of the channel that had the table may have chosen its folder for removal."""
+    first, _ = begun(tmp_path, "eu")
+    us, others = begun(tmp_path, "us")
+    make(us, others, "t.a")
+    drop(us, "t/a")
+    others.load()
+    asia, names = begun(tmp_path, "asia")
+    names.before_making(["t.a"])
+    for number, control in enumerate((asia, first)):
+        beside = OtherChannels(control, str(tmp_path))
+        given = given_paths(control, beside.given)
+        assert Layout(str(tmp_path)).fresh_path("t", "a", given) == "t/a@2"
+        announce(us, f"t.{number}", f"t/{number}", 1, "x:1")
+        assert f"t/{number}" in given, "what was announced since counts"
+
+
+def test_the_first_gives_up_names_of_renamed_tables(tmp_path: Path) -> None:
+    first, names = begun(tmp_path, "eu")
+    names.take(["t.a"])
+    first.release()
+    _, names = begun(tmp_path, "eu")
+    names.load()
+    assert noted_names(first) == {}
+    begun(tmp_path, "us")[1].take(["t.a"])
+
+
+def test_a_sleeper_frees_no_name_of_its_successor(tmp_path: Path) -> None:
+    """It has seen that the channel lacks the table, and writes that after the table was made."""
+    first, _ = begun(tmp_path, "eu")
+    us, others = begun(tmp_path, "us")
+    others.take(["t.a", "t.b"])
+    successor = Control(us.path, "us")
+    append = others._shared._write_rows = Before()
+
+    def take_over() -> None:
+        successor.claim(take_over=True)
+        announce(successor, "t.a", "t/a", 1, "x:1")
+        Names(successor, str(tmp_path)).load()
+
+    append.then = take_over
+    with pytest.raises(FencedError):
+        others.load()
+    assert noted_names(first) == {"t.a": "us"}
+    with pytest.raises(OtherChannelError):
+        make(first, Names(first, str(tmp_path)), "t.a")
+    detail = {"channel": "us", "names": [], "epoch": us.epoch, "freed": ["t.a"]}
+    others._shared.write_beside(KIND, lambda: True, detail=json.dumps(detail))
+    assert noted_names(first) == {"t.a": "us"}, "its row comes after the successor's note"
+
+
+def test_notes_become_few_rows(tmp_path: Path) -> None:
+    """And say the same, in the order in which the channels came, to earlier versions, too."""
+    first, names = begun(tmp_path, "eu")
+    _, others = begun(tmp_path, "us")
+    begun(tmp_path, "asia")[1].take(["t.x"])
+    for number in range(20):
+        others.take([f"t.N{number}"])
+    names.take(["t.r"])
+    first.publish(Cut(5, "", "log", {}, {}))
+    before, order = noted_names(first), channels_beside(first)
+    numbers = {json.loads(d)["format"] for d in first._rows_of(first._open())["detail"].to_pylist()}
+    drop(first, "t/none")
+    assert noted_names(first) == before and channels_beside(first) == order == ["asia", "us"]
+    assert len(first.rows(KIND)) < 10
+    details = first._rows_of(first._open())["detail"].to_pylist()
+    assert {json.loads(detail)["format"] for detail in details} == numbers | {4} == {1, 2, 4}
+    said = [json.loads(row["detail"]) for row in first.rows(KIND)]
+    assert {name for one in said for name in one["names"]} >= {"t.N3", "t.r"}
+    others.take(["t.N3", "t.new"])
+    assert len(noted_names(first)) == len(before) + 1
