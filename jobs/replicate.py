@@ -1,26 +1,24 @@
 """spark-submit entry point: follows the relay folder of a configuration file.
 
-spark-submit --jars <Delta jars> jobs/replicate.py conf/replica.toml [--available-now]
+spark-submit --jars <Delta jars> jobs/replicate.py conf/replica.toml [--available-now] [--until U]
+
+It takes what ``spark-repl apply`` takes, prints the same and ends with the same codes. It follows
+the log until SIGTERM, as ``apply --follow`` does. With ``--available-now`` it ends where the log
+ends now, as ``apply`` does. The master is spark-submit's.
 """
 
-import argparse
-import signal
+import sys
 
-from spark_repl import build_session
-from spark_repl.apply.replica import Replica
-from spark_repl.config import load
-from spark_repl.observe.progress import Progress
+from spark_repl.cli.main import main
 
-parser = argparse.ArgumentParser(description=__doc__)
-parser.add_argument("config", help="TOML file, see conf/replica.toml")
-parser.add_argument("--available-now", action="store_true", help="end where the log ends now")
-options = parser.parse_args()
-config = load(options.config)
-with Progress(config) as progress:
-    replica = Replica(build_session("replicate", target=config.target.path), config, progress.group)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: replica.stop())
-    with replica:
-        progress.begin(replica)
-        result = replica.apply(follow=not options.available_now)
-print(f"{result.counters.transactions} transactions, now at {result.relay_position}")
+NOW = "--available-now"
+
+
+def command(words: list[str]) -> list[str]:
+    """Return what the command line takes of a job's words."""
+    given = [word for word in words if word not in (NOW, "--follow")]
+    return ["apply", "--config", *given, *([] if NOW in words else ["--follow"])]
+
+
+if __name__ == "__main__":
+    sys.exit(main(command(sys.argv[1:])))

@@ -7,6 +7,18 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Self
 
+BEGIN_AGAIN = "begin again: spark-repl reset --all --config F, then start again"
+"""the end of hints: all tables of the channel are removed, and `run` copies them"""
+OTHER_TARGET = "give all of its channels another target.path, and start them"
+"""the end of hints about a table that several channels feed, which none of them resets alone"""
+ALL_SHARDS = f"{BEGIN_AGAIN} (if several channels feed the table: {OTHER_TARGET})"
+"""the end of hints about a table that many tables of the source are in"""
+
+
+def reset_table(name: str = "DB.TABLE") -> str:
+    """Return the end of hints after which the table waits for a copy, made by other rules."""
+    return f"spark-repl reset --table {name} --config F, then start again"
+
 
 class SparkReplError(Exception):
     """What went wrong, where (file, position, GTID, table), and what to do next (``hint``).

@@ -25,7 +25,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "init": "look at the server, write a configuration for it",
         "config": "faults of a configuration, its values, its rules: check, show, explain",
         "run": "copy all tables, then follow the server, until SIGTERM",
-        "snapshot": "copy tables: all of them into an empty target, or some anew",
+        "snapshot": "copy tables: all of them, or some again",
         "receive": "the receiver alone: from the server to the relay log",
         "verify": "compare the server's rows with the tables', while both go on",
     },

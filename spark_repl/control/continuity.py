@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..errors import HistoryError
+from ..errors import BEGIN_AGAIN, HistoryError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.log import split_name
@@ -71,7 +71,7 @@ def check_continuity(
             f" nobody can tell what of it is already in the tables{_stands(cut)}",
             file=log.path,
             hint="give the folder of the log that was applied before, one that was received from"
-            " the same source and holds that place, or use an empty target",
+            f" the same source and holds that place, or {BEGIN_AGAIN}",
         )
     if lost := executed.subtract(logged):
         if index.damage:
@@ -85,7 +85,7 @@ def check_continuity(
         raise HistoryError(
             f"transactions are missing between the target and the log ({files}): {missing}",
             file=log.path,
-            hint="give the older files too, or use an empty target",
+            hint=f"give the older files too, or {BEGIN_AGAIN}",
         )
     return executed
 

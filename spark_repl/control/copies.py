@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import HistoryError
+from ..errors import BEGIN_AGAIN, HistoryError
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from .cut import Cut, TableVersion
@@ -228,8 +228,7 @@ def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
         raise HistoryError(
             f"transactions are missing between the copy and the log: {missing}",
             file=relay_path,
-            hint="give a log that begins before the copy; or begin again: spark-repl reset --all"
-            " --config F, then spark-repl run --config F",
+            hint=f"give a log that begins before the copy, or {BEGIN_AGAIN}",
         )
 
 

@@ -26,12 +26,12 @@ from typing import Any
 from deltalake.exceptions import TableNotFoundError
 
 from ..ddl.folded_name import fold
-from ..errors import OtherChannelError, SettingError, TargetError
+from ..errors import BEGIN_AGAIN, OTHER_TARGET, OtherChannelError, SettingError, TargetError
 from .control import Control
 from .layout import Layout
 from .noted_names import (
     KIND,
-    Note,
+    NameNote,
     fed,
     fed_shards,
     first_channel,
@@ -76,7 +76,7 @@ class Names:
             self._give_up(set(map(fold, own)))
             self._freed = self._control.epoch
 
-    def _holds(self, note: Note | None) -> bool:
+    def _holds(self, note: NameNote | None) -> bool:
         """Whether the channel has noted the name, in an epoch that no sleeper can free."""
         least = self._control.epoch if self._control.took_over else 0
         return note is not None and note.channel == self._control.channel and note.epoch >= least
@@ -110,7 +110,7 @@ class Names:
                     f"the channels that feed the table have it at {stands.path} on record",
                     table=name,
                     file=path,
-                    hint="put the control tables (_repl) back as they were, or use an empty target",
+                    hint=f"put the control tables (_repl) back as they were, or {OTHER_TARGET}",
                 )
         raise_all(faults)
         return {*shared}
@@ -120,7 +120,7 @@ class Names:
             raise SettingError(
                 "the table was made for one channel: it is not fed by several",
                 table=name,
-                hint="take channels out of its rule ([[tables]]), or use an empty target",
+                hint=f"take channels out of its rule ([[tables]]), or {BEGIN_AGAIN}",
             )
 
     def _wanted(self, name: str) -> SharedTable:

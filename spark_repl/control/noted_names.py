@@ -68,7 +68,7 @@ def _fed_paths(control: Control) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class Note:
+class NameNote:
     """Whose a ``name`` is: the ``channel``'s, which noted it when its owner had the ``epoch``."""
 
     name: str
@@ -80,14 +80,14 @@ class Note:
         return fold(self.name)
 
 
-def notes_of(rows: Iterable[Row]) -> dict[str, Note]:
+def notes_of(rows: Iterable[Row]) -> dict[str, NameNote]:
     """Return the notes by folded name that rows say. A row that frees names frees those that the
     channel has noted by then in its own epoch or an earlier one."""
-    notes = dict[str, Note]()
+    notes = dict[str, NameNote]()
     for row in rows:
         detail = json.loads(row["detail"])
         channel, epoch = detail["channel"], detail.get("epoch", 0)
-        for note in (Note(name, channel, epoch) for name in detail["names"]):
+        for note in (NameNote(name, channel, epoch) for name in detail["names"]):
             notes[note.key] = note
         for name in map(fold, detail.get("freed", ())):
             if (held := notes.get(name)) and held.channel == channel and held.epoch <= epoch:
@@ -110,7 +110,7 @@ def merged(rows: Sequence[Row]) -> list[Row]:
     return made
 
 
-def noted(shared: Control) -> dict[str, Note]:
+def noted(shared: Control) -> dict[str, NameNote]:
     return notes_of(shared.rows(KIND))
 
 

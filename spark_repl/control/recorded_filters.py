@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
 from ..ddl.filters import ReplicationFilters
-from ..errors import SettingError
+from ..errors import BEGIN_AGAIN, SettingError
 from .name_case import ASK
 from .source_names import SourceNames
 from .table_paths import current_paths
@@ -50,7 +50,7 @@ def record(control: Control, rules: ReplicationFilters) -> None:
             "filters.rewrite_db, or to of [[tables]], is another one than the table was made with:"
             " the log's names would mean other tables of the target",
             table=", ".join(tables),
-            hint="take the change back, or use an empty target",
+            hint=f"take the change back, or {BEGIN_AGAIN}",
         )
     control.write(_KIND, detail=text)
 

@@ -32,7 +32,14 @@ from ..ddl.folded_name import fold
 from ..ddl.table_modes import MIRROR
 from ..ddl.table_rules import TableRules
 from ..delta.log_replay import newest_version
-from ..errors import ConcurrentChangeError, ConfigError, NoTableError, SourceError, TargetError
+from ..errors import (
+    ALL_SHARDS,
+    ConcurrentChangeError,
+    ConfigError,
+    NoTableError,
+    SourceError,
+    TargetError,
+)
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
 from ..source.connection import DumpConnection
@@ -264,8 +271,7 @@ def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
             f"a shard of {whole_of(shards[0])} is not copied by itself (key_prefix, or channels, of"
             " [[tables]])",
             table=", ".join(sorted(shards)),
-            hint="copy all tables anew: spark-repl snapshot into an empty target; or leave the"
-            " shard out by [filters] in an empty target",
+            hint=f"{ALL_SHARDS}; or leave the shard out by [filters] before you do",
         )
 
 

@@ -28,6 +28,7 @@ from ..delta.log_replay import last_user_metadata
 from ..delta.public_log import open_table_log
 from ..delta.stamp import Stamp
 from ..errors import (
+    BEGIN_AGAIN,
     ChangedTableError,
     FencedError,
     NoTableError,
@@ -234,7 +235,7 @@ class FirstCopy:
             raise ChangedTableError(
                 "the table's definition, or how its values are to be kept (zero_dates, time_as,"
                 " json_as, geometry_as), was changed during the copy", table=name,
-                hint="begin again with an empty target",
+                hint=BEGIN_AGAIN,
             )  # fmt: skip
         return table, self._delta.last_txn(table.snapshot, self._app(table)) or 0
 

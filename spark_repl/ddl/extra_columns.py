@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.definition import Column, ColumnType
 from ..config.tables import CHANNEL
-from ..errors import SettingError
+from ..errors import BEGIN_AGAIN, SettingError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -45,8 +45,8 @@ BEFORE, AFTER = "UPDATE_PREIMAGE", "UPDATE_POSTIMAGE"
 """and of the two rows of an UPDATE, where each image is one (mode changelog)"""
 _HINTS = {
     "extra_columns": "change extra_columns of the table's [[tables]], or the source's table",
-    "key_prefix": "give key_prefix of [[tables]] another name (in an empty target), change the"
-    " source's table, or leave it out by [filters]",
+    "key_prefix": "change the source's table, leave it out by [filters], or give key_prefix of"
+    f" [[tables]] another name and {BEGIN_AGAIN}",
 }
 
 

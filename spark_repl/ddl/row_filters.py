@@ -21,12 +21,14 @@ import pyarrow.compute as pc
 from ..binlog.definition import ColumnType, Form
 from ..config.rules import nearest
 from ..errors import (
+    OTHER_TARGET,
     ConfigError,
     NotComputed,
     SchemaError,
     SettingError,
     StatementError,
     Unconvertible,
+    reset_table,
 )
 from .alteration import KeptColumn
 from .columns import same_collation, same_type
@@ -54,17 +56,14 @@ Bools = npt.NDArray[np.bool_]
 
 HINT = "a row filter is a deterministic expression over the columns of its row: docs/tables.md"
 _OTHER_RULE = (
-    "change row_filter of the table's [[tables]], and use an empty target where the table is there"
+    "change row_filter of the table's [[tables]]; where the target has the table, " + reset_table()
 )
 UNKNOWN_HINT = (
     "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
-    " texts byte by byte), and use an empty target where the table is there"
+    " texts byte by byte); where the target has the table, " + reset_table()
 )
 _ANEW = "copy the table anew (spark-repl snapshot --table), as run does by itself"
-_SHARD_ANEW = (
-    "leave the statement out (spark-repl skip), or copy all tables of all of the channels anew"
-    " (spark-repl snapshot into an empty target)"
-)
+_SHARD_ANEW = f"leave the statement out (spark-repl skip), or {OTHER_TARGET}"
 _TOO_DEEP = "it is too deep"
 _SQL_MODE = 0
 # Nobody says in which time zone, and how the source's version rounds a quotient.

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import SettingError, StatementError
+from ..errors import SettingError, StatementError, reset_table
 from .extra_columns import keeps_deleted
 
 if TYPE_CHECKING:
@@ -101,5 +101,5 @@ def check_mode(there: TableDefinition, wanted: str, reason: str) -> None:
         raise SettingError(
             f'{reason} (mode "{wanted}", not "{there.mode or MIRROR}")',
             table=there.name,
-            hint="give both names one mode, take the change back, or use an empty target",
+            hint=f"give both names one mode, take the change back, or {reset_table(there.name)}",
         )

@@ -13,7 +13,7 @@ import os
 import re
 import time
 
-from ..errors import TargetError
+from ..errors import TargetError, reset_table
 from ..runtime.object_store import is_remote
 from .checkpoint import is_damaged, last
 from .log_replay import commit_path
@@ -79,7 +79,7 @@ def _check(path: str, version: int, needed: int) -> None:
             f"version {version} of the table's log is an empty file, and a cut or a checkpoint"
             " stands on it",
             file=path,
-            hint="bring it back from a backup, or start again with an empty target",
+            hint=f"bring it back from a backup, or {reset_table()}",
         )
     if time.time() - os.path.getmtime(path) < _YOUNG_S:
         raise TargetError(

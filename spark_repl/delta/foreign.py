@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TargetError
+from ..errors import BEGIN_AGAIN, TargetError
 from .columns import Columns
 from .log_replay import Action, live_files
 from .spark_names import quoted
@@ -61,8 +61,7 @@ def way_out(folder: str, name: str, base: int | None, *, shared: bool = False) -
         else ""
     )
     if shared:
-        copied = "copy all tables into an empty target (spark-repl snapshot)"
-        return f"on_foreign_change = stop: {undo}to have the source's rows again: {copied}"
+        return f"on_foreign_change = stop: {undo}to have the source's rows again, {BEGIN_AGAIN}"
     return (
         f"on_foreign_change = stop: {undo}to have the source's rows again:"
         f" spark-repl snapshot --config F --table {name}; to keep their rows: on_foreign_change ="

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..errors import TargetError
+from ..errors import TargetError, reset_table
 from ..runtime.object_store import is_remote
 from .storage import is_whole, names, one_line, parquet_source, read
 
@@ -152,7 +152,7 @@ def _read(path: str, columns: tuple[str, ...]) -> pa.Table:
             f"{which} of the table's log is damaged: {one_line(str(error))}",
             file=path,
             hint="where the commits before it are there, remove it; else bring it back from a"
-            " backup, or start again with an empty target",
+            f" backup, or {reset_table()}",
         ) from error
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import TargetError
+from ..errors import TargetError, reset_table
 from . import log_checkpoints
 from .storage import names, read
 
@@ -67,7 +67,7 @@ def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Act
                 f"version {number} of the table's log is gone",
                 file=folder,
                 hint="logRetentionDuration is shorter than the applier was away:"
-                " raise it, and start again with an empty target",
+                f" raise it, and {reset_table()}",
             )
         yield actions
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import SchemaError, TargetError
+from ..errors import SchemaError, TargetError, reset_table
 from .large_columns import gathered
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ NO_PARTITION = 1526
 """MySQL's ER_NO_PARTITION_FOR_GIVEN_VALUE, here of a value that Delta's partitions can't have"""
 _NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
 TAKEN_FOR_NULL = "Spark takes '' and '__HIVE_DEFAULT_PARTITION__' for NULL there"
-NO_PARTITION_HINT = "take the table out of target.partition_by, and begin with an empty target"
+NO_PARTITION_HINT = f"take the table out of target.partition_by; {reset_table()}"
 
 Values = dict[str, str | None]
 """A file's partitionValues: physical column name -> value as text, None for NULL."""

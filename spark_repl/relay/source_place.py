@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import HistoryError
+from ..errors import BEGIN_AGAIN, HistoryError
 from .log import split_name
 
 _WRAP = 1 << 32
@@ -60,8 +60,7 @@ class SourcePlace:
             raise HistoryError(
                 f"{other} is not of the source's log that was applied before, which stands at"
                 f" {self}: a file of that name was begun at another time, or by another server",
-                hint="the source was RESET, or is another one: begin with an empty target and relay"
-                " folder",
+                hint=f"the source was RESET, or is another one: {BEGIN_AGAIN}",
             )
         if split_name(self.file)[0] != split_name(other.file)[0]:
             return False

@@ -13,6 +13,7 @@ from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventType
 from ..binlog.events.event import read_lenenc
 from ..binlog.kernels.crc import event_crc
 from ..errors import (
+    BEGIN_AGAIN,
     LogError,
     NoTableError,
     PurgedError,
@@ -120,8 +121,8 @@ def dump_file(server_id: int, file: str, position: int) -> bytes:
     if position >= 1 << 32:
         raise SourceError(
             f"{file}:{position} lies behind 4 GiB of its file: it can't be asked for by position",
-            hint="go on by GTID (source.auto_position), or behind the file: with an empty target"
-            " and relay folder, and source.log_file = the next one",
+            hint="go on by GTID (source.auto_position); or FLUSH BINARY LOGS on the source, and"
+            f" {BEGIN_AGAIN}",
         )
     head = struct.pack("<BIHI", COM_BINLOG_DUMP, position, _HEARTBEAT_V2, server_id)
     return head + file.encode("utf-8", "surrogateescape")

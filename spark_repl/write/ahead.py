@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..errors import TargetError
+from ..errors import TargetError, reset_table
 from ..gtid import GtidSet
 from ..relay.source_place import SourcePlace
 from .own_metadata import held_gtids, held_place
@@ -52,7 +52,7 @@ class TablesAhead:
                     " it holds",
                     table=table.name,
                     file=table.folder,
-                    hint="give the log that was applied before, or use an empty target",
+                    hint=f"give the log that was applied before, or {reset_table(table.name)}",
                 )
             self._held[table.path] = held
 

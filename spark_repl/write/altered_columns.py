@@ -13,7 +13,7 @@ from ..delta.columns import Columns
 from ..delta.schema_change import altered as altered_metadata
 from ..delta.schema_change import has_mapping
 from ..delta.stamp import Stamp
-from ..errors import SettingError
+from ..errors import OTHER_TARGET, SettingError
 from .app_ids import columns_of_all
 from .key_index import hashes_alike
 from .shard_columns import columns_of, stays_in_files, union
@@ -112,7 +112,7 @@ def _check_renamed(table: Table, altered: Altered) -> None:
                     table=table.name,
                     hint="several channels feed the table, and its columns only come: add a column"
                     " of the new name, and fill it by UPDATE, instead; now have all shards altered"
-                    " on the source, and copy all tables into an empty target",
+                    f" on the source, and {OTHER_TARGET}",
                 )
 
 

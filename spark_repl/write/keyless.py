@@ -12,7 +12,7 @@ from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..ddl.defaults import default_value
 from ..ddl.table_modes import OF_IMAGES, has_versions
 from ..delta.columns import bits, equal, flat_parts, one_chunk
-from ..errors import DecodeError
+from ..errors import DecodeError, reset_table
 from ..position import RelayPosition
 from . import missing_values
 from .key_index import hash_keys
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
-_IMAGES_HINT = "set binlog_row_image=FULL in every session of the source, and use an empty target"
+_IMAGES_HINT = f"set binlog_row_image=FULL in every session of the source; {reset_table()}"
 _BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
 
 

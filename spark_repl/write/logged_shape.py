@@ -11,7 +11,8 @@ from ..ddl.extra_columns import check_extra, extra_of, shard_column
 from ..ddl.table_modes import check_mode
 from ..ddl.told_apart import check_key_stays
 from ..ddl.tool_names import tool_table
-from ..errors import SchemaError, SettingError
+from ..errors import SchemaError, SettingError, reset_table
+from .row_error import copied_anew
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
@@ -51,7 +52,7 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
     if fits and logged.primary_key == wanted.primary_key:
         _check_attributes(table, logged)
         return
-    hint = "a statement that this log does not hold changed the table: use an empty target"
+    hint = f"a statement that this log does not hold changed the table: {copied_anew(table)}"
     if [c.form for c in logged.columns] != [c.form for c in wanted.columns]:
         hint = (
             "target.zero_dates, time_as, json_as or geometry_as is not what the table was made with"
@@ -126,7 +127,7 @@ def _kind(mask: str) -> str:
 
 def _back(name: str) -> str:
     """What to do about a rule that is another one than the table was made with."""
-    back = "take the change back, or use an empty target"
+    back = f"take the change back, or {reset_table(name)}"
     if (tool := tool_table(name)) is None:
         return back
     own = name.replace("_", r"\_").replace("%", r"\%")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..config.renaming import shard_of
 from ..ddl.extra_columns import shard_column
 from ..delta.columns import Columns
-from ..errors import TargetError
+from ..errors import BEGIN_AGAIN, OTHER_TARGET, TargetError
 from .altered_rows import AlterTask
 from .compaction import CompactTask
 from .shard_columns import columns_of, union
@@ -77,5 +77,5 @@ def _check_known(tracking: Tracking, table: Table, shards: set[str]) -> None:
             f"the table has rows of shards that are not known: {', '.join(sorted(unknown))}",
             table=table.name,
             file=table.folder,
-            hint="use an empty target, and tell us",
+            hint=f"report this, and {OTHER_TARGET if table.is_shared else BEGIN_AGAIN}",
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..config.renaming import SHARD, is_shared
 from ..control.copies import standing
 from ..control.table_paths import MADE_BY_ROWS, made_behind
-from ..errors import TargetError
+from ..errors import BEGIN_AGAIN, TargetError
 from ..runtime.threads import Pool
 from .shards import check_put_back
 from .table_commits import gone_table
@@ -75,7 +75,7 @@ def places(
             if at_cut is not None:
                 raise TargetError(
                     "the control table does not say any more what the table is", table=name,
-                    hint="put the control table back as it was, or use an empty target",
+                    hint=f"put the control table back as it was, or {BEGIN_AGAIN}",
                 )  # fmt: skip
         if snapshot is not None:  # else the applier died between the announcement and the creation
             version = since.get(folder, 0) if at_cut or shard else 0

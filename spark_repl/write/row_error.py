@@ -11,7 +11,7 @@ from ..config.renaming import SHARD
 from ..decode.folding import DUPLICATE_KEY
 from ..decode.part import first_of
 from ..delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
-from ..errors import RowError, SchemaError, SettingError
+from ..errors import BEGIN_AGAIN, OTHER_TARGET, RowError, SchemaError, SettingError
 from ..position import RelayPosition
 from .own_metadata import COMPLETE, COPIED
 
@@ -25,10 +25,10 @@ _PASSED_OVER = "overwrites and passes over such rows, as MySQL's does"
 
 def row_error(violation: Violation, table: Table) -> RowError:
     """The error for a violation in ``table``, with MySQL's message and number."""
-    hint = f"{_copied(table)}; exec_mode = idempotent {_PASSED_OVER}"
+    hint = f"{copied_anew(table)}; exec_mode = idempotent {_PASSED_OVER}"
     if violation.number == CANNOT_APPLY:
         message = f"Could not apply JSON diff in table {table.definition.table} ({violation.key})"
-        hint = f"the target's document is not the source's: {_copied(table)}"
+        hint = f"the target's document is not the source's: {copied_anew(table)}"
     elif violation.number == NO_PARTITION:
         message = f"Table has no partition for a value ({violation.key}): {TAKEN_FOR_NULL}"
         hint = NO_PARTITION_HINT
@@ -79,8 +79,8 @@ def _incomplete(table: Table) -> str:
     return "the table is incomplete, as it was not created in this log"
 
 
-def _copied(table: Table) -> str:
+def copied_anew(table: Table) -> str:
     """What brings the source's rows, also while an error has stopped the applier."""
     if SHARD in table.name:
-        return "copy all tables into an empty target (spark-repl snapshot)"
+        return OTHER_TARGET if table.is_shared else BEGIN_AGAIN
     return f"spark-repl snapshot --config F --table {table.name} copies it anew, then start again"

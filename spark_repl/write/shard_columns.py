@@ -17,7 +17,7 @@ from ..delta.columns import Columns, delta_type, field_json, plain
 from ..delta.common_type import common_type
 from ..delta.schema_change import ColumnIds, featured
 from ..delta.table_log import NewTable
-from ..errors import SettingError
+from ..errors import ALL_SHARDS, SettingError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 HINT = (
     "the type that a column has in the table which the shards share has to hold every shard's"
-    " values: have all shards altered on the source, and copy all tables into an empty target (a"
-    " new column that UPDATE fills, and DROP COLUMN of this one, come through shard by shard)"
+    " values (a new column that UPDATE fills, and DROP COLUMN of this one, come through shard by"
+    f" shard): have all shards altered on the source, and {ALL_SHARDS}"
 )
 
 

@@ -7,17 +7,21 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import whole_of
 from ..ddl.policy import Policy
-from ..errors import SettingError, StatementError, TargetError
+from ..errors import (
+    ALL_SHARDS,
+    BEGIN_AGAIN,
+    OTHER_TARGET,
+    SettingError,
+    StatementError,
+    TargetError,
+)
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..control.cut import TableVersion
     from .table import Table
 
-_COPY = (
-    "a shard is not copied by itself: leave it out by [filters], or copy all tables anew"
-    " (spark-repl snapshot into an empty target)"
-)
+_COPY = f"a shard is not copied by itself: leave it out by [filters], or {BEGIN_AGAIN}"
 
 
 def beside(name: str, tables: Iterable[Table]) -> list[Table]:
@@ -52,8 +56,8 @@ def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None
             " (key_prefix, or channels, of [[tables]]) does not follow RENAME",
             table=before,
             hint="leave the statement out (spark-repl skip), and the table by [filters]; an online"
-            ' schema-change tool needs ddl.online_tools = "fold" from before it begins; or copy all'
-            " tables into an empty target",
+            ' schema-change tool needs ddl.online_tools = "fold" from before it begins; or'
+            f" {ALL_SHARDS}",
         )
 
 
@@ -66,7 +70,7 @@ def check_put_back(table: Table, at_cut: TableVersion | None) -> None:
             " folder was put back",
             table=table.name,
             file=table.folder,
-            hint="put a later one back, or use an empty target",
+            hint=f"put a later one back, or {OTHER_TARGET}",
         )
 
 
@@ -77,7 +81,7 @@ def check_ended(ended: Collection[str], tables: Iterable[Table]) -> None:
         raise SettingError(
             f"the filters leave out shards whose rows {whole_of(gone[0])} has",
             table=", ".join(sorted(gone)),
-            hint="take the change of [filters] back, or use an empty target",
+            hint=f"take the change of [filters] back, or {BEGIN_AGAIN}",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -271,3 +272,47 @@ def test_tables_that_no_cut_shows(
     hint = capsys.readouterr().err.partition("spark-repl ")[2].splitlines()[0]
     assert main([*hint.replace(" F", f" {file}").split()]) == 0
     assert is_new(load(str(file))) and "t/a@2" in given_paths(control)
+
+
+def follow(hint: str | None, file: Path) -> None:
+    """Carry out the commands that a hint names, as they are written."""
+    commands = re.findall(r"spark-repl ([^,;]*--config F)", str(hint))
+    assert commands, hint
+    for command in commands:
+        assert main([str(file) if word == "F" else word for word in command.split()]) == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"mask": {"v": "null"}}),
+        ({}, {"exclude": ["v"]}),
+        ({"row_filter": "id > 0"}, {"row_filter": "id > 1"}),
+        ({}, {"mode": "changelog"}),
+        ({}, {"to": "t.other"}),
+    ],
+    ids=["mask", "exclude", "row_filter", "mode", "to"],
+)
+def test_what_a_changed_rule_advises(
+    log: LogWriter, target: Path, tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    """The command of the hint is carried out, and the next start goes on by the new rule."""
+    log.transaction(insert(A, *X), insert(B, *X))
+    assert run(log.folder, target, tables=[{"match": "t.a", **before}] if before else ())
+    file = tmp_path / "run.toml"
+    file.write_text(f'[relay]\npath = "{log.folder}"\n[target]\npath = "{target}"\n')
+    file.chmod(0o600)
+    rule = [{"match": "t.a", **after}]
+    log.transaction(insert(A, (2, "y")), insert(B, (2, "y")))
+    error = stopped(log.folder, target, tables=rule)
+    follow(error.hint, file)
+    assert run(log.folder, target, tables=rule)
+    assert {"t.b"} <= set(cuts(target)[-1].tables)
+
+
+def test_no_hint_advises_an_empty_target() -> None:
+    """``reset`` empties a target by a command that can be followed."""
+    package = Path(__file__).parents[2] / "spark_repl"
+    advice = re.compile(r"(use|with|into|in) an empty target")
+    found = [path for path in package.rglob("*.py") if advice.search(path.read_text("utf-8"))]
+    assert [path.relative_to(package).as_posix() for path in found] == []

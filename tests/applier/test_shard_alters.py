@@ -180,7 +180,7 @@ def test_a_type_that_none_holds(log: LogWriter, tmp_path: Path) -> None:
     assert "column id is double in lake.orders, with lake.orders//1, and would be long" in str(
         error
     )
-    assert "copy all tables into an empty target" in str(error.hint)
+    assert "spark-repl reset --all --config F" in str(error.hint)
 
 
 def test_a_shard_that_was_new_at_the_start_has_no_say_once_it_is_dropped(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def test_what_changes_columns_stops(
     logs["us"].ddl(f"ALTER TABLE shop_us1.orders {alter}")
     error = stopped(logs["us"].folder, target, channel="us", **BOTH)
     assert isinstance(error, SettingError) and says in error.message
-    assert "copy all tables into an empty target" in str(error.hint)
+    assert "give all of its channels another target.path" in str(error.hint)
 
 
 def test_a_narrower_type_than_the_tables(
