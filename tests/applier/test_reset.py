@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -275,11 +276,12 @@ def test_tables_that_no_cut_shows(
 
 
 def follow(hint: str | None, file: Path) -> None:
-    """Carry out the commands that a hint names, as they are written."""
+    """Carry out the commands that a hint names, as they are written, of t.a."""
     commands = re.findall(r"spark-repl ([^,;]*--config F)", str(hint))
     assert commands, hint
+    given = {"F": str(file), "DB.TABLE": "t.a"}
     for command in commands:
-        assert main([str(file) if word == "F" else word for word in command.split()]) == 0
+        assert main([given.get(word, word) for word in command.split()]) == 0
 
 
 @pytest.mark.parametrize(
@@ -308,6 +310,38 @@ def test_what_a_changed_rule_advises(
     follow(error.hint, file)
     assert run(log.folder, target, tables=rule)
     assert {"t.b"} <= set(cuts(target)[-1].tables)
+
+
+def test_what_a_value_without_a_partition_advises(log: LogWriter, target: Path, file: Path) -> None:
+    log.ddl("DROP TABLE t.a")
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "")))
+    error = stopped(log.folder, target, partition_by=["t.a(v)"])
+    assert error.number == 1526
+    follow(error.hint, file)
+    assert run(log.folder, target)
+    assert cuts(target)[-1].waiting.keys() == {"t.a"}
+
+
+def test_what_shards_advise_that_filters_leave_out(
+    log: LogWriter, target: Path, tmp_path: Path
+) -> None:
+    rule = {"match": "s%.a", "to": "lake.all", "key_prefix": "_s"}
+    options: dict[str, Any] = {"tables": [rule], "keys": {"column_mapping": True}}
+    for number in (1, 2):
+        log.ddl(f"CREATE DATABASE s{number}", f"s{number}")
+        log.ddl(A.create.replace("t.a", f"s{number}.a"), f"s{number}")
+        log.transaction(insert(replace(A, database=f"s{number}"), *X))
+    assert run(log.folder, target, **options)
+    file = tmp_path / "run.toml"
+    file.write_text(f'[relay]\npath = "{log.folder}"\n[target]\npath = "{target}"\n')
+    file.chmod(0o600)
+    options["filters"] = {"ignore_db": ["s2"]}
+    error = stopped(log.folder, target, **options)
+    assert "leave out shards" in str(error)
+    follow(error.hint, file)
+    assert run(log.folder, target, **options)
+    assert "lake.all//1" in cuts(target)[-1].tables and "lake.all//2" not in cuts(target)[-1].tables
 
 
 def test_no_hint_advises_an_empty_target() -> None:
