@@ -90,11 +90,18 @@ class LowWaterMark:
         return len(records) - had
 
     def end_by_hand(self) -> ByHand | None:
-        """Return where the next XA branch is ended by hand. None while a table is ahead, so that no
-        place is behind all, and where too many were ended at this place."""
+        """Return where the next XA branch is ended by hand. None where too many were ended at this
+        place, and while no cut can show it: the next start would end it at another place again."""
         at = ByHand(self.position, self._by_hand, *self._last())
-        ahead = self._tracking.is_ahead(at.end, self.executed, self.place)
-        return None if not self.position or ahead or self._by_hand == BY_HAND_MAX else at
+        waits = self._lacks_cut(at.end, self.place)
+        return None if not self.position or waits or self._by_hand == BY_HAND_MAX else at
+
+    def _lacks_cut(self, end: int, place: SourcePlace | None) -> bool:
+        """Return whether the tables are of no one state of the source at ``end``: a copy catches
+        up, a table is ahead after a crash, or the newest cut is later, as the applier went back."""
+        if self._catch_up.active(self.executed) or not self._shown.issubset(self.executed):
+            return True
+        return self._tracking.is_ahead(end, self.executed, place)
 
     def _last(self) -> tuple[str, int]:
         """Return (GTID, commit time) of the last transaction before the mark. Where the log does
@@ -144,13 +151,9 @@ class LowWaterMark:
         self._by_hand = self._by_hand + 1 if cut.position < group.end else 0
         tables = sorted(dict(self._tracking.tables).items())
         # After a crash a table may be ahead: until the others have caught up there is no cut.
-        copied = self._catch_up.active(self.executed)
-        place = SourcePlace.of(cut.source)
-        behind = copied or self._tracking.is_ahead(group.end, self.executed, place)
-        # Nor before the newest cut, where the applier went back: the next start would find that.
-        behind = behind or not self._shown.issubset(self.executed)
-        if not still or behind:
+        if not still or self._lacks_cut(group.end, SourcePlace.of(cut.source)):
             # A copy that catches up may take a million groups.
+            copied = self._catch_up.active(self.executed)
             kept = None if copied or not still else self.behind_cut
             self.behind_cut = None if kept is None else [*kept, group]
             self._write_held_back(group.slot)

@@ -36,7 +36,8 @@ class TableVersion:
 @dataclass(frozen=True)
 class Waiting:
     """Why no cut shows a table until it has been copied: the log doesn't say what a statement made
-    of its rows. ``since``: that statement, by its GTID or else the position of its end."""
+    of its rows. ``since``: that statement, by its GTID or else the position of its end; of a reset
+    its time."""
 
     reason: str
     since: str

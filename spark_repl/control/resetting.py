@@ -164,7 +164,8 @@ def reset_tables(at: Channel, names: Iterable[str]) -> Planned:
     cut = stands.cut
     assert cut is not None
     gone = set(planned.tables)
-    waiting = {name: Waiting(_REASON, "") for name in planned.tables}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    waiting = {name: Waiting(_REASON, now) for name in planned.tables}
     control.publish(
         replace(
             cut,

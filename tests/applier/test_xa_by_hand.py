@@ -15,7 +15,7 @@ from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, apply_without_stream, at_cut, cuts, run
-from tests.support.made_copy import finish, plan_first
+from tests.support.made_copy import finish, plan, plan_first
 from tests.support.made_copy import read as copy_rows
 
 A, BESIDE = Table("a"), Table("beside")
@@ -208,3 +208,19 @@ def test_a_running_applier_ends_no_branch_before_its_place(log: LogWriter, targe
     with applier(log.folder, target, **rule("changelog")) as found:
         apply_without_stream(found)
     assert replayed(target) == LAST
+
+
+def test_a_copy_that_catches_up_ends_no_branch_twice(log: LogWriter, target: Path) -> None:
+    """No cut says that a branch was ended, so the next start would end it at another place."""
+    assert run(log.folder, target, **rule("changelog"))
+    end_by_hand(target, count=2)
+    plan(target, "t.beside")
+    copy_rows(target, BESIDE, [(1, "x")], tables=rule("changelog")["tables"])
+    finish(target, f"{log.source}:1-{log.gno + 2}")
+    for key in (2, 3):
+        assert run(log.folder, target, **rule("changelog"))
+        log.transaction(insert(BESIDE, (key, "x")))
+    log.transaction(update(A, ((2, "y"), (2, "z"))))
+    assert run(log.folder, target, **rule("changelog"))
+    assert replayed(target) == [(1, "one"), (2, "z"), (10, "one"), (11, "two"), (12, "two")]
+    assert not [one for one in cuts(target)[-1].prepared if one["gtrid"] != XIDS[2][0].hex()]
