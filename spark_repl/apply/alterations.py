@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _STOP_HINT = (
-    "leave the statement out (spark-repl skip --gtid), or give the table another policy"
-    " (ddl.policy) and start again"
+    "leave the statement out: spark-repl skip --config F --gtid GTID; or give the table another"
+    " policy (ddl.policy) and start again"
 )
 
 
@@ -231,8 +231,8 @@ class Alterations:
                 " rows that it keeps and the source has not (its mode, or extra_columns: deleted)",
                 table=after,
                 hint='such tables need ddl.online_tools = "fold" from before the tool begins; or'
-                " leave the statement out (spark-repl skip) and copy the table anew (spark-repl"
-                " snapshot --table)",
+                " leave the statement out (spark-repl skip --config F --gtid GTID) and copy the"
+                " table again (spark-repl snapshot --config F --table DB.T)",
             )
 
     def rename(self, before: str, after: str, cut: Cut) -> None:

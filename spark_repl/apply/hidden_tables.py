@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 _HINT = (
     "let that session use binlog_format=ROW, or another name; to get past it leave the statement"
-    " out (spark-repl skip --gtid), and copy the table anew (spark-repl snapshot --table) when the"
-    " session has ended"
+    " out (spark-repl skip --config F --gtid GTID), and copy the table again when the session has"
+    " ended (spark-repl snapshot --config F --table DB.T)"
 )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HINT = (
     "either filters left out the DROP of the table that the target has, or it is from elsewhere:"
-    " copy it anew: spark-repl snapshot --config F --table DB.TABLE"
+    " copy it again: spark-repl snapshot --config F --table DB.T"
 )
 
 

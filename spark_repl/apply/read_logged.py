@@ -47,8 +47,9 @@ def check_dropped(logged: Logged) -> None:
             f"which tables were dropped before DROP TABLE failed on the source ({query.error}) is"
             f" not in the log: {logged.text}",
             table=", ".join(statement.tables),
-            hint="spark-repl skip --gtid GTID, and make the source's tables those of the target:"
-            " DROP TABLE of what is left there, or snapshot --table",
+            hint="leave it out: spark-repl skip --config F --gtid GTID; then copy each table that"
+            " the source still has: spark-repl snapshot --config F --table DB.T; and remove the"
+            " others: DROP TABLE IF EXISTS on the source",
         )
 
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
-_HINT = "leave the statement out (spark-repl skip --gtid), and drop what is meant by hand"
+_HINT = (
+    "leave the statement out (spark-repl skip --config F --gtid GTID), and drop what is meant by"
+    " hand"
+)
 
 
 class RewrittenStatements:

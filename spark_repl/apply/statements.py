@@ -57,7 +57,10 @@ _WHY = {
     Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
     Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
 }
-_HINT = "spark-repl skip --gtid GTID, then snapshot --table of each table that it may have changed"
+_HINT = (
+    "leave it out: spark-repl skip --config F --gtid GTID; then copy each table that it may have"
+    " changed: spark-repl snapshot --config F --table DB.T"
+)
 _ENDS = (Effect.TRUNCATE_TABLE, Effect.DROP_TABLE, Effect.DROP_DATABASE)
 _CATCHING_UP = "wait with it until the copy is shown, or copy the table again behind this statement"
 
@@ -270,8 +273,9 @@ class Statements:
 
     def _refused(self, logged: Logged) -> StatementError:
         statement = logged.statement
+        verb = statement.verb or "the statement"
         return StatementError(
-            f"{statement.verb} can't be applied ({statement.reason}): {logged.text}",
+            f"{verb} can't be applied ({statement.reason}): {logged.text}",
             table=", ".join(statement.tables) or None,
             hint=_HINT,
         )
@@ -288,8 +292,8 @@ class Statements:
                 f"a table of ENGINE={statement.engine} shows rows of others, which the log does not"
                 f" have as its own: {logged.text}",
                 table=name,
-                hint="make it a view on the source, and leave the statement out (spark-repl skip"
-                " --gtid)",
+                hint="make it a view on the source, and leave the statement out: spark-repl skip"
+                " --config F --gtid GTID",
             )
         if statement.changes_rows:
             raise StatementError(f"{_WHY[Kind.STATEMENT]}: {logged.text}", table=name, hint=_HINT)

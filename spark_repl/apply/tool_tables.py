@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE)
 _ALTERS = (Effect.ALTER_TABLE, Effect.NO_EFFECT)
-_HINT = "copy the table anew behind this statement (spark-repl snapshot --table)"
+_HINT = "copy the table after this statement: spark-repl snapshot --config F --table DB.T"
 
 
 class ToolTables:

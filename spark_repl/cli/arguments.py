@@ -268,8 +268,7 @@ def _reset(commands: Commands) -> None:
 def _skip(commands: Commands) -> None:
     skip = commands.add("skip")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="one transaction, or a set")
-    _options(skip, ("--target",), required=True)
-    _options(skip, ("--channel",))
+    _options(skip, ("--target", "--config", "--channel"))
 
 
 def _xa(commands: Commands) -> None:
@@ -280,8 +279,7 @@ def _xa(commands: Commands) -> None:
         ("rollback", "end an orphan by hand: its rows never appear"),
     ):
         command = branches.add(name, text)
-        _options(command, ("--target",), required=True)
-        _options(command, ("--channel",))
+        _options(command, ("--target", "--config", "--channel"))
         if name != "list":
             command.add_argument(
                 "--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]",

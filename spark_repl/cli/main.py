@@ -91,10 +91,10 @@ def _done(options: argparse.Namespace) -> int:
             run = getattr(import_module(f".{module}", __package__), function)
             return int(run(options) or 0)
     except (ConfigError, SetupError) as error:
-        report(error)
+        report(error, vars(options))
         return 2
     except SparkReplError as error:
-        report(error)
+        report(error, vars(options))
         return 1
     except KeyboardInterrupt:
         print("Interrupted", file=sys.stderr)

@@ -21,8 +21,7 @@ def add(commands: Commands, options: Options) -> None:
         ("drop", "have them forgotten when the applier starts next: the table lacks them"),
     ):
         command = actions.add(name, text)
-        options(command, ("--target",), required=True)
-        options(command, ("--channel",))
+        options(command, ("--target", "--config", "--channel"))
         if name != "list":
             command.add_argument("--table", required=True, metavar="DB.TABLE", help="of this table")
         if name == "show":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..control.by_hand import decide
 from ..control.quarantine import DROP, KIND, REPLAY, cure_of, mark_of, named, open_quarantines
 from ..control.quarantine_store import QuarantineStore
+from .hints import pasteable
 from .inspect import cells, channel_of, emit, print_table
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def show_list(options: argparse.Namespace) -> int:
         return 0
     print_table(_SHOWN, [cells(_SHOWN, line) for line in lines])
     for line in lines:
-        print(f"{line['table']}: Try: {line['hint']}")
+        hint = pasteable(line["hint"], vars(options), table=line["table"])
+        print(f"{line['table']}: Try: {hint}")
     return 0
 
 

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from typing import Any
 
 from ..config import Config, load
 from ..control.channels import Channel, channels
@@ -16,6 +17,7 @@ from ..observe.metrics import metrics
 from ..observe.screen import screen
 from ..observe.status import status
 from ..receiver.report import read_report
+from .hints import pasteable
 from .inspect import channel_of, target_of
 
 # The cursor goes home, each line ends by clearing its rest, what is below goes: nothing flickers.
@@ -59,7 +61,7 @@ def _look(options: argparse.Namespace, target: str, config: Config | None) -> st
         (fields,) = looks.values()
         if options.metrics:
             return metrics(fields)
-        return json.dumps(fields, default=str) + "\n" if options.json else screen(fields)
+        return json.dumps(fields, default=str) + "\n" if options.json else _screen(fields, options)
     if options.metrics:
         raise ConfigError(
             f"--metrics is of one channel: the target has {', '.join(looks)}",
@@ -67,7 +69,13 @@ def _look(options: argparse.Namespace, target: str, config: Config | None) -> st
         )
     if options.json:
         return json.dumps({"channels": looks}, default=str) + "\n"
-    return "\n".join(f"channel:  {name}\n{screen(fields)}" for name, fields in looks.items())
+    return "\n".join(
+        f"channel:  {name}\n{_screen(fields, options)}" for name, fields in looks.items()
+    )
+
+
+def _screen(fields: dict[str, Any], options: argparse.Namespace) -> str:
+    return pasteable(screen(fields), vars(options))
 
 
 def _channels(options: argparse.Namespace, target: str, config: Config | None) -> list[Channel]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 from ..config import load
 from ..errors import ConfigError
 from ..observe.verify_status import to_compare
+from .hints import pasteable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..config import Config
     from ..verify.verifier import VerifyLimits
@@ -45,7 +46,7 @@ def verify(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(fields, default=str))
     else:
-        _print(fields)
+        _print(fields, vars(options))
     return exit_code(fields, only)
 
 
@@ -134,12 +135,13 @@ def _print_rows(fields: dict[str, Any]) -> None:
         print(f"{name}: not compared: {reason}", file=sys.stderr)
 
 
-def _print(fields: dict[str, Any]) -> None:
+def _print(fields: dict[str, Any], options: Mapping[str, object]) -> None:
     _print_rows(fields)
     from ..verify.by_others import ByOthers
 
     for name, one in fields["by_others"].items():
-        print(f"{name}: {ByOthers(**one).said}\nTry: {one['hint']}", file=sys.stderr)
+        hint = pasteable(one["hint"], options, table=name)
+        print(f"{name}: {ByOthers(**one).said}\nTry: {hint}", file=sys.stderr)
     if fields["undecided"]:
         print(f"{fields['undecided']} rows changed at every look", file=sys.stderr)
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")

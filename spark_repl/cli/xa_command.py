@@ -10,7 +10,7 @@ from ..binlog.events.xid import Xid
 from ..control.by_hand import XA, decide, xa_decisions
 from ..errors import ConfigError, TargetError
 from ..observe.status import prepared_branches
-from .inspect import cells, channel_of, emit, print_table
+from .inspect import cells, channel_of, emit, print_table, target_of
 
 _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}
 _SHOWN = (
@@ -54,7 +54,7 @@ def end_by_hand(options: argparse.Namespace) -> int:
     except ValueError as error:
         raise ConfigError(
             f"--xid {options.xid} is not GTRID[,BQUAL[,FORMAT_ID]] in hex",
-            hint="spark-repl xa list shows the branches",
+            hint="see the branches: spark-repl xa list --config F",
         ) from error
     control = channel_of(options).control
     branches = prepared_branches(control.last_cut())
@@ -62,9 +62,9 @@ def end_by_hand(options: argparse.Namespace) -> int:
     if position is None:
         raise TargetError(
             f"XAER_NOTA: Unknown XID {xid}",
-            file=options.target,
+            file=target_of(options),
             number=1397,
-            hint="spark-repl xa list shows the branches",
+            hint="see the branches: spark-repl xa list --config F",
         )
     action = options.action.upper()
     detail = {**xid.to_json(), "position": position, "action": action}

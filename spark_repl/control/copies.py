@@ -222,7 +222,7 @@ def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
     if not copy.is_done:
         raise HistoryError(
             "the first copy is not finished",
-            hint="run spark-repl snapshot again: it goes on where it stopped",
+            hint="let it go on where it stopped: spark-repl snapshot --config F",
         )
     if missing := executed.subtract(copy.start):
         raise HistoryError(

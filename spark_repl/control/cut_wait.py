@@ -71,7 +71,7 @@ def _too_late(control: Control, target: str, missing: GtidSet, timeout_s: float)
         f"no cut holds {missing} after {timeout_s:g} s"
         + ("" if works else ": no applier works on the target"),
         file=target,
-        hint="spark-repl status says how far it is behind; or wait for longer"
+        hint="spark-repl status --config F says how far it is behind; or wait for longer"
         if works
-        else "start it (spark-repl run, or apply), then wait again",
+        else "start it (spark-repl run --config F, or apply), then wait again",
     )

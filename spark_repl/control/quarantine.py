@@ -26,13 +26,13 @@ _BEGIN, _FAILED = "begin", "failed"
 ENDED = {REPLAY: "replayed", DROP: "dropped"}
 """how each decision ends"""
 CURE = (
-    "mend its rows, then spark-repl quarantine replay --table, and start again; or quarantine drop,"
-    " or copy it again (snapshot --table)"
+    "correct its rows, then spark-repl quarantine replay --config F --table DB.T, and start again;"
+    " or copy it again: spark-repl snapshot --config F --table DB.T"
 )
 """the hint of errors about a table in quarantine"""
 _CURE = (
-    "mend its rows, stop the applier, spark-repl quarantine replay --table {name}, and start it; or"
-    " copy it again: spark-repl snapshot --config F --table {name}"
+    "correct its rows, stop the applier, spark-repl quarantine replay --config F --table {name},"
+    " and start it; or copy it again: spark-repl snapshot --config F --table {name}"
 )
 
 

@@ -207,7 +207,8 @@ def _read(path: str) -> KeptTransactions:
         if magic != _MAGIC or length > size:
             raise TargetError(
                 "a file of the quarantine is damaged", file=path,
-                hint="restore it; or copy its table again: spark-repl snapshot --table",
+                hint="restore it; or copy its table again: spark-repl snapshot --config F --table"
+                " DB.T",
             )  # fmt: skip
         file.seek(size - _TAIL.size - length)
         text = file.read(length).decode()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _OURS = "spark_repl:"
 _HINT = (
     "start the applier without it: what is half there is completed; where that stops, mend the rows"
-    " or copy the table that is without it again (snapshot --table)"
+    " or copy the table that is without it again: spark-repl snapshot --config F --table DB.T"
 )
 
 
@@ -63,7 +63,7 @@ def _check_copy(control: Control, wanted: GtidSet) -> None:
     if copy.until is None:
         raise TargetError(
             f"a copy is under way, which may have read rows of it: {tables}",
-            hint="finish the copy first (spark-repl snapshot)",
+            hint="finish the copy first: spark-repl snapshot --config F",
         )
     if held := wanted.intersect(copy.until):
         raise TargetError(

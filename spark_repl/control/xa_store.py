@@ -106,7 +106,8 @@ class XaStore:
                     f"the bytes of the prepared XA branch {branch.xid} are gone",
                     file=branch.path,
                     gtid=branch.gtid,
-                    hint="restore the file, or end the branch by hand: spark-repl xa rollback",
+                    hint="restore the file; or end the branch, which spark-repl xa list --config F"
+                    " shows: spark-repl xa rollback --config F --xid XID",
                 )
 
     def forget(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:

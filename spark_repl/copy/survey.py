@@ -182,9 +182,10 @@ def _account(query: Callable[[str], object], account: str) -> Iterator[Finding]:
     except SourceError as error:
         yield Finding(
             WARNING,
-            f"prepared XA branches can't be seen ({error.number}): the XA COMMIT of one that was"
-            " prepared before the copy stops the applier (1397)",
-            f"{grant('XA_RECOVER_ADMIN', [EVERYTHING], account)}, where there are XA transactions",
+            f"prepared XA branches can't be seen ({error.number}): if the source has XA"
+            " transactions, the XA COMMIT of one that was prepared before the copy stops the"
+            " applier (1397)",
+            grant("XA_RECOVER_ADMIN", [EVERYTHING], account),
         )
     try:
         query("SHOW BINARY LOGS")
@@ -194,8 +195,7 @@ def _account(query: Callable[[str], object], account: str) -> Iterator[Finding]:
                 WARNING,
                 "no copy can begin while XA branches are prepared, as the account lacks REPLICATION"
                 f" CLIENT ({error.number})",
-                f"{grant('REPLICATION CLIENT', [EVERYTHING], account)}, where there are XA"
-                " transactions",
+                grant("REPLICATION CLIENT", [EVERYTHING], account),
             )
 
 

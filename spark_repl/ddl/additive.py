@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _NULL = Filled("NULL")
 _HINT = (
-    "leave the statement out and mend the table by hand (spark-repl skip), or take the table's"
-    " policy back to apply (ddl.policy)"
+    "leave the statement out (spark-repl skip --config F --gtid GTID) and change the table by hand,"
+    " or take the table's policy back to apply (ddl.policy)"
 )
 
 

@@ -40,7 +40,11 @@ _HASHED = CHARACTER_TYPES | {
     _T.TIME_OLD,
 }  # fmt: skip
 _HINT = "change include, exclude or mask of the table's [[tables]]"
-_COPY = "copy the table anew (spark-repl snapshot --table), as run does by itself"
+_COPY = "copy the table again (spark-repl snapshot --config F --table DB.T), as run does by itself"
+_LEAVE_OUT = (
+    "leave the statement out (spark-repl skip --config F --gtid GTID) and copy the table under its"
+    " new name"
+)
 
 
 @dataclass(frozen=True)
@@ -107,16 +111,14 @@ class ColumnRules:
             before,
             rule.added_columns,
             f"it would be called {after}, which has other extra_columns",
-            "give both names the same extra_columns, or leave the statement out (spark-repl skip)"
-            " and copy the table anew under its new name",
+            f"give both names the same extra_columns, or {_LEAVE_OUT}",
         )
         if (wanted := rule.row_filter) != before.row_filter:
             raise SettingError(
                 f"it would be called {after}, whose rows are filtered otherwise"
                 f" (row_filter {wanted!r}, not {before.row_filter!r})",
                 table=before.name,
-                hint="give both names one row_filter, or leave the statement out (spark-repl skip)"
-                " and copy the table anew under its new name",
+                hint=f"give both names one row_filter, or {_LEAVE_OUT}",
             )
         now, then = shown_columns(before), shown_columns(self.shaped(logged, before))
         if now != then:
@@ -125,8 +127,7 @@ class ColumnRules:
                 f"it would be called {after}, whose columns are withheld or masked otherwise"
                 f" ({differ})",
                 table=before.name,
-                hint="give both names the same include, exclude and mask, or leave the statement"
-                " out (spark-repl skip) and copy the table anew under its new name",
+                hint=f"give both names the same include, exclude and mask, or {_LEAVE_OUT}",
             )
 
     def check_renamed_waiting(self, before: str, after: str) -> None:
@@ -137,8 +138,7 @@ class ColumnRules:
             raise SettingError(
                 f"it would be called {after}, of which other columns or rows are in the target",
                 table=before,
-                hint="give both names the same rule, or leave the statement out (spark-repl skip)"
-                " and copy the table anew under its new name",
+                hint=f"give both names the same rule, or {_LEAVE_OUT}",
             )
 
     def shaped(

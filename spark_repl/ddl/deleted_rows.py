@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .alteration import Altered
 
 _HINT = (
-    "leave the statement out (spark-repl skip), or copy the table anew (spark-repl snapshot"
-    " --table), without the rows that are deleted"
+    "leave the statement out: spark-repl skip --config F --gtid GTID; or copy the table again,"
+    " without the deleted rows: spark-repl snapshot --config F --table DB.T"
 )
 
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .statement import Statement
 
 _HINT = (
-    'with ddl.online_tools = "follow" the tool\'s table becomes the table; or copy the table anew'
-    " behind the tool's RENAME (spark-repl snapshot --table)"
+    'with ddl.online_tools = "follow" the tool\'s table becomes the table; or copy the table'
+    " again after the tool's RENAME: spark-repl snapshot --config F --table DB.T"
 )
 
 

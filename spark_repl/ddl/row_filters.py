@@ -62,8 +62,8 @@ UNKNOWN_HINT = (
     "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
     " texts byte by byte); where the target has the table, " + reset_table()
 )
-_ANEW = "copy the table anew (spark-repl snapshot --table), as run does by itself"
-_SHARD_ANEW = f"leave the statement out (spark-repl skip), or {OTHER_TARGET}"
+_ANEW = "copy the table again (spark-repl snapshot --config F --table DB.T), as run does by itself"
+_SHARD_ANEW = f"leave the statement out (spark-repl skip --config F --gtid GTID), or {OTHER_TARGET}"
 _TOO_DEEP = "it is too deep"
 _SQL_MODE = 0
 # Nobody says in which time zone, and how the source's version rounds a quotient.

@@ -90,7 +90,8 @@ def keeps_taken_rows(table: TableDefinition) -> bool:
             "the statement takes rows of which the log tells none, and the table (mode"
             f' = "{table.mode}") would not say that they went',
             table=table.name,
-            hint="leave the statement out (spark-repl skip), if the table need not say it",
+            hint="if the table need not show it, leave the statement out: spark-repl skip"
+            " --config F --gtid GTID",
         )
     return appends(table)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..binlog.charsets import comparing
 from ..binlog.charsets.charset import NAMES, name_of, number_of
-from ..errors import DecodeError, SettingError
+from ..errors import OTHER_TARGET, DecodeError, SettingError
 from .extra_columns import shard_column
 from .passing_values import passing_values
 from .type_change import TypeFamily, family_of
@@ -135,8 +135,8 @@ def check_key_stays(there: TableDefinition, after: TableDefinition) -> None:
             f"the key ({', '.join(before)}) would be ({', '.join(behind) or 'none'}), by which the"
             " channels that feed the table tell their rows apart",
             table=there.name,
-            hint="leave the statement out (spark-repl skip), or copy all tables into an empty"
-            " target, for all of the channels",
+            hint="leave the statement out: spark-repl skip --config F --gtid GTID; or"
+            f" {OTHER_TARGET}",
         )
 
 

@@ -107,7 +107,7 @@ def changed_by(
             raise SettingError(
                 "extra_columns: the transactions that a quarantine keeps have no GTIDs and times",
                 table=target.name,
-                hint="copy the table anew (spark-repl snapshot --table)",
+                hint="copy the table again: spark-repl snapshot --config F --table DB.T",
             )
         made["gtid"], made["commit_time"] = commits.at(positions, target.mode)
     return {name: made[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}

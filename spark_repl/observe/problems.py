@@ -99,7 +99,7 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
         elif state == "OFF" and status["state"] == "running":
             yield Problem(
                 "the receiver does not run: nothing new comes in",
-                "run starts it again by itself; without run: spark-repl receive",
+                "run starts it again by itself; without run: spark-repl receive --config F",
             )
         elif receiver["SERVICE_DOING"]:
             yield Problem(
@@ -117,8 +117,8 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
     yield from _first([
         Problem(
             f"{name} was not compared at {verified['at']}: {why}",
-            f"see it in spark-repl verify --table {name}; to have the source's rows again:"
-            f" spark-repl snapshot --config F --table {name}",
+            f"see it in spark-repl verify --config F --table {name}; to have the source's rows"
+            f" again: spark-repl snapshot --config F --table {name}",
         )
         for name, why in left_out(verified).items()
         if name not in known
@@ -134,9 +134,9 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
     ])  # fmt: skip
     for counted, what, hint in (
         ("differing", "rows differed from the source's",
-         "spark-repl verify --repair; what differs: status --json, verify.differences"),
+         "spark-repl verify --config F --repair; what differs: status --json, verify.differences"),
         ("undecided", "rows changed at every look, so it is not known whether they are equal,",
-         "spark-repl verify --table of it, when less is written to it"),
+         "spark-repl verify --config F --table DB.T, when less is written to it"),
     ):  # fmt: skip
         yield from _rows(verified, counted, what, hint)
 
@@ -186,6 +186,6 @@ def _of_branches(status: Mapping[str, Any]) -> Iterator[Problem]:
             yield Problem(
                 f"the XA branch {xid} is prepared since {branch['age_s']} s:"
                 " is its XA COMMIT lost?",
-                "if XA RECOVER on the source does not have it: spark-repl xa commit, or xa"
-                " rollback",
+                "if XA RECOVER on the source does not have it: spark-repl xa commit --config F"
+                f" --xid {xid}, or xa rollback",
             )

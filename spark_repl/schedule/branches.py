@@ -106,7 +106,7 @@ class Branches:
             raise StatementError(
                 f"XAER_NOTA: Unknown XID {xid}", number=_UNKNOWN,
                 hint="its XA PREPARE lies before the log's beginning: give the older files too, or"
-                " leave this transaction out with spark-repl skip",
+                " leave this transaction out: spark-repl skip --config F --gtid GTID",
             ) from None  # fmt: skip
 
 

@@ -142,7 +142,8 @@ class Between:
         if definition is None:
             raise TargetError(
                 "the table does not say any more how it was made", file=files.folder,
-                hint="has somebody replaced it? spark-repl snapshot --table copies it anew",
+                hint="copy the table again, if somebody replaced it: spark-repl snapshot --config F"
+                " --table DB.T",
             )  # fmt: skip
         return files.of_shard(definition), definition
 

@@ -25,6 +25,7 @@ def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:
     if snapshot is None:
         raise TargetError(
             "the cut names a table that is not there", file=folder,
-            hint="has somebody removed it? spark-repl snapshot --table copies it anew",
+            hint="copy the table again, if somebody removed it: spark-repl snapshot --config F"
+            " --table DB.T",
         )  # fmt: skip
     return snapshot

@@ -162,8 +162,8 @@ def _partitions(table: Table, altered: Altered) -> list[str]:
             raise SettingError(
                 f"column {name} goes, or changes its type, by which the table is partitioned",
                 table=table.name,
-                hint="target.partition_by names it: copy the table anew without it (spark-repl"
-                " snapshot --table)",
+                hint="take it out of target.partition_by, and copy the table again: spark-repl"
+                " snapshot --config F --table DB.T",
             )
         names.append(altered.definition.columns[kept.index(number)].name)
     partitions.check(altered.definition, tuple(names))

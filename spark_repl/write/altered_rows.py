@@ -38,13 +38,13 @@ if TYPE_CHECKING:
 
 NULL = "NULL"
 UNKNOWN_ROWS = (
-    "the log does not say what the rows become: copy the table behind this statement"
-    " (spark-repl snapshot --table), or mend it by hand and leave the statement out (spark-repl"
-    " skip)"
+    "the log does not say what the rows become: copy the table after this statement (spark-repl"
+    " snapshot --config F --table DB.T), or change it by hand and leave the statement out"
+    " (spark-repl skip --config F --gtid GTID)"
 )
 _FEED_HINT = (
-    "copy the table behind this statement (spark-repl snapshot --table); or switch its feed off"
-    " (delta.enableChangeDataFeed = false) until the statement has been applied"
+    "copy the table after this statement (spark-repl snapshot --config F --table DB.T); or switch"
+    " its feed off (delta.enableChangeDataFeed = false) until the statement has been applied"
 )
 _ZERO_DATE = "'0000-00-00"
 

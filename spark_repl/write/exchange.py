@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from .tracking import Tracking
 
 _HINT = (
-    "copy both tables behind this statement (spark-repl snapshot --table), and leave it out"
-    " (spark-repl skip)"
+    "leave it out (spark-repl skip --config F --gtid GTID), and copy both tables after it"
+    " (spark-repl snapshot --config F --table DB.T --table DB.T2)"
 )
 
 

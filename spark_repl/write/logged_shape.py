@@ -150,8 +150,8 @@ def _check_attributes(table: Table, logged: TableDefinition) -> None:
         f"the logged rows have the columns ({theirs}), by the statements seen so far they are"
         f" ({ours})",
         table=table.name,
-        hint="a statement was not seen, or is not understood: copy the table anew"
-        " (spark-repl snapshot --table), and tell us of the statement",
+        hint="copy the table again: spark-repl snapshot --config F --table DB.T; and report the"
+        " statement, which was not seen or not understood",
     )
 
 

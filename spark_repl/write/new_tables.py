@@ -211,7 +211,8 @@ class NewTables:
         if made != complete or position not in (None, stamp.position):
             raise TargetError(
                 "the table at the path of the copy holds rows of the log", table=name,
-                file=snapshot.folder, hint="copy it again: spark-repl snapshot --table " + name,
+                file=snapshot.folder,
+                hint=f"copy it again: spark-repl snapshot --config F --table {name}",
             )  # fmt: skip
 
     def _make(

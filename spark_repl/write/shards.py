@@ -55,9 +55,9 @@ def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None
             f"{before} would be called {after}: what tells rows of many tables in one apart"
             " (key_prefix, or channels, of [[tables]]) does not follow RENAME",
             table=before,
-            hint="leave the statement out (spark-repl skip), and the table by [filters]; an online"
-            ' schema-change tool needs ddl.online_tools = "fold" from before it begins; or'
-            f" {ALL_SHARDS}",
+            hint="leave the statement out (spark-repl skip --config F --gtid GTID), and the table"
+            ' by [filters]; an online schema-change tool needs ddl.online_tools = "fold" before it'
+            f" begins; or {ALL_SHARDS}",
         )
 
 

@@ -84,7 +84,8 @@ def write_versions(task: WriteTask) -> Written:
         raise SettingError(
             'mode = "history" needs images that fit the rows, and they are not asked to',
             table=task.table,
-            hint='set apply.exec_mode = "strict", copy the table anew (spark-repl snapshot)',
+            hint='set apply.exec_mode = "strict", and copy the table again: spark-repl snapshot'
+            " --config F --table DB.T",
         )
     _write(task, _images(task), out)
     out.seconds = time.perf_counter() - began

@@ -402,7 +402,7 @@ def test_readers_and_looks_say_so(log: LogWriter, target: Path, capsys: Any) -> 
     assert "in quarantine: t.a since" in capsys.readouterr().out
     assert command(target, "list") == 0
     assert "t.a" in (said := capsys.readouterr().out) and log.gtid(4) in said
-    assert "t.a: Try: mend its rows, stop the applier, spark-repl quarantine replay" in said
+    assert "t.a: Try: correct its rows, stop the applier, spark-repl quarantine replay" in said
     assert command(target, "show") == 0
     shown = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["operation"] for one in shown] == ["DELETE", "INSERT", "UPDATE", "INSERT", "DELETE"]
@@ -423,7 +423,7 @@ def test_what_to_do_is_what_the_error_says_and_what_was_decided(
     hint = still["quarantined"]["t.k"]["hint"]
     assert hint.startswith('set target.text_errors = "replace"') and hint.partition("; or ")[
         2
-    ].startswith("mend its rows, stop")
+    ].startswith("correct its rows, stop")
     assert hint in [one["hint"] for one in still["problems"]]
     for decided, done in (("replay", "replayed"), ("drop", "forgotten")):
         assert command(target, decided, table="t.k") == 0

@@ -17,10 +17,13 @@ REPLACEMENT = "\ufffd"
 """what bytes without a character become if ``text_errors`` replaces them"""
 TEXT_ERRORS_HINT = 'set target.text_errors = "replace" in the configuration, and start again'
 """what to do about bytes without a character; not in a key, nor where a row filter looks"""
-KEY_TEXT_HINT = (
-    "correct the key on the source, and copy the table again (spark-repl snapshot --table TABLE)"
+KEY_TEXT_HINT = "correct the key on the source, and start again"
+"""what to do about them in a key that a copy reads: in keys characters are never replaced"""
+LOGGED_KEY_TEXT_HINT = (
+    "leave the transaction out (spark-repl skip --config F --gtid GTID), correct the key on the"
+    " source, and copy the table again (spark-repl snapshot --config F --table DB.T)"
 )
-"""the same in a key, in which characters are never replaced"""
+"""what to do about them in a key that the log has"""
 UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
 
 _COLLATIONS = {

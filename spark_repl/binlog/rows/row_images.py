@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..charsets.charset import KEY_TEXT_HINT, TEXT_ERRORS_HINT
+from ..charsets.charset import LOGGED_KEY_TEXT_HINT, TEXT_ERRORS_HINT
 from ..definition import DATE_TYPES, ColumnType, Form
 from ..json.text import to_text
 from ..json.variant import to_variant
@@ -221,7 +221,7 @@ class RowImages:
         except DecodeError as error:
             error.message = f"column {column.name}: {error.message}"
             if is_key and error.hint == TEXT_ERRORS_HINT:
-                error.hint = KEY_TEXT_HINT
+                error.hint = LOGGED_KEY_TEXT_HINT
             if error.row is None:
                 error.of_row(first_refused(partial(_decoded, column, policy), values))
             raise error.at(table=self.definition.name) from error

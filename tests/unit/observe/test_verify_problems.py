@@ -67,7 +67,7 @@ def test_undecided_rows_are_named_with_their_table(target: str) -> None:
     by_table = {"t.a": counts(undecided=3), "t.b": counts()}
     (problem,) = found(target, undecided=3, by_table=by_table)["problems"]
     assert "3 rows changed at every look" in problem["what"] and "t.a" in problem["what"]
-    assert "t.b" not in problem["what"] and "verify --table" in problem["hint"]
+    assert "t.b" not in problem["what"] and "verify --config F --table" in problem["hint"]
 
 
 @pytest.mark.parametrize("counted", ["differing", "undecided"])
