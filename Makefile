@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help check setup demo test slow package soak mutants scenarios bench clean distclean
+.PHONY: help check setup emulators demo test slow package soak mutants scenarios bench clean distclean
 
 BIN := .venv/bin
 # The first Python that is new enough; PYTHON=... overrides.
@@ -13,6 +13,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 TEST_JAVA := JAVA_TOOL_OPTIONS="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Else each of many processes, and each worker of pytest, compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
+AZURITE := 3.37.0
 BENCH_LOG ?= spark_repl/demo/bank
 
 help:
@@ -20,6 +21,7 @@ help:
 	@echo "make test   ruff, mypy and all tests (live ones if SPARK_REPL_MYSQL names a server's folder)"
 	@echo "make slow   the tests that make test leaves out for their length (ten minutes)"
 	@echo "make package  wheel and sdist into dist; the wheel, installed elsewhere, works in silence"
+	@echo "make emulators  Azure's and Google's stores for tests"
 	@echo "make soak   the tests that run for long"
 	@echo "make mutants  takes guards out one at a time: does a test fail? (an hour)"
 	@echo "make scenarios  takes out the line that each of MySQL's scenarios guards: does its test fail?"
@@ -54,6 +56,17 @@ check:
 
 setup: check
 	@$(MAKE) --no-print-directory .venv/.jars
+
+# Azure's and Google's stores for tests, which skip what is missing.
+.cache/emulators/.installed: .venv/.installed
+	mkdir -p .cache/emulators
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[emulators]'
+	if command -v npm > /dev/null; then \
+	  npm install --silent --no-audit --no-fund --prefix .cache/emulators azurite@$(AZURITE); \
+	else echo "No npm: tests of Azure's store are skipped. Try: install nodejs and npm"; fi
+	touch $@
+
+emulators: .cache/emulators/.installed
 
 demo: setup
 	$(BIN)/spark-repl demo

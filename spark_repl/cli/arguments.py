@@ -124,7 +124,7 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
         "--relay": {"metavar": "DIR", "help": "folder of log files, or one file"},
         "--target": {
             "metavar": "DIR",
-            "help": "where the tables are, a folder or s3://bucket/prefix",
+            "help": "where the tables are, a folder, or s3://, gs:// or abfss://",
         },
         "--channel": {
             "metavar": "NAME",

@@ -45,7 +45,7 @@ _KEYS = {
         "Folder of the log, from the file's folder",
     ),
     "target.path": (
-        "the Delta tables: a folder, or s3://bucket/prefix",
+        "the Delta tables: a folder, or s3://, gs:// or abfss:// with bucket and prefix",
         "Where the Delta tables go, from the file's folder",
     ),
     "apply.workers": ("partitions that decode and write side by side", ""),

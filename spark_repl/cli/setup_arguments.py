@@ -21,7 +21,12 @@ _FLAGS = (
     ("--tls", "source_tls", "MODE", "as source.tls"),
     ("--tls-ca", "source_tls_ca", "FILE", "PEM file of the certificates' authority"),
     ("--relay", "relay_path", "DIR", "folder of the received log"),
-    ("--target", "target_path", "DIR", "where the tables go, a folder or s3://bucket/prefix"),
+    (
+        "--target",
+        "target_path",
+        "DIR",
+        "where the tables go, a folder, or s3://, gs:// or abfss://",
+    ),
     ("--channel", "channel", "NAME", "part of each commit's appId"),
 )
 _NUMBERS = (

@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 
-NO_FOLDER = re.compile(r"(s3[an]?|file|gs|hdfs|abfss?|wasbs?|dbfs):", re.IGNORECASE)
+NO_FOLDER = re.compile(r"(s3[an]?|file|gc?s|hdfs|abfss?|wasbs?|az|azure|dbfs):", re.IGNORECASE)
 """how paths begin that would be folders of that name, if they were taken for folders"""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 

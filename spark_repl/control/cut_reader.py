@@ -13,7 +13,7 @@ from ..ddl.folded_name import fold
 from ..delta.spark_names import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
-from ..runtime.object_store import canonical, is_remote
+from ..runtime.object_store import on_s3
 from .channels import channel_at
 from .control import Control
 from .cut_export import manifest
@@ -272,6 +272,6 @@ def make_readable(spark: SparkSession, target: str) -> None:
     """Has the session read tables below ``target``. Raises ConfigError where it can't."""
     from ..delta import log_store, s3a  # and py4j with them, which looking at cuts does without
 
-    if is_remote(canonical(target)):
+    if on_s3(target):
         s3a.check(spark._jvm)
     log_store.install(spark)

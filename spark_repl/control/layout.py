@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from ..config.renaming import SHARD, numbered, shared_path, whole_of
 from ..delta import storage
-from ..runtime.object_store import canonical, is_remote, key_of
+from ..runtime.object_store import canonical, is_remote, state_folder
 from ..runtime.user_cache import cache_folder
 from .given_paths import GivenPaths
 
@@ -74,7 +74,7 @@ class Layout:
 
     def _usual_state(self) -> str:
         if is_remote(self.target):
-            return str(cache_folder() / "state" / key_of(self.target))
+            return str(cache_folder() / "state" / state_folder(self.target))
         return os.path.join(self.target, "_repl")
 
     def _own(self, name: str) -> str:

@@ -20,7 +20,7 @@ from .storage import named, one_line
 NO_HOOK = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
 """of a commit: delta-rs' own removes commits behind a checkpoint that nobody has synced"""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-_STORE = re.compile(r"Generic S3 error|HTTP error|error sending request")
+_STORE = re.compile(r"Generic (S3|GCS|MicrosoftAzure) error|HTTP error|error sending request")
 
 
 @contextmanager

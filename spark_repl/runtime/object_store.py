@@ -20,8 +20,15 @@ _AZURE_HOSTS = ("dfs.core.windows.net", "blob.core.windows.net")
 _UNREADABLE = re.compile(r"%[0-9A-Fa-f]{2}|[\\\[\]^|\x00-\x1f\x7f]")
 _REMOTE = ("s3a://", "gs://", "abfss://", "memory://")
 
+_STATE = {"gs": "gs", "abfss": "az"}
+
 _PLACES = {
     **dict.fromkeys(("s3", "s3a"), "s3://bucket/prefix"),
+    **dict.fromkeys(("gs", "gcs"), "gs://bucket/prefix"),
+    **dict.fromkeys(
+        ("abfss", "abfs", "wasbs", "wasb", "az", "azure"),
+        "abfss://container@account.dfs.core.windows.net/prefix",
+    ),
 }
 """by scheme, how a place there is written"""
 
@@ -42,7 +49,7 @@ def canonical(path: str) -> str:
             raise ConfigError(
                 f"a target that begins with {named[0]} would be a folder of that name here",
                 file=path,
-                hint="give a folder, as /data/lake, or s3://bucket/prefix",
+                hint="give a folder, as /data/lake, or a URI, as s3://bucket/prefix",
             )
         return _readable(os.path.abspath(path), path)
     scheme, rest = uri[1].lower(), uri[2]
@@ -52,7 +59,7 @@ def canonical(path: str) -> str:
         raise ConfigError(
             f"a target can't lie on {scheme}://",
             file=path,
-            hint="give a folder, or s3://bucket/prefix; other stores only where they speak S3"
+            hint="give a folder, s3://, gs:// or abfss://; other stores only where they speak S3"
             " (AWS_ENDPOINT_URL) or are mounted",
         )
     return _in_store(scheme, rest, path)
@@ -67,7 +74,7 @@ def _in_store(scheme: str, rest: str, given: str) -> str:
         raise ConfigError(
             "a target's URI has no keys in it",
             file=f"{scheme}://...@{rest.rpartition('@')[2]}",
-            hint=f"give {usual}, and the keys by the environment, as the AWS tools take them",
+            hint=f"give {usual}, and the keys by the environment, as docs/clusters.md shows",
         )
     if place is None or not all(parts) or {".", ".."} & set(parts):
         raise ConfigError("this is no place in a bucket", file=given, hint=f"give {usual}")
@@ -105,6 +112,18 @@ def parts_of(path: str) -> tuple[str, str, str]:
     scheme, _, rest = path.partition("://")
     bucket, _, key = rest.partition("/")
     return scheme, bucket, key
+
+
+def on_s3(path: str) -> bool:
+    """Return whether a target's path, canonical or as it was given, is on S3."""
+    return canonical(path).startswith("s3a://")
+
+
+def state_folder(path: str) -> str:
+    """Return a relative path of what belongs to a canonical URI: another one for each URI. Buckets
+    of S3 have three letters or more."""
+    scheme = parts_of(path)[0]
+    return key_of(path) if scheme == "s3a" else f"{_STATE[scheme]}/{key_of(path)}"
 
 
 def key_of(path: str) -> str:

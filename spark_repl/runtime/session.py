@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from . import file_system
 from .java import archive, check_java, class_path, delta_jars, s3_jars, spark_home
-from .object_store import canonical, is_remote
+from .object_store import on_s3
 from .store_clients import spark_settings
 
 _SETTINGS = {
@@ -81,11 +81,11 @@ def build_session(
     If the process has a SparkContext that is not from here, the session is a new one of that
     context: SQL settings, temporary views and data sources are its own, and master, jars and log
     level are the context's. Under spark-submit master and jars are kept. ``java_options`` go to the
-    driver's JVM. ``target``: where tables are to be written or read; one on an object store needs
-    more jars, which are fetched when they are not in the cache yet. Raises SetupError, ConfigError.
+    driver's JVM. ``target``: where tables are to be written or read; one on S3 needs more jars,
+    which are fetched when they are not in the cache yet. Raises SetupError, ConfigError.
     """
     global _made
-    remote = bool(target) and is_remote(canonical(target))
+    remote = bool(target) and on_s3(target)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

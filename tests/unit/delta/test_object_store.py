@@ -83,7 +83,7 @@ def test_keys_in_a_uri_are_not_shown() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["gs://bank/lake", "abfss://a@b/lake", "hdfs://host/lake", "memory://x", "s3://bank", "s3://",
+    ["hdfs://host/lake", "memory://x", "s3://bank", "s3://",
      "s3://Bank_/lake", "s3://bank//lake", "s3://bank/a/../b", "file://host/lake",
      "/data/a%20b/lake", "file:///data/%c3%bc", "s3://bank/a%20b", "/data/a\\b", "/data/[a]",
      "/a\n", "s3:/bank/lake", "S3A:bank/lake", "file:/data/lake"],

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_repl.delta import storage
@@ -140,10 +140,7 @@ STEPS = st.tuples(
     steps=st.lists(STEPS, min_size=1, max_size=12), asked=PATHS, after=st.sampled_from(NAMES),
     start=st.integers(0, 2000), length=st.integers(1, 3000),
 )  # fmt: skip
-@settings(
-    max_examples=12, deadline=None, database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)  # fmt: skip
+@settings(max_examples=12, deadline=None, database=None)
 def test_any_steps_end_as_in_a_dictionary(server, steps, asked, after, start, length):
     model = Model(fresh(server))
     for step, path, content in steps:

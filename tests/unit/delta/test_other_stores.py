@@ -1,0 +1,131 @@
+"""A target on Azure and on Google Cloud Storage, without Spark: URIs, control table, histories.
+
+``test_object_store`` has the same for S3, and more; ``test_store_contract`` each store by itself.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from spark_repl.control.control import Control
+from spark_repl.control.cut import Cut
+from spark_repl.control.layout import Layout
+from spark_repl.errors import ConfigError, FencedError, TargetError
+from spark_repl.runtime.object_store import canonical
+from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.local_delta import cuts, rows, run
+from tests.support.stores import SERVERS, StoreServer
+
+AZURE = "abfss://bank@account.dfs.core.windows.net"
+
+
+@pytest.fixture(scope="module", params=["azure", "google"])
+def server(request, tmp_path_factory) -> Iterator[StoreServer]:
+    with SERVERS[request.param](tmp_path_factory.mktemp(request.param)) as server:
+        yield server
+
+
+@pytest.fixture
+def target(server, monkeypatch, tmp_path) -> str:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path / "cache"))
+    return f"{server.base}/{uuid.uuid4()}/lake"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("gs://bank/lake/", "gs://bank/lake"),
+        ("GCS://my_bank/a=1 ü", "gs://my_bank/a=1 ü"),
+        ("abfs://bank@account.dfs.core.windows.net/lake", f"{AZURE}/lake"),
+        ("wasbs://bank@account.blob.core.windows.net/lake", f"{AZURE}/lake"),
+        ("az://bank/lake", f"{AZURE}/lake"),
+    ],
+)
+def test_what_a_uri_means(given, meant, monkeypatch):
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "account")
+    assert canonical(given) == canonical(meant) == meant
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["gs://bank", "gs://Bank/lake", "gs:/bank/lake", "gs://bank/a/../b", "az://bank/lake",
+     "abfss://bank/lake", "abfss://bank@account.dfs.fabric.microsoft.com/lake",
+     "abfss://bank@account.dfs.core.windows.net", "az:/bank/lake", "gs://bank/a%20b"],
+)  # fmt: skip
+def test_what_is_no_place_is_refused_by_name(path, monkeypatch):
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(ConfigError) as caught:
+        Layout(path)
+    assert caught.value.hint
+
+
+def test_the_working_state_of_each_store_is_its_own(monkeypatch, tmp_path):
+    monkeypatch.setenv("SPARK_REPL_CACHE", str(tmp_path))
+    targets = ("s3://bank/lake", "gs://bank/lake", f"{AZURE}/lake")
+    assert len({Layout(target).state for target in targets}) == 3
+
+
+def test_control_table_fences(target):
+    with pytest.raises(TargetError, match="nothing has been applied"):
+        Control.existing(target)
+    first, second = (Control(Layout(target).control) for _ in range(2))
+    assert first.claim() == 1
+    first.publish(Cut(7, "", "log", {}, {}))
+    assert second.claim(take_over=True) == 2
+    with pytest.raises(FencedError, match="taken this target over"):
+        first.publish(Cut(8, "", "log", {}, {}))
+    second.publish(Cut(9, "", "log", {}, {}))
+    assert [cut.position for cut in Control.existing(target).cuts()] == [7, 9]
+
+
+def test_bucket_and_credentials_are_named(server, target, monkeypatch):
+    scheme, _, rest = target.partition("://")
+    elsewhere = f"{scheme}://nowhere{rest[rest.index('@') :] if '@' in rest else '/lake'}"
+    with pytest.raises(TargetError, match="there is no bucket nowhere"):
+        Control(Layout(elsewhere).control).claim()
+    with pytest.raises(TargetError, match="there is no bucket nowhere"):
+        Control.existing(elsewhere)
+    with server.refusing() as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        for ask in (Control(Layout(target).control).claim, lambda: Control.existing(target)):
+            with pytest.raises(TargetError, match="refuses") as caught:
+                ask()
+            assert next(iter(server.environment)).split("_")[0] in caught.value.hint
+
+
+def test_history_cut_off_anywhere_without_its_working_state(target, tmp_path):
+    """Every crash loses the machine too: what is on the object store is enough to go on from."""
+    log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
+    for statement in ("CREATE DATABASE t", a.create, b.create):
+        log.ddl(statement)
+    log.transaction(insert(a, (1, "x"), (2, "x")), insert(b, (1, "x")))
+    log.xa_prepare((b"one", b"", 1), insert(a, (3, "xa")))
+    log.transaction(update(a, ((1, "x"), (1, "y"))), delete(b, (1, "x")))
+    log.transaction(insert(a, (4, "x")), delete(a, (2, "x")), insert(b, (5, "x")))
+    log.xa_end("COMMIT", (b"one", b"", 1))
+    log.transaction(update(a, ((4, "x"), (4, "y"))))
+    for step in (6, 12):
+        assert not run(log.folder, target, crash=step, group_max_transactions=2)
+        shutil.rmtree(tmp_path / "cache")
+    assert run(log.folder, target, group_max_transactions=2)
+    assert rows(target, a) == [(1, "y"), (3, "xa"), (4, "y")]
+    assert rows(target, b) == [(5, "x")]
+    last = cuts(target)[-1]
+    for name, table in (("t.a", a), ("t.b", b)):
+        assert rows(target, table, last.tables[name].version) == rows(target, table)
+
+
+def test_a_table_in_quarantine(target, tmp_path):
+    log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
+    for statement in ("CREATE DATABASE t", a.create, b.create):
+        log.ddl(statement)
+    log.transaction(delete(a, (7, "no such")), insert(b, (1, "x")))
+    assert run(log.folder, target, on_error="quarantine", group_max_transactions=1)
+    assert cuts(target)[-1].quarantined["t.a"].transactions == 1 and rows(target, b) == [(1, "x")]
