@@ -216,10 +216,6 @@ class SetupError(SparkReplError):
     """Something that has to be installed is missing: Java, the Delta jars, the right pyspark."""
 
 
-class UnknownDeltaError(SetupError):
-    """There is a Delta, but not one whose internals we know: its public ways are taken."""
-
-
 class DemoError(SparkReplError):
     """The demo found something that must never be."""
 

@@ -66,8 +66,7 @@ class Repairing:
 
     def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
         self._stager, self._tracking, self._applied = stager, stager.tracking, applied
-        self._control, options = stager.tracking.control, stager.tracking.options
-        self._direct = options.direct
+        self._control = stager.tracking.control
         self._repair_of = RowRepair(stager.tracking, stager.workers, writer.writer)
 
     def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
@@ -107,8 +106,6 @@ class Repairing:
 
     def _table(self, rows: RowsToRepair) -> Table:
         tracking = self._tracking
-        if not self._direct:
-            raise RowsRefused('apply.writer is "merge", which repairs no single rows')
         if why := tracking.waiting.get(rows.table):
             raise RowsRefused(f"it waits for a copy: {why.reason}")
         if rows.table in tracking.quarantines():

@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from ..control.copies import CatchUp
 from ..control.cut import Waiting
 from ..control.owner import succeed
 from ..ddl.row_filters import check_row_filters
-from ..delta.public_log import open_table_log
 from ..errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
 from ..observe.applier_status import Counters, Result
 from ..observe.endpoint import open_endpoint
@@ -156,11 +154,9 @@ class Replica:
 
     def _open(self, control: Control) -> None:
         """Finds where to go on, and makes ready for it."""
-        delta, self.config = open_table_log(self.spark, self.config, self._parts.delta_log)
-        config = self.config
+        config, delta = self.config, self._parts.delta_log()
         make_folder(self.layout.keys(""))
-        options = replace(TableOptions.of(config), direct=config.apply.writer == "direct")
-        tracking = Tracking(self.layout, control, delta, options)
+        tracking = Tracking(self.layout, control, delta, TableOptions.of(config))
         applied, point = resume(
             tracking, self._relay_path, copies=self._copies, begin=self._begin
         )  # fmt: skip

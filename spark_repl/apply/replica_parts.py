@@ -12,7 +12,7 @@ from ..config.rules import LISTEN
 from ..control.control import Control
 from ..decode.cascade_events import read_changes_of
 from ..decode.stage import stage
-from ..delta.delta_log import DeltaLog
+from ..delta.table_log import TableLog
 from ..observe.applier_status import ApplierStatus
 from ..runtime.retry import until_stopped
 from ..runtime.workers import Workers
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ..decode.staged import Staged, StageTask
-    from ..delta.table_log import TableLog
     from ..runtime.retry import Wait
     from ..write.cascade_task import Cascaded, CascadeTask
 
@@ -34,7 +33,7 @@ class Parts:
     """The parts; those that are not given are those of every run."""
 
     workers: Callable[[SparkSession, int], Workers] = Workers
-    delta_log: Callable[[SparkSession], TableLog] = DeltaLog
+    delta_log: Callable[[], TableLog] = TableLog
     stage: Callable[[StageTask], Staged] = stage
     """a worker's part of reading a group"""
     emulate: Callable[[CascadeTask], Cascaded] = _EMULATE

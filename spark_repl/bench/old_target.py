@@ -21,8 +21,9 @@ from ..control.control import Control
 from ..control.layout import Layout
 from ..control.retention import Retention
 from ..control.settle import Settle
+from ..delta.add_actions import live_files
 from ..delta.delta_table import opened
-from ..delta.log_replay import commit_path, live_files, read_commit
+from ..delta.log_replay import commit_path, read_commit
 from ..delta.storage import open_input, open_output, options
 from ..runtime.object_store import is_remote
 

@@ -141,10 +141,6 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
             "help": f"Spark partitions that decode and write side by side (default: "
             f"{Apply().workers})",
         },
-        "--writer": {
-            "choices": ("direct", "merge"),
-            "help": "direct, or Delta's MERGE, much slower (default: direct where it can be)",
-        },
         "--master": {"metavar": "URL", "help": "Spark master (default: local[WORKERS])"},
         "--take-over": {
             "action": "store_true",
@@ -176,7 +172,7 @@ def _demo(commands: Commands) -> None:
 
 def _apply(commands: Commands) -> None:
     apply = commands.add("apply")
-    _options(apply, ("--relay", "--target", "--config", "--workers", "--writer"))
+    _options(apply, ("--relay", "--target", "--config", "--workers"))
     apply.add_argument(
         "--until",
         metavar="U",
@@ -323,7 +319,7 @@ def _bench(commands: Commands) -> None:
 
 def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
     usual = Apply()
-    _options(endurance, ("--relay", "--target", "--writer"))
+    _options(endurance, ("--relay", "--target"))
     _options(endurance, ("--workers",), default=usual.workers)
     for name, default, text in (
         ("--age-days", 30.0, "so old"),
@@ -349,7 +345,6 @@ def _bench_apply(apply: argparse.ArgumentParser) -> None:
     usual = Apply()
     _options(apply, ("--relay",), required=True)
     _options(apply, ("--workers",), default=usual.workers)
-    _options(apply, ("--writer",), default="direct")
     _options(apply, ("--runs",), default=2, help="so many; the last one is warm")
     apply.add_argument("--prepared", metavar="U", help="as apply --until: not timed up to there")
     apply.add_argument(

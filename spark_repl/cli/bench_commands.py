@@ -61,7 +61,6 @@ def endurance(options: argparse.Namespace) -> int:
         raise ConfigError("--age-days must be at least 0, --rate and --commits-per-day above it")
     settings = {
         "workers": options.workers,
-        "writer": options.writer or "direct",
         "group_max_transactions": options.group_transactions,
     }
     prepared = Until.parse(options.prepared or _BANK_PREPARED)
@@ -91,7 +90,6 @@ def apply(options: argparse.Namespace) -> int:
         raise ConfigError("--fresh-index needs --prepared: a new target has no index")
     settings = {
         "workers": options.workers,
-        "writer": options.writer,
         "group_max_rows": options.group_rows,
         "group_max_transactions": options.group_transactions,
         "group_max_bytes": options.group_bytes,

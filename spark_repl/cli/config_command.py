@@ -42,7 +42,6 @@ _FLAGS = {
     "relay.path": "relay",
     "target.path": "target",
     "apply.workers": "workers",
-    "apply.writer": "writer",
 }
 
 

@@ -19,7 +19,6 @@ def configuration(options: argparse.Namespace) -> Config:
         "relay.path": options.relay,
         "target.path": options.target,
         "apply.workers": options.workers,
-        "apply.writer": options.writer,
     }
     if not options.config:
         for name in ("relay", "target"):

@@ -63,4 +63,4 @@ def _config(commands: Commands, options: Options) -> None:
     explain.add_argument("table", metavar="DB.TABLE", help="as the source logs its name")
     options(explain, ("--config",), required=True)
     show: argparse.ArgumentParser = actions.add("show", "each key's value, and where it is from")
-    options(show, ("--config", "--relay", "--target", "--workers", "--writer"))
+    options(show, ("--config", "--relay", "--target", "--workers"))

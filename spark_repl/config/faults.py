@@ -23,8 +23,6 @@ def together(config: Mapping[str, Any]) -> list[str]:
     faults += _rewritten(config["filters"], config["source"])
     asks_case = config["source"].lower_case_table_names == -1
     faults += renaming_faults(config["tables"], asks_case=asks_case)
-    if target.json_as == "variant" and apply.writer == "merge":
-        faults.append('target.json_as = "variant" needs apply.writer = "direct"')
     hourly, latency = apply.max_commits_per_hour, apply.max_latency_ms
     if 0 < hourly * latency < 3600000:
         faults.append(
@@ -76,7 +74,6 @@ def _rewritten(filters: Filters, source: Source) -> list[str]:
 def _versioned(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
     """What keeps versions of rows from being exact."""
     needed = {
-        'apply.writer = "direct"': apply.writer != "merge",
         'apply.exec_mode = "strict"': apply.exec_mode == "strict",
     }
     return [

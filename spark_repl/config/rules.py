@@ -44,6 +44,17 @@ def choice(*words: str) -> Rule:
     return check
 
 
+def writer(value: Any) -> str | None:
+    """The one way to write tables; ``""`` stood for the best that a runtime had."""
+    if value == "merge":
+        return (
+            'is "merge", which is no longer there: commits no longer need Delta in the JVM, and'
+            " direct writes on every runtime. Tables that merge wrote go on as they are. Take"
+            " apply.writer out"
+        )
+    return None if value in ("direct", "") else f"must be direct, not {value!r}"
+
+
 def text(pattern: str, wanted: str) -> Rule:
     def check(value: Any) -> str | None:
         if not isinstance(value, str):

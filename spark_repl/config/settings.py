@@ -120,7 +120,7 @@ class Apply:
     """How transactions are applied: workers, writer, failures, and the bounds of a group."""
 
     workers: int = _key(2, rules.integer(1, 1024))
-    writer: str = _key("", rules.choice("direct", "merge", ""))
+    writer: str = _key("direct", rules.writer)
     """"": the best that the runtime has"""
     delay_s: int = _key(0, rules.integer(0, 2**31 - 1))
     max_latency_ms: int = _key(0, rules.integer(0, 86400000))

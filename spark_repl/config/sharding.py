@@ -39,8 +39,6 @@ def _asked(rule: TableRule) -> str:
 def _needed(target: Target, apply: Apply) -> Iterator[str]:
     if not apply.preserve_commit_order:
         yield "apply.preserve_commit_order = true: the shards have one position"
-    if apply.writer == "merge":
-        yield 'apply.writer = "direct"'
     if not target.column_mapping:
         yield "target.column_mapping = true: columns come and go shard by shard"
     if target.on_foreign_change != "stop":

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..config.renaming import is_shared, whole_of
+from ..delta.add_actions import live_files
 from ..delta.corrected_statistics import CORRECT, PROPERTY
 from ..delta.delta_table import opened
-from ..delta.log_replay import live_files
 from ..runtime.object_store import is_remote
 from .channels import channels
 from .checked_statistics import checked_versions

@@ -269,9 +269,10 @@ def cut(
 
 
 def make_readable(spark: SparkSession, target: str) -> None:
-    """Has the session read tables below ``target``. Raises ConfigError where it can't."""
-    from ..delta import log_store, s3a  # and py4j with them, which looking at cuts does without
+    """Raises ConfigError for a wrong ``target``, SetupError where the session can't read it."""
+    from ..runtime.session import (
+        check_store,  # and py4j with it, which looking at cuts does without
+    )
 
     if on_s3(target):
-        s3a.check(spark._jvm)
-    log_store.install(spark)
+        check_store(spark)

@@ -25,8 +25,8 @@ from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy
 from ..ddl.filters import ReplicationFilters
 from ..delta.log_replay import last_user_metadata
-from ..delta.public_log import open_table_log
 from ..delta.stamp import Stamp
+from ..delta.table_log import TableLog
 from ..errors import (
     BEGIN_AGAIN,
     ChangedTableError,
@@ -105,7 +105,7 @@ class FirstCopy:
         self._owned = control is not None
         self.control = control or Control(self.layout.control, config.channel)
         options = TableOptions.of(config)
-        self._delta, self.config = open_table_log(spark, config)
+        self._delta, self.config = TableLog(), config
         self._mask_key = options.columns.key
         self._filters = ReplicationFilters.of(config)
         self.tracking = Tracking(self.layout, self.control, self._delta, options)

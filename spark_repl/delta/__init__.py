@@ -1,9 +1,9 @@
-"""Delta: what we ask of a Delta table's log, and the files that it names.
+"""Delta: a Delta table's log, read and written by the protocol, and the files that it names.
 
-In: actions and snapshots. Out: commits through Delta's own transaction (``delta_log``) or public
-APIs (``public_log``), live files, statistics, deletion vectors, and whether a commit that is
-another's may stand (``foreign``; whose it is says ``write.table_commits``).
+In: actions and snapshots. Out: commits (``table_log``, one file each: ``commit_file``), the state
+that a log describes (``log_state``, from checkpoints and commits), live files (``log_replay``),
+statistics, deletion vectors, checkpoints (``checkpoint_writer``), VACUUM, and whether another
+writer's commit may stay (``foreign``; who wrote it is decided by ``write.table_commits``).
 
-Knows nothing of what a position means, of groups or sources. Every call into Delta's internals is
-in ``delta_log``.
+Knows nothing of what a position means, of groups or sources. Calls nothing of Delta's in the JVM.
 """

@@ -1,13 +1,12 @@
-"""Checkpoints of a table's log, off the commit path.
+"""When checkpoints of a table's log are written, and which are of no use.
 
-Inside a commit Delta needs 1.5 to 13 s for one (a Spark job that reconstructs the state); delta-rs
-needs 30 ms and no Spark. So tables have an interval that Delta's own never reaches, and one is
-written here from time to time. Where delta-rs doesn't know a table's features, Delta writes it.
+Inside a commit Delta needs 1.5 to 13 s for one (a Spark job that reconstructs the state). So tables
+have an interval that Delta's own never reaches, and ``checkpoint_writer`` writes one from time to
+time, off the commit path.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Collection
@@ -16,9 +15,8 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
-from ..errors import TargetError
 from ..runtime.object_store import is_remote
-from .delta_table import opened
+from . import checkpoint_writer
 from .log_checkpoints import hinted_version
 from .log_replay import checkpoint_path, commit_path
 from .removing import Remover, put_back
@@ -28,9 +26,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from .durable import Durable
-    from .table_log import Snapshot, TableLog
-
-log = logging.getLogger(__name__)
+    from .snapshot import Snapshot
 
 EVERY = 50
 _COMMIT, _CHECKPOINT = re.compile(r"\d{20}\.json"), re.compile(r"\d{20}\.checkpoint\.parquet")
@@ -38,19 +34,14 @@ NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables: no commit of theirs writes a checkpoint."""
 
 
-def write_if_due(delta: TableLog, snapshot: Snapshot, durable: Durable) -> bool:
-    """Writes a checkpoint of the newest version when the last one lies ``EVERY`` commits back.
-    One of Delta's is made ``durable``. The commits that it replaces stay until ``log_cleanup``
-    removes those that nothing promised needs. Raises OSError."""
+def write_if_due(snapshot: Snapshot, durable: Durable) -> bool:
+    """Write a checkpoint of a version when the last one lies ``EVERY`` commits back, and make it
+    ``durable``. The commits that it replaces stay until ``log_cleanup`` removes those that nothing
+    promised needs. Raises OSError, and TargetError if the log does not reach back."""
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
-    try:
-        with opened(snapshot.folder) as table:
-            table.create_checkpoint()
-    except (DeltaError, OSError, TargetError) as error:
-        log.info("%s: delta-rs writes no checkpoint (%s), Delta does", snapshot.folder, error)
-        delta.checkpoint(snapshot)
-        durable.sync_checkpoint(snapshot.folder)
+    checkpoint_writer.write(snapshot.folder, snapshot.state)
+    durable.sync_checkpoint(snapshot.folder)
     return True
 
 

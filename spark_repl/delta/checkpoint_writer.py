@@ -11,7 +11,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from . import log_checkpoints
-from .intervals import hours_of
+from .file_rows import ADD, REMOVE, of_checkpoint, to_rows
+from .intervals import retained_hours
 from .log_replay import checkpoint_path, each_commit_after
 from .storage import put
 
@@ -28,46 +29,7 @@ if TYPE_CHECKING:
 
 Action = dict[str, Any]
 
-_RETENTION = "delta.deletedFileRetentionDuration"
 _TEXTS = pa.map_(pa.string(), pa.string())
-_VECTOR = pa.struct(
-    {
-        "storageType": pa.string(),
-        "pathOrInlineDv": pa.string(),
-        "offset": pa.int32(),
-        "sizeInBytes": pa.int32(),
-        "cardinality": pa.int64(),
-        "maxRowIndex": pa.int64(),
-    }
-)
-_ADD = pa.schema(
-    {
-        "path": pa.string(),
-        "partitionValues": _TEXTS,
-        "size": pa.int64(),
-        "modificationTime": pa.int64(),
-        "dataChange": pa.bool_(),
-        "stats": pa.string(),
-        "tags": _TEXTS,
-        "deletionVector": _VECTOR,
-        "baseRowId": pa.int64(),
-        "defaultRowCommitVersion": pa.int64(),
-        "clusteringProvider": pa.string(),
-    }
-)
-_REMOVE = pa.schema(
-    {
-        "path": pa.string(),
-        "deletionTimestamp": pa.int64(),
-        "dataChange": pa.bool_(),
-        "extendedFileMetadata": pa.bool_(),
-        "partitionValues": _TEXTS,
-        "size": pa.int64(),
-        "deletionVector": _VECTOR,
-        "baseRowId": pa.int64(),
-        "defaultRowCommitVersion": pa.int64(),
-    }
-)
 _STATE = pa.schema(
     {
         "protocol": pa.struct(
@@ -103,7 +65,7 @@ def write(folder: str, state: LogState) -> None:
 
     Raises OSError, and TargetError if the log does not reach back to the last checkpoint.
     """
-    adds, removes = _reconciled(folder, state)
+    adds, removes = reconciled(folder, state, time.time())
     table = _rows(state, adds, removes)
     content = io.BytesIO()
     pq.write_table(table, content, compression="snappy")
@@ -119,8 +81,9 @@ def write(folder: str, state: LogState) -> None:
         put(path, json.dumps(hint, separators=(",", ":")).encode())
 
 
-def _reconciled(folder: str, state: LogState) -> tuple[pa.Table, pa.Table]:
-    """Return the live files of a version, and the removed ones that VACUUM has to know of."""
+def reconciled(folder: str, state: LogState, now_s: float) -> tuple[pa.Table, pa.Table]:
+    """Return the live files of a version, and the removed ones that VACUUM has to know of at a time
+    (seconds since 1970). Raises as ``write``."""
     base = log_checkpoints.newest(folder, state.version)
     adds, removes = dict[str, Action](), dict[str, Action]()
     touched = set[str]()
@@ -138,31 +101,16 @@ def _reconciled(folder: str, state: LogState) -> tuple[pa.Table, pa.Table]:
                 removes.pop(_key(add), None)
                 touched.add(add["path"])
     again = {_key(add) for add in adds.values()}
-    old_adds = [_without(table, touched, table["path"]) for table in _base(base, "add", _ADD)]
-    old_removes = [_without(table, again, _keys(table)) for table in _base(base, "remove", _REMOVE)]
-    kept = state.metadata["configuration"].get(_RETENTION, "interval 1 week")
-    since_ms = time.time() * 1000 - hours_of(kept) * 3_600_000
-    gone = pa.concat_tables([*old_removes, _table(removes.values(), _REMOVE)])
+    old_adds = [
+        _without(table, touched, table["path"]) for table in of_checkpoint(base, "add", ADD)
+    ]
+    old_removes = [
+        _without(table, again, _keys(table)) for table in of_checkpoint(base, "remove", REMOVE)
+    ]
+    since_ms = 1000 * (now_s - 3600 * retained_hours(state.metadata["configuration"]))
+    gone = pa.concat_tables([*old_removes, to_rows(removes.values(), REMOVE)])
     gone = gone.filter(pc.greater(pc.fill_null(gone["deletionTimestamp"], 0), since_ms))
-    return pa.concat_tables([*old_adds, _table(adds.values(), _ADD)]), gone
-
-
-def _base(
-    base: log_checkpoints.Checkpoint | None, kind: str, schema: pa.Schema
-) -> Iterable[pa.Table]:
-    """Yield the rows of the checkpoint before, with the fields of ``schema``."""
-    for table in base.files(kind) if base else ():
-        columns = [_column(table, field) for field in schema]
-        yield pa.table(columns, schema=schema)
-
-
-def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray:
-    if field.name not in table.column_names:
-        return pa.chunked_array([pa.nulls(len(table), field.type)])
-    column = table[field.name]
-    if field.type != _VECTOR or column.type == _VECTOR:
-        return column.cast(field.type)
-    return pa.chunked_array([pa.array(column.to_pylist(), _VECTOR)])
+    return pa.concat_tables([*old_adds, to_rows(adds.values(), ADD)]), gone
 
 
 def _without(table: pa.Table, keys: set[str], column: pa.ChunkedArray) -> pa.Table:
@@ -186,10 +134,6 @@ def _keys(table: pa.Table) -> pa.ChunkedArray:
     place = pc.fill_null(pc.struct_field(vector, "pathOrInlineDv"), "")
     line = pc.if_else(pc.is_valid(vector), "\n", "")
     return pc.binary_join_element_wise(table["path"], line, kind, place, "")
-
-
-def _table(actions: Iterable[Action], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist(list(actions), schema=schema)
 
 
 def _rows(state: LogState, adds: pa.Table, removes: pa.Table) -> pa.Table:

@@ -14,14 +14,14 @@ from ..errors import TargetError
 from .partitions import MATERIALIZED
 
 if TYPE_CHECKING:
-    from .table_log import Snapshot
+    from .snapshot import Snapshot
 
 HONOURED = frozenset(
     {
         # what data files and marks follow: delta/columns, write/commit, write/direct
         "deletionVectors", "columnMapping", "timestampNtz", "changeDataFeed",
         "typeWidening", "typeWidening-preview", "variantType", "variantType-preview",
-        # what Delta's own transaction sees to: row ids, timestamps, versions of the log
+        # row ids, timestamps, versions of the log: delta/commit_file, delta/table_log
         "rowTracking", "domainMetadata", "inCommitTimestamp", "inCommitTimestamp-preview",
         "v2Checkpoint", "checkpointProtection", "vacuumProtocolCheck",
         # every column is always written; clustering is done by OPTIMIZE
@@ -35,31 +35,23 @@ _IN_USE = {
     "delta.identity.start": "identityColumns",
     "delta.invariants": "invariants",
 }
-_ELSEWHERE = ("catalogManaged", "catalogOwned", "coordinatedCommits", "managedCommit")
 
 
-def check(snapshot: Snapshot, *, direct: bool, table: str | None = None) -> None:
-    """Raises TargetError naming every feature that the writer can't keep to. ``direct``: the direct
-    writer; else Delta's MERGE keeps to most of them by itself."""
-    wrong = sorted(set(_listed(snapshot) if direct else _elsewhere(snapshot)))
+def check(snapshot: Snapshot, *, table: str | None = None) -> None:
+    """Raises TargetError naming every feature that the applier can't keep to."""
+    wrong = sorted(set(_listed(snapshot)))
     if wrong:
         raise TargetError(
             f"the Delta table uses what this writer can't keep to: {', '.join(wrong)}",
             table=table,
             file=snapshot.folder,
-            hint="take it off (ALTER TABLE ... DROP FEATURE, DROP CONSTRAINT, UNSET TBLPROPERTIES)"
-            + (' or set apply.writer = "merge"' if direct and not _elsewhere(snapshot) else ""),
+            hint="take it off (ALTER TABLE ... DROP FEATURE, DROP CONSTRAINT, UNSET TBLPROPERTIES)",
         )
 
 
 def _listed(snapshot: Snapshot) -> Iterator[str]:
     yield from (name for name in snapshot.features if name not in HONOURED)
     yield from _uses(snapshot)
-
-
-def _elsewhere(snapshot: Snapshot) -> list[str]:
-    """Features that keep commits out of the table's own log, where positions are read."""
-    return [name for name in snapshot.features if name.startswith(_ELSEWHERE)]
 
 
 def _uses(snapshot: Snapshot) -> Iterator[str]:

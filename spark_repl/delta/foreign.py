@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BEGIN_AGAIN, TargetError
+from .add_actions import live_files
 from .columns import Columns
-from .log_replay import Action, live_files
 from .spark_names import quoted
 
 if TYPE_CHECKING:
-    pass
+    from .log_replay import Action
 
 
 def changes_rows(actions: Sequence[Action]) -> bool:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 
 _HOURS = {
     "week": 168.0, "day": 24.0, "hour": 1.0, "minute": 1 / 60, "second": 1 / 3600,
     "millisecond": 1 / 3.6e6, "microsecond": 1 / 3.6e9,
 }  # fmt: skip
 _PART = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s+({'|'.join(_HOURS)})s?")
+
+
+def retained_hours(configuration: Mapping[str, str]) -> float:
+    """Return for how long a table with these properties keeps files that were removed from it."""
+    return hours_of(configuration.get("delta.deletedFileRetentionDuration", "interval 1 week"))
 
 
 def hours_of(interval: str) -> float:

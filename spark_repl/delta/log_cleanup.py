@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 
 from ..runtime.object_store import is_remote
 from ..runtime.wall_clock import JUMP_S
+from . import checkpoint_writer, log_state
 from .checkpoint import is_damaged, last, useless
-from .delta_rs import delta_rs
-from .delta_table import opened
 from .log_replay import checkpoint_path
 from .removing import Remover
 from .storage import is_whole, listed, modified
@@ -113,13 +112,14 @@ def remove_commits(
 ) -> int:
     """Removes commits that were written before a time (in seconds, as ``time.time``), but for those
     that younger versions stand on, those from ``begin`` on, and versions to ``keep``, which get
-    checkpoints of their own; when what stays is ``durable``. Returns how many. Raises what storage
-    and delta-rs raise, and FencedError: what is left then is removed the next time."""
+    checkpoints of their own; when what stays is ``durable``. Returns how many. Raises OSError,
+    TargetError for a log that does not reach back, and FencedError: what is left then is removed
+    the next time."""
     log, remover = _Log(folder), remover or Remover()
     commits, all_checkpoints = log.versions[_COMMIT], log.versions[_CHECKPOINT]
     if not commits:
         return 0
-    for version in log.useless:  # before delta-rs opens what they stand in the way of
+    for version in log.useless:
         remover.useless(log.path(version, _CHECKPOINT), is_damaged)
     young = commits[len(log.older(_COMMIT, before)) :]
     needed = min([*young[:1], commits[-1], *([] if begin is None else [begin])])
@@ -127,11 +127,9 @@ def remove_commits(
     old = [version for version in commits if version < base]
     promised = set(keep).intersection(old)
     for version in sorted(promised.difference(all_checkpoints)):
-        with delta_rs("write a checkpoint", folder), opened(folder, version) as table:
-            table.create_checkpoint()
-    if last(folder) < base:  # the hint that delta-rs has just written, or somebody before
-        with delta_rs("write a checkpoint", folder), opened(folder) as table:
-            table.create_checkpoint()
+        _write_checkpoint(folder, version)
+    if last(folder) < base:  # by an older hint of others
+        _write_checkpoint(folder, None)
     gone, checkpoints = sorted(set(old) - promised), _needless(log, base, promised)
     now = time.time()
     # Checkpoints behind commits: whoever is cut off here finds each promised version whole.
@@ -144,6 +142,12 @@ def remove_commits(
     syncs = partial(durable.sync_checkpoint, folder) if gone or checkpoints else bool
     remover.files(paths, syncs)
     return len(gone)
+
+
+def _write_checkpoint(folder: str, version: int | None) -> None:
+    state = log_state.load(folder, version)
+    if state is not None:
+        checkpoint_writer.write(folder, state)
 
 
 def _needless(log: _Log, base: int, promised: Collection[int]) -> list[int]:

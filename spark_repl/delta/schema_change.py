@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from .columns import field_json, is_moment
-from .table_log import NewTable, Snapshot
+from .snapshot import NewTable, Snapshot
 
 _ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 _MAX_ID, _MODE = "delta.columnMapping.maxColumnId", "delta.columnMapping.mode"

@@ -1,34 +1,35 @@
-"""What the writers ask of a table's Delta log; answered by ``delta_log`` (Delta's own transaction,
-for the direct writer) and by ``public_log`` (public APIs alone, for MERGE on other runtimes)."""
+"""TableLog: a table's Delta log, read and written by the protocol, without the JVM.
+
+A commit is tried on the one version after its snapshot. It fails if another commit has landed:
+an OPTIMIZE, an INSERT whose keys the plan does not know, or a commit of a former owner. The caller
+reads what came, and plans again. No conflict is resolved here. ``tests/conformance`` compares what
+is written with Delta's own transaction (docs/design/own-log.md).
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from ..errors import FencedError
-from ..runtime.object_store import is_remote
-from .log_replay import commit_path
-from .spark_names import quoted
-from .storage import is_file, walk
+from ..errors import ConcurrentChangeError, FencedError, TargetError
+from . import log_checkpoints, log_state, version_checksum
+from .add_actions import AddActions, live_files
+from .commit_file import Operation, complete, publish, txn_id
+from .log_replay import commit_path, read_commit
+from .log_state import LiveTotals, LogState
+from .schema_change import with_column_ids
+from .snapshot import NewTable, Snapshot
+from .storage import is_file, make_folder
+from .table_protocol import declaring, features_of, needed_by, stored
+from .version_checksum import read_totals
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from .log_replay import Action
-    from .log_state import LogState
     from .stamp import Stamp
-
-ALONE = ("spark.databricks.delta.maxCommitAttempts", "0")
-"""A session's setting: a commit is tried on one version only. Left to try again, Delta would let it
-land over somebody else's INSERT, whose keys nobody has looked up."""
-
-_FILES = "spark_repl_files"
-_LISTING = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def fenced(table: str, folder: str | None = None) -> FencedError:
@@ -42,138 +43,164 @@ def fenced(table: str, folder: str | None = None) -> FencedError:
     )
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """One version of one table."""
+class TableLog:
+    """Opens snapshots of tables and commits to them. ``folder`` is a table's place, ``app`` the
+    appId of a ``txn`` action. One for each applier."""
 
-    folder: str
-    version: int
-    metadata_id: str
-    schema_string: str
-    configuration: dict[str, str]
-    java: Any = field(repr=False, compare=False)
-    """Delta's own object, where there is one"""
-    features: frozenset[str] = frozenset()
-    partition_columns: tuple[str, ...] = ()
-    state: LogState | None = field(default=None, repr=False, compare=False)
-    """what ``own_log`` has read of the version"""
+    def __init__(self) -> None:
+        # By folder; both are asked for once.
+        self._landed: dict[str, LogState] = {}
+        self._totals: dict[str, tuple[int, LiveTotals]] = {}
 
-    def has(self, property_name: str) -> bool:
-        """Whether a property is true."""
-        return self.configuration.get(property_name, "").lower() == "true"
-
-
-@dataclass(frozen=True)
-class NewTable:
-    """A table's metadata. ``partition_columns``: names as in the schema."""
-
-    schema_string: str
-    configuration: dict[str, str]
-    partition_columns: tuple[str, ...] = ()
-
-
-class TableLog(ABC):
-    """Opens snapshots of tables and commits to them. One per Spark session. ``folder`` is a table's
-    place, ``app`` the appId of a ``txn`` action."""
-
-    direct: bool
-    """whether actions of our own making can be committed"""
-
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
-
-    @abstractmethod
     def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
-        """The newest version of the table at ``folder``, or that one; None when there is no
-        table."""
+        """Return a version of the table at ``folder``, None: the newest. Return None if there is no
+        table. Raises TargetError if the log does not reach back, and OSError."""
+        state = log_state.load(folder, version)
+        return None if state is None else Snapshot.of(folder, state)
 
-    @abstractmethod
     def version(self, folder: str) -> int:
-        """The newest version's number, as cheaply as the log allows; -1 when there is no table."""
+        """Return the newest version's number, -1 if there is no table."""
+        return log_state.newest_version(folder, log_checkpoints.newest(folder))
 
     @staticmethod
     def is_newest(snapshot: Snapshot) -> bool:
-        """Whether nobody has committed behind the snapshot, and its own commit is there still: two
+        """Whether nobody has committed after the snapshot, and its own commit is there still: two
         names are asked for, where listing a log takes the longer the older it is."""
         version = snapshot.version
         return is_file(commit_path(snapshot.folder, version)) and not is_file(
             commit_path(snapshot.folder, version + 1)
         )
 
-    @abstractmethod
-    def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
-        """The version of the last ``txn`` action of ``app``; None when it never committed."""
+    @staticmethod
+    def last_txn(snapshot: Snapshot, app: str) -> int | None:
+        """Return the version of the last ``txn`` action of ``app``; None if it never committed."""
+        txn = snapshot.state.txns.get(app)
+        return None if txn is None else int(txn["version"])
 
-    @abstractmethod
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
-        """The snapshot of ``version``, a commit of ours on ``previous`` that changes no
-        metadata; others may have committed behind it."""
+        """Return the snapshot of ``version``, which follows ``previous``, a commit of ours or of
+        others."""
+        landed = self._landed.pop(previous.folder, None)
+        if not (landed and landed.version == version):
+            landed = log_state.advance(previous.folder, previous.state, version)
+        return Snapshot.of(previous.folder, landed)
 
-    def altered(self, previous: Snapshot, version: int) -> Snapshot:
-        """The snapshot of ``version``, a commit of ours on ``previous``, with its own metadata."""
-        snapshot = self.snapshot(previous.folder, version)
-        assert snapshot is not None
-        return snapshot
+    def files(self, snapshot: Snapshot) -> AddActions:
+        """Return the ``add`` actions that are live in a snapshot, by path."""
+        live = live_files(snapshot.folder, snapshot.version)
+        self._totals[snapshot.folder] = snapshot.version, live.totals()
+        return live
 
-    @abstractmethod
-    def files(self, snapshot: Snapshot) -> dict[str, Action]:
-        """The ``add`` actions that are live in a snapshot, by path."""
-
-    @abstractmethod
     def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
-        """Version 0: protocol, metadata and position in one commit."""
+        """Commit version 0: protocol, metadata and position. Raises ConcurrentChangeError if there
+        is a table, and OSError."""
+        metadata = _metadata(with_column_ids(new))
+        protocol = declaring(needed_by(metadata))
+        state = LogState(-1, protocol, stored(metadata), totals=LiveTotals())
+        actions = [{"metaData": state.metadata}, {"protocol": protocol}]
+        make_folder(os.path.join(folder, "_delta_log"))
+        try:
+            self._publish(folder, state, [*actions, _txn(stamp)], _streaming(stamp))
+        except ConcurrentChangeError as error:
+            raise ConcurrentChangeError(
+                "somebody has made the table meanwhile", file=folder
+            ) from error
 
-    @abstractmethod
     def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
-        """Commits data and position; returns the version.
+        """Commit data and position on ``planned``; return the version.
 
-        Raises FencedError when another applier committed meanwhile, ConcurrentChangeError when a
-        file that we remove or mark is gone.
+        Raises FencedError if another applier has committed meanwhile, ConcurrentChangeError if
+        anybody else has, and OSError, after which the commit may be there.
         """
+        return self._commit(planned, [_txn(stamp), *actions], _streaming(stamp), stamp.app)
 
-    @abstractmethod
     def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
-        """Commits other columns, or properties, with what happens to files and with the position;
-        returns the version. Raises as ``commit``."""
+        """Commit other columns, or properties, with what happens to files and with the position;
+        return the version. Raises as ``commit``, and TargetError for a feature that an existing
+        table can't be given."""
+        return self.commit(planned, [*_redefined(planned, new), *actions], stamp)
 
-    @abstractmethod
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
-        """Commits other files with the same rows; returns the version. Raises as ``commit``."""
+        """Commit other files with the same rows; return the version. Raises as ``commit``."""
+        parameters = {"predicate": [], "zOrderBy": [], "auto": False}
+        return self._commit(planned, actions, Operation("OPTIMIZE", parameters), app)
 
-    @abstractmethod
     def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
-        """Commits properties, each as ALTER TABLE SET TBLPROPERTIES does, all else as it was;
-        returns the version. Raises as ``commit``."""
+        """Commit properties, as ALTER TABLE SET TBLPROPERTIES does, all else as it was; return the
+        version. Raises as ``alter``."""
+        configuration = {**planned.configuration, **properties}
+        new = NewTable(planned.schema_string, configuration, planned.partition_columns)
+        operation = Operation("SET TBLPROPERTIES", {"properties": dict(properties)})
+        return self._commit(planned, _redefined(planned, new), operation, app)
 
-    @abstractmethod
-    def checkpoint(self, snapshot: Snapshot) -> None:
-        """Has Delta write a checkpoint, a Spark job, and nothing else."""
+    def _commit(
+        self, planned: Snapshot, actions: list[Action], operation: Operation, app: str
+    ) -> int:
+        folder, state = planned.folder, planned.state
+        known = self._totals.pop(folder, None)
+        if state.totals is None:
+            is_of_plan = known and known[0] == planned.version
+            totals = known[1] if known and is_of_plan else read_totals(folder, planned.version)
+            state = replace(state, totals=totals)
+        try:
+            return self._publish(folder, state, actions, operation)
+        except ConcurrentChangeError as error:
+            newer = read_commit(folder, planned.version + 1) or []
+            if any(action.get("txn", {}).get("appId") == app for action in newer):
+                raise fenced("", folder) from error
+            raise
 
-    def vacuum(self, folder: str, spared: Collection[str] = ()) -> None:
-        """Removes files that no version within the table's retention needs, but for those that are
-        ``spared`` (relative paths). They are listed in as many tasks as there are cores: Spark's
-        default of 10,000 takes a third of a minute."""
-        session = self._spark.newSession()
-        session.conf.set(_LISTING, str(self._spark.sparkContext.defaultParallelism))
-        inventory = ""
-        if spared:
-            session.createDataFrame(_inventory(folder, spared)).createOrReplaceTempView(_FILES)
-            inventory = f" USING INVENTORY (SELECT * FROM {_FILES})"
-        session.sql(f"VACUUM delta.{quoted(folder)}{inventory}")
+    def _publish(
+        self, folder: str, state: LogState, actions: list[Action], operation: Operation
+    ) -> int:
+        version = state.version + 1
+        completed = complete(state, actions, operation)
+        publish(folder, version, completed)
+        landed = self._landed[folder] = state.after(completed)
+        version_checksum.write(folder, landed, txn_id(completed))
+        return version
 
 
-def _inventory(folder: str, spared: Collection[str]) -> pa.Table:
-    """The files below a table's folder that VACUUM may look at, by their whole names, as it wants
-    to be told of them: what is hidden it leaves out itself. Folders on an object store, which are
-    none, have no time."""
-    base = folder if is_remote(folder) else f"file:{folder}"
-    files = [(path, entry) for path, entry in walk(folder) if path not in spared]
-    times = [int(entry.modified * 1000) for _, entry in files]
-    return pa.table(
-        {
-            "path": [f"{base}/{path}" for path, _ in files],
-            "length": pa.array([entry.size for _, entry in files], pa.int64()),
-            "isDir": [False] * len(files),
-            "modificationTime": pa.array(times, pa.int64()),
-        }
-    )
+def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
+    """Return the actions that give a table other columns or properties; its name, comment and age
+    stay. Raises TargetError for a feature that an existing table can't be given here."""
+    metadata = {
+        **planned.state.metadata,
+        "schemaString": new.schema_string,
+        "partitionColumns": list(new.partition_columns),
+        "configuration": new.configuration,
+    }
+    features, missing = features_of(planned.state.protocol), needed_by(metadata)
+    if unfit := sorted((missing - features) & _FROM_CREATION):
+        raise TargetError(
+            f"the table can't be given {', '.join(unfit)} once it has rows", file=planned.folder
+        )
+    actions = [{"metaData": stored(metadata)}]
+    if not missing <= features:
+        actions.append({"protocol": declaring(missing, planned.state.protocol)})
+    return actions
+
+
+_FROM_CREATION = frozenset({"rowTracking", "inCommitTimestamp", "columnMapping"})
+"""features that say something of each file or commit, the earlier ones too"""
+
+
+def _metadata(new: NewTable) -> Action:
+    return {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": new.schema_string,
+        "partitionColumns": list(new.partition_columns),
+        "configuration": new.configuration,
+        "createdTime": int(time.time() * 1000),
+    }
+
+
+def _txn(stamp: Stamp) -> Action:
+    now_ms = int(time.time() * 1000)
+    return {"txn": {"appId": stamp.app, "version": stamp.position, "lastUpdated": now_ms}}
+
+
+def _streaming(stamp: Stamp) -> Operation:
+    parameters = {"outputMode": "Update", "queryId": stamp.app, "epochId": str(stamp.position)}
+    return Operation("STREAMING UPDATE", parameters, stamp.user_metadata)

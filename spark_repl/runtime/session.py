@@ -15,12 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from py4j.java_gateway import JavaPackage
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from . import file_system
+from ..errors import SetupError
 from .java import archive, check_java, class_path, delta_jars, s3_jars, spark_home
 from .object_store import on_s3
 from .store_clients import spark_settings
@@ -106,9 +107,20 @@ def build_session(
         signal.signal(signal.SIGINT, interrupted)  # a new SparkContext took it for itself
     session.sparkContext.setLogLevel("ERROR")
     _end_quietly(session.sparkContext)
-    file_system.install(session.sparkContext)
     _made = session
     return session
+
+
+def check_store(spark: SparkSession) -> None:
+    """Raise SetupError if a session can't read tables on S3: Hadoop's S3A is not on its class
+    path. Of a session on Spark Connect nothing is known."""
+    jvm: Any = getattr(spark, "_jvm", None)
+    if jvm is not None and isinstance(jvm.org.apache.hadoop.fs.s3a.S3AFileSystem, JavaPackage):
+        raise SetupError(
+            "Spark can't reach S3: Hadoop's S3A is not on its class path",
+            hint="make the session with build_session(target=...), or give spark-submit the jars"
+            " that spark-repl setup --s3 has fetched",
+        )
 
 
 def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:

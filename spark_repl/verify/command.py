@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..control.channels import layout_of
 from ..control.control import Control
 from ..control.cut_reader import find_cut
-from ..delta.public_log import PublicLog
+from ..delta.table_log import TableLog
 from ..observe.verify_status import record
 from ..runtime.threads import Pool
 from .between import Between, totals
@@ -19,8 +19,6 @@ from .work_folder import WorkFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from pyspark.sql import SparkSession
 
     from ..config import Config
     from .verifier import VerifyLimits, VerifyResult
@@ -43,7 +41,7 @@ def verify(
     layout = layout_of(config)
     Control.existing(config.target.path)
     workers = _workers(config, master, limits.connections)
-    comparison = Verifier(config, layout, _log(), workers, limits).verify(only)
+    comparison = Verifier(config, layout, TableLog(), workers, limits).verify(only)
     fields = result(comparison, time.perf_counter() - began) | {"sample": limits.percent}
     record(layout.verified, fields)
     if repair and comparison.repairs:
@@ -68,7 +66,7 @@ def between(
     left, right = (find_cut(control, at) for at in cuts)
     workers = _workers(config, master, limits.connections)
     with WorkFolder(layout.verify, "between") as work:
-        compare = Between(layout, control, _log(), workers.run, limits.connections)
+        compare = Between(layout, control, TableLog(), workers.run, limits.connections)
         comparison = compare.compare(left, right, only, work, limits.shown)
         work.clear()
     seconds, sums = time.perf_counter() - began, totals(comparison)
@@ -83,11 +81,6 @@ def between(
         "by_table": comparison.tables,
         "by_kind": comparison.by_kind,
     }
-
-
-def _log() -> PublicLog:
-    """A log that is asked for nothing that needs a session."""
-    return PublicLog(cast("SparkSession", None))
 
 
 class _Threads:

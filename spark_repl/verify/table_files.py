@@ -9,7 +9,8 @@ from ..errors import TargetError
 from .target_files import FileSet
 
 if TYPE_CHECKING:
-    from ..delta.table_log import Snapshot, TableLog
+    from ..delta.snapshot import Snapshot
+    from ..delta.table_log import TableLog
 
 
 def files_of(log: TableLog, folder: str, version: int) -> FileSet:

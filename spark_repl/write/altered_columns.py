@@ -22,7 +22,7 @@ from .wider_table import widen
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..delta.table_log import NewTable
+    from ..delta.snapshot import NewTable
     from .table import Table
     from .tracking import Tracking
 

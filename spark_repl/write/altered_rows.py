@@ -19,7 +19,7 @@ from ..ddl.expressions.evaluation import InputRows, computed
 from ..ddl.moments import put_utc
 from ..ddl.same_values import keeps_values
 from ..ddl.type_change import TypeChange
-from ..delta.columns import one_chunk, with_type
+from ..delta.columns import one_chunk
 from ..delta.schema_change import has_mapping, keeps_columns
 from ..errors import SettingError, StatementError
 from .compaction import CompactTask, live_rows
@@ -30,11 +30,11 @@ from .replaced_texts import check_texts, may_recode
 from .written import Written
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from ..binlog.definition import TableDefinition
     from ..ddl.session import Session
-    from ..delta.table_log import NewTable, Snapshot
+    from ..delta.snapshot import NewTable, Snapshot
 
 NULL = "NULL"
 UNKNOWN_ROWS = (
@@ -260,11 +260,3 @@ class AlteredRows:
         Raises StatementError where a value's outcome isn't known."""
         made = _Made(arrays, self)
         return [made.column(i) for i in range(len(self.altered.origins))]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same for rows that Spark reads, batch by batch."""
-        types = self.before.arrow_schema().types
-        names = self.altered.definition.arrow_schema().names
-        for batch in batches:
-            arrays = [with_type(a, kind) for a, kind in zip(batch.columns, types, strict=True)]
-            yield pa.RecordBatch.from_arrays(self.columns(arrays), names=names)

@@ -25,7 +25,6 @@ from .altered_columns import (
     finds_columns,
     held_wide,
     metadata,
-    own_metadata,
 )
 from .altered_rows import (
     UNKNOWN_ROWS,
@@ -43,7 +42,7 @@ from .discard import discard
 from .exchange import Exchange
 from .key_index import write_indexed
 from .moved_columns import moves_columns, needs_room, rewritten
-from .partition_files import KeptRows, taken_out
+from .partition_files import taken_out
 from .shard_columns import look_again
 from .shards import beside, others_of
 from .statement_change import StatementChange
@@ -58,8 +57,8 @@ if TYPE_CHECKING:
     from ..ddl.partition_rows import PartitionRows
     from ..ddl.session import Session
     from ..delta.log_replay import Action
+    from ..delta.snapshot import NewTable
     from ..delta.stamp import Stamp
-    from ..delta.table_log import NewTable
     from ..runtime.workers import Workers
     from .altered_rows import MadeRows
     from .ended_versions import TruncatedVersions
@@ -103,7 +102,7 @@ class TableChanges:
         """Takes all rows out of the table, which is of another ``definition`` then."""
 
         def plan() -> StatementChange:
-            return self._without_files([table]) if self._direct else StatementChange()
+            return self._without_files([table])
 
         self._commit(table, cut, plan, definition)
 
@@ -117,8 +116,6 @@ class TableChanges:
             if not files:
                 return StatementChange()
             way = Way.REWRITE
-            if not self._direct:
-                return StatementChange(rows=rows)
             return self._rewrite(table, self._tasks(table, table, rows, files))
 
         self._commit(table, cut, plan)
@@ -134,7 +131,7 @@ class TableChanges:
         altered = Altered(definition, tuple(map(KeptColumn, range(len(definition.columns)))))
 
         def plan() -> StatementChange:
-            new = None if same or not self._direct else metadata(self._tracking, table, altered)
+            new = None if same else metadata(self._tracking, table, altered)
             to = CompactTask.of(table, self._tracking.key_folder(table), ())
             adds = write_indexed(to.index, to.columns, rows)
             return StatementChange(
@@ -159,10 +156,6 @@ class TableChanges:
             if altered.gone:
                 way = _PARTITIONS[altered.gone.verb]
                 return self._without(table, altered.gone, files)
-            if not self._direct and files:
-                self._rewrites(table.name, 0, len(files))
-                way, own = Way.REWRITE, own_metadata(table, altered)
-                return StatementChange(with_new_rows(table.snapshot, own, table.name), rows=rows)
             new = metadata(self._tracking, table, altered)
             held = held_wide(table, altered)
             if keeps_rows(before, altered, session, held) and finds_columns(table, altered, new):
@@ -181,10 +174,6 @@ class TableChanges:
         self._commit(table, cut, plan, altered.definition)
         return way
 
-    @property
-    def _direct(self) -> bool:
-        return self._tracking.delta.direct
-
     def drop(self, tables: Sequence[Table], cut: Cut) -> None:
         """Takes the rows of shards out of their Delta table."""
         by_folder: dict[str, list[Table]] = {}
@@ -202,9 +191,6 @@ class TableChanges:
     def exchange(self, table: Table, other: Table, gone: PartitionRows, cut: Cut) -> Way:
         """Has the rows ``gone`` and those of ``other`` change places. Raises StatementError where
         one of them does not belong into the partition, or nobody knows which rows these were."""
-        if not self._direct:
-            reason = "rows are not exchanged by Delta's public APIs alone"
-            raise StatementError(reason, table=table.name, hint=UNKNOWN_ROWS)
         commits = self._tracking.commits
         swap = Exchange(self._tracking, self._workers, table, other, gone)
         with other.lock:
@@ -230,9 +216,6 @@ class TableChanges:
         self, table: Table, gone: PartitionRows, files: Sequence[LiveFile]
     ) -> StatementChange:
         """What takes the rows of partitions out of the table."""
-        if not self._direct:
-            rows = KeptRows(gone, table.definition.arrow_schema())
-            return StatementChange(rows=None if gone.all_rows or not files else rows)
         written = taken_out(self._tracking, self._workers, table, gone)
         actions = actions_of(self._tracking.commits, table, written)
         return StatementChange(None, actions, _files(written))
@@ -334,12 +317,9 @@ class TableChanges:
                 raise
             log.warning("%s: a statement's commit landed whose answer was lost", table.name)
             return
-        if not self._direct:
-            commits.merged(table, position)
-            return
         # Of another origin: what was planned on the columns before must not land.
         files = replace(commits.all_live(table).behind(change.actions), origin=object())
-        table.take(commits.delta.altered(table.snapshot, version), position, files)
+        table.take(commits.delta.advance(table.snapshot, version), position, files)
 
 
 def _files(written: Sequence[Written]) -> list[str]:

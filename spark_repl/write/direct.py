@@ -103,15 +103,14 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """The change files: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
     old = {}
-    for number, file in enumerate(task.files):
-        if file.path not in out.marks:
-            continue
-        if task.key:
+    if task.key:
+        for number in np.unique(places.file[places.file >= 0]):
             entries = np.flatnonzero(places.file == number)
-            old[file.path] = places.row[entries], keep[entries]
-        else:  # a bag's entry may have many rows
-            gone = np.array(BitMap.deserialize(out.marks[file.path]).to_array(), np.int64)
-            old[file.path] = gone, np.zeros(len(gone), bool)
+            old[task.files[number].path] = places.row[entries], keep[entries]
+    else:  # a bag's entry may have many rows
+        for path, marked in out.marks.items():
+            gone = np.array(BitMap.deserialize(marked).to_array(), np.int64)
+            old[path] = gone, np.zeros(len(gone), bool)
     replaces = places.file[chosen] >= 0
     return write_changes(
         task.folder, task.columns, old, rows.take(pa.array(chosen)), replaces & bool(task.key)

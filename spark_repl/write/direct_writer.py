@@ -12,8 +12,7 @@ from .compaction import CompactTask, RewriteTask, rewrite
 from .key_index import IndexTask, build
 from .key_segments import FoldTask, fold, is_due
 from .versions import write_versions
-from .writer import by_table
-from .written import LiveFile, WriteTask, Written
+from .written import LiveFile, PlannedFiles, WriteTask, Written, by_table
 
 if TYPE_CHECKING:
     from ..delta.stamp import Stamp
@@ -23,28 +22,47 @@ if TYPE_CHECKING:
     from .tracking import Tracking
 
 
+_LOOK_EVERY = 16
+
+
 class DirectWriter:
-    """A ``Writer``: rows that go are found by the key index and marked, rows that come are written
-    as files; planned on each table's tracked snapshot."""
+    """Writes a group: for each one ``prepare``, ``task`` on the workers, ``finish``, and then
+    ``commit``, table by table, from several threads. Rows that go are found by the key index and
+    marked, rows that come are written as files; planned on each table's tracked snapshot.
+
+    Contract: nothing is visible to a reader before ``commit``, and that is one Delta commit, with
+    the position in it. All that can fail by data is said by ``task`` or ``finish``, as violations;
+    ``commit`` can only fail by what others do, or by storage; tried again, it does not land twice.
+    What is not committed is named by ``Written.files``, so that it can be discarded.
+    tests/spark/test_writers.py
+    """
 
     def __init__(self, tracking: Tracking, workers: Workers) -> None:
         self._tracking, self._workers = tracking, workers
+        self._looked: dict[str, tuple[object, int]] = {}
+        """by folder of a key index: the files whose indexes were looked at last, and when"""
         self.task: Callable[[WriteTask], Written] = _write
 
-    def files(self, table: Table) -> tuple[LiveFile, ...]:
+    def files(self, table: Table) -> PlannedFiles:
         """All live files: their key indexes say which are opened."""
         return self._tracking.commits.live_files(table)
 
     def prepare(self, tables: Iterable[Table]) -> None:
         """Makes the key indexes of files that others wrote, side by side, before any look-up, and
-        folds those of many files."""
+        folds those of many files. A file of our own has its index when it is committed, so that
+        this is looked at again where others have committed, and once in ``_LOOK_EVERY`` versions.
+        """
         tasks, folds = [], []
         for table in tables:
-            index = self._tracking.key_index(table)
-            live = self._tracking.commits.live(table).adds
-            tasks += [IndexTask(index, path) for path in index.missing(live)]
-            if is_due(index, tuple(live)):
-                folds.append(FoldTask(index, tuple(live)))
+            index, live = self._tracking.key_index(table), self._tracking.commits.live(table)
+            origin, version = self._looked.get(index.folder, (None, 0))
+            if origin is live.origin and live.version - version < _LOOK_EVERY:
+                continue
+            self._looked[index.folder] = live.origin, live.version
+            paths = live.adds.paths()
+            tasks += [IndexTask(index, path) for path in index.missing(paths.to_pylist())]
+            if is_due(index, paths):
+                folds.append(FoldTask(index, paths))
         self._workers.run(build, tasks, here=len(tasks) < 2)
         if folds:
             self._workers.run(fold, folds)
@@ -66,7 +84,9 @@ class DirectWriter:
         return [*written, *self._workers.run(rewrite, tasks, here=here)]
 
     def commit(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
-        """One Delta commit, through ``commit.commit``, which keeps MySQL's order of checks."""
+        """Makes one Delta commit, of a table or of shards that are in one Delta table, through
+        ``commit.commit``, which keeps MySQL's order of checks. Raises ConcurrentChangeError when
+        the group has to be planned anew."""
         commit(self._tracking.commits, parts, stamp)
 
 

@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..ddl.extra_columns import numbers_of
-from ..delta.columns import with_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..binlog.definition import TableDefinition
 
@@ -62,12 +61,3 @@ class TruncatedVersions:
             new if new is old else pc.if_else(current, new, old)
             for old, new in zip(arrays, after, strict=True)
         ]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same for rows that Spark reads, batch by batch."""
-        schema = self.definition.arrow_schema()
-        for batch in batches:
-            arrays = [
-                with_type(a, kind) for a, kind in zip(batch.columns, schema.types, strict=True)
-            ]
-            yield pa.RecordBatch.from_arrays(self.columns(arrays), names=schema.names)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -16,7 +15,6 @@ from ..crash_points import armed, reach
 from ..decode.part import rows_of
 from ..decode.staged import Staged, same_shape
 from ..delta.checkpoint import EVERY
-from ..delta.storage import remove_if_there
 from ..errors import FencedError, SchemaError, SparkReplError
 from ..runtime.retry import temporary
 from ..runtime.threads import Pool
@@ -29,8 +27,7 @@ from .tending import Tending
 from .told_collations import ToldCollations
 from .tracking import left_out_before
 from .upkeep import Upkeep
-from .writer import Writer, by_table, check_direct
-from .written import WriteTask, Written, faults_of
+from .written import WriteTask, Written, by_table, faults_of
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -51,7 +48,7 @@ _COMMITS_AT_ONCE = 4
 
 class GroupWriter:
     """Plans, writes, checks and commits a group, table by table. How a table takes its changes is
-    the ``Writer``'s affair, MERGE or files of our own. ``write`` may be called from several
+    the ``DirectWriter``'s affair. ``write`` may be called from several
     threads, for different tables. ``lacks``: as upkeep's."""
 
     def __init__(
@@ -59,10 +56,8 @@ class GroupWriter:
         lacks: Callable[[str, str], None] = lambda name, why: None,
     ) -> None:  # fmt: skip
         self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
-        direct = config.apply.writer == "direct"
-        check_direct(config.tables, direct=direct)
-        self._writer = _writer(tracking, workers, direct=direct)
-        tending = Tending(tracking, workers, config.target, compaction=direct)
+        self._writer = DirectWriter(tracking, workers)
+        tending = Tending(tracking, workers, config.target)
         self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget, lacks)
         self._write_seconds = self._commit_seconds = 0.0
         self._statements = 0
@@ -72,7 +67,7 @@ class GroupWriter:
         self._pool = Pool(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     @property
-    def writer(self) -> Writer:
+    def writer(self) -> DirectWriter:
         """How tables take their changes."""
         return self._writer
 
@@ -286,7 +281,7 @@ class GroupWriter:
         together = any(part.whole for part in parts) or rows_of(parts) <= share
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
-        files, layout = self._writer.files(table), self._tracking.layout
+        files = self._writer.files(table)
         return [
             WriteTask(
                 table.name,
@@ -299,7 +294,6 @@ class GroupWriter:
                 idempotent,
                 table.has_source_rows_alone and not idempotent,
                 table.definition,
-                os.path.join(layout.staging(self._tracking.control.epoch), "merge"),
                 change_data=table.snapshot.has("delta.enableChangeDataFeed"),
                 replaces=table.definition.truncated,
             )
@@ -323,8 +317,6 @@ class GroupWriter:
         if errors:
             raise errors[0]
         reach("after_commit")
-        for path in (path for part in written for path in part.staged):
-            os.remove(path)
 
     def _commit_one(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         began = time.perf_counter()
@@ -340,13 +332,3 @@ class GroupWriter:
         for part in written:
             folder = self._tracking.tables[part.table].folder
             discard(folder, part.files, tried_behind=tried_behind)
-            for path in part.staged:
-                remove_if_there(path)
-
-
-def _writer(tracking: Tracking, workers: Workers, *, direct: bool) -> Writer:
-    if direct:
-        return DirectWriter(tracking, workers)
-    from .merge import MergeWriter  # and pandas with it
-
-    return MergeWriter(workers.spark, tracking.commits)

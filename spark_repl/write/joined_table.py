@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..delta.columns import Columns
-from ..delta.table_log import NewTable
+from ..delta.snapshot import NewTable
 from ..errors import ConcurrentChangeError, TargetError
 from .commit import removed
 from .file_retention import shorter
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from ..binlog.definition import TableDefinition
     from ..delta.log_replay import Action
+    from ..delta.snapshot import Snapshot
     from ..delta.stamp import Stamp
-    from ..delta.table_log import Snapshot, TableLog
+    from ..delta.table_log import TableLog
 
 _TRIES = 100
 SHARED = "spark_repl.shared"

@@ -51,7 +51,7 @@ def hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]
     hashes = hashes[order]
     keys = [key.take(pa.array(order)) for key in keys]
     exact = bool(task.key) and is_exact([key.type for key in keys])
-    for number, at, rows in candidates(index, [file.path for file in task.files], hashes):
+    for number, at, rows in candidates(index, task.files.paths, hashes):
         file = task.files[number]
         if file.vector is not None:
             dead = deletion_vector.read(task.folder, file.vector)

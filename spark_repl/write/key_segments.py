@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..delta import storage
 from .key_index import Hashes, KeyIndex, Rows, join
@@ -67,24 +68,31 @@ class _Covered:
     """paths of segments of which nothing is live"""
 
 
-def _covered(folder: str, data_files: Sequence[str]) -> _Covered:
-    loose = {path: number for number, path in enumerate(data_files)}
+def _covered(folder: str, data_files: pa.Array) -> _Covered:
+    is_loose = np.ones(len(data_files), bool)
     used, needless = [], []
     for segment in _segments(folder):
-        numbers = np.array([loose.pop(name, -1) for name in segment.files], np.int64)
+        names = pa.array(segment.files, pa.string())
+        numbers = np.asarray(pc.fill_null(pc.index_in(names, data_files), -1), np.int64)
+        numbers[~is_loose[numbers]] = -1  # of those in none, too: -1 is a number of the last file
+        is_loose[numbers[numbers >= 0]] = False
         if (numbers >= 0).any():
             used.append((segment, numbers))
         else:
             needless.append(segment.path)
+    at = np.flatnonzero(is_loose)
+    loose = dict(zip(data_files.take(pa.array(at)).to_pylist(), at.tolist(), strict=True))
     return _Covered(used, loose, needless)
 
 
 def candidates(
-    index: KeyIndex, data_files: Sequence[str], needed: Hashes
+    index: KeyIndex, data_files: pa.Array, needed: Hashes
 ) -> Iterator[tuple[int, Rows, Rows]]:
-    """Per data file that has some: its number, and as ``KeyIndex.candidates`` of it."""
+    """Yield per data file that has some (paths [files]): its number, and as ``KeyIndex.candidates``
+    of it."""
     if len(data_files) <= ENOUGH:
-        covered = _Covered((), {path: n for n, path in enumerate(data_files)}, ())
+        loose = {path: number for number, path in enumerate(data_files.to_pylist())}
+        covered = _Covered((), loose, ())
     else:
         covered = _covered(index.folder, data_files)
     for segment, numbers in covered.used:
@@ -103,10 +111,10 @@ def candidates(
 
 @dataclass(frozen=True)
 class FoldTask:
-    """A table's live data files, whose indexes are there."""
+    """A table's live data files (paths [files]), whose indexes are there."""
 
     index: KeyIndex
-    data_files: tuple[str, ...]
+    data_files: pa.Array
 
 
 @dataclass(frozen=True)
@@ -131,7 +139,7 @@ def fold(task: FoldTask) -> None:
                 _write(index, bundle)
 
 
-def is_due(index: KeyIndex, data_files: Sequence[str]) -> bool:
+def is_due(index: KeyIndex, data_files: pa.Array) -> bool:
     """Whether ``fold`` has something to fold."""
     if len(data_files) <= ENOUGH:
         return False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..binlog.definition import TableDefinition
-    from ..delta.table_log import NewTable
+    from ..delta.snapshot import NewTable
     from .table import Table
     from .tracking import Tracking
 

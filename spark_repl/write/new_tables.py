@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from ..control.layout import Layout
     from ..control.name_case import NameCase
     from ..control.names import Names
-    from ..delta.table_log import NewTable, Snapshot, TableLog
+    from ..delta.snapshot import NewTable, Snapshot
+    from ..delta.table_log import TableLog
     from .table import Table
     from .table_commits import TableCommits
     from .table_options import TableOptions

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
     from ..delta.log_replay import Action
-    from ..delta.table_log import Snapshot
+    from ..delta.snapshot import Snapshot
 
 DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
 COPIED = "copied"

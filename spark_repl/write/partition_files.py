@@ -20,8 +20,6 @@ from .compaction import CompactTask, RewriteTask, rewrite
 from .written import Written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..ddl.partition_rows import PartitionRows
     from ..delta.log_replay import Action
     from ..runtime.workers import Workers
@@ -141,20 +139,3 @@ def _rows(task: PartitionTask) -> BitMap:
     except StatementError as error:
         raise error.at(table=of.table) from None
     return BitMap(live[chosen].astype(np.uint32))
-
-
-@dataclass(frozen=True)
-class KeptRows:
-    """The rows that stay of those that Spark reads, batch by batch."""
-
-    gone: PartitionRows
-    schema: pa.Schema
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Raises StatementError for a row whose partition is not known."""
-        for batch in batches:
-            arrays = [
-                with_type(batch.column(number), self.schema.types[number])
-                for number in self.gone.columns
-            ]
-            yield batch.filter(pa.array(~self.gone.of_rows(arrays, batch.num_rows)))

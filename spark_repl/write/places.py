@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..control.cut import Cut, TableVersion
-    from ..delta.table_log import Snapshot
+    from ..delta.snapshot import Snapshot
     from .broken_tables import BrokenTables
     from .table import Table
     from .table_commits import TableCommits

@@ -11,8 +11,8 @@ from ..config.renaming import is_shared, whole_of
 from ..control.copies import standing
 from ..control.pins import pins
 from ..control.table_paths import made_behind
+from ..delta.add_actions import live_files
 from ..delta.deletion_vector import path_of
-from ..delta.log_replay import live_files
 from ..delta.storage import data_file
 
 if TYPE_CHECKING:

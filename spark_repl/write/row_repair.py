@@ -21,17 +21,16 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..decode.part import Part
     from ..runtime.workers import Workers
+    from .direct_writer import DirectWriter
     from .table import Table
     from .tracking import Tracking
-    from .writer import Writer
     from .written import Written
 
 
 class RowRepair:
-    """One table's repair; the caller owns the target, and nothing else is under way. ``writer``:
-    one of files of our own."""
+    """One table's repair; the caller owns the target, and nothing else is under way."""
 
-    def __init__(self, tracking: Tracking, workers: Workers, writer: Writer) -> None:
+    def __init__(self, tracking: Tracking, workers: Workers, writer: DirectWriter) -> None:
         self._tracking, self._workers = tracking, workers
         self._commits, self._writer = tracking.commits, writer
 

@@ -11,7 +11,8 @@ from .sharing_channels import columns_in, leaves
 
 if TYPE_CHECKING:
     from ..delta.log_replay import Action
-    from ..delta.table_log import Snapshot, TableLog
+    from ..delta.snapshot import Snapshot
+    from ..delta.table_log import TableLog
     from .table import LiveFiles, Table
 
 

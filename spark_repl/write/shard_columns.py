@@ -16,12 +16,12 @@ from ..ddl.extra_columns import shard_column
 from ..delta.columns import Columns, delta_type, field_json, plain
 from ..delta.common_type import common_type
 from ..delta.schema_change import ColumnIds, featured
-from ..delta.table_log import NewTable
+from ..delta.snapshot import NewTable
 from ..errors import ALL_SHARDS, SettingError
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..delta.table_log import Snapshot
+    from ..delta.snapshot import Snapshot
     from .table import Table
 
 HINT = (

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from ..binlog.table_name import plain_name
 from ..ddl.extra_columns import TRUNCATE, deleted_column
-from ..delta.columns import read_rows, with_type
+from ..delta.columns import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -51,13 +51,6 @@ class Truncated:
             else values
             for column, values in zip(self.definition.columns, arrays, strict=True)
         ]
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same for rows that Spark reads, batch by batch."""
-        schema = self.definition.arrow_schema()
-        for batch in batches:
-            arrays = map(with_type, batch.columns, schema.types)
-            yield pa.RecordBatch.from_arrays(self.columns([*arrays]), names=schema.names)
 
     def _said(self) -> dict[str, Any]:
         return {

@@ -6,35 +6,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..delta.public_log import PublicLog
 from ..errors import about_table
 
 if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..delta.log_replay import Action
-    from ..delta.public_log import Rows
-    from ..delta.table_log import NewTable
+    from ..delta.snapshot import NewTable
     from .table import Table
     from .tracking import Tracking
 
 
 @dataclass(frozen=True)
 class StatementChange:
-    """Actions of ours, or ``rows`` that Delta's writer writes. ``files``: those that were made for
+    """``new``: what becomes of the metadata, None: it stays. ``files``: those that were made for
     it."""
 
     new: NewTable | None = None
     actions: Sequence[Action] = ()
     files: Sequence[str] = ()
-    rows: Rows | None = None
 
     def send(self, tracking: Tracking, table: Table, cut: Cut) -> int:
         """Commits it, as what comes before ``cut``; returns the version."""
         delta, planned, stamp = tracking.delta, table.snapshot, tracking.stamp(cut)
         with about_table(table.name):
-            if isinstance(delta, PublicLog) and not self.actions:
-                schema = self.new.schema_string if self.new else planned.schema_string
-                return delta.overwrite(planned, schema, self.rows, stamp)
             actions = list(self.actions)
             if self.new is None:
                 return delta.commit(planned, actions, stamp)

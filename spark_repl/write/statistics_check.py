@@ -24,16 +24,13 @@ log = logging.getLogger(__name__)
 
 _THREADS = 4
 _FILES_MAX = 10_000
-"""files of one commit: each is an action of a kilobyte, which goes through the JVM"""
+"""files of one commit: each is an action of a kilobyte"""
 
 
 def check_statistics(tracking: Tracking) -> None:
-    """Correct the statistics of all tables that are not recorded as checked, and record them. Does
-    nothing where the log takes no actions of ours: its files have Delta's own statistics. Of a
+    """Correct the statistics of all tables that are not recorded as checked, and record them. Of a
     table that several channels feed each channel corrects the files of its own shards. Raises what
     reading a table's log and committing to it raise."""
-    if not tracking.delta.direct:
-        return
     checked = checked_versions(tracking.control)
     due: dict[str, list[Table]] = {}
     for table in tracking.all_tables():

@@ -11,6 +11,7 @@ from ..config.renaming import SHARD, is_shared, shard_of
 from ..control.cut import TableVersion
 from ..ddl.extra_columns import keeps_deleted, numbers_of, shard_column
 from ..ddl.renamed import rename
+from ..delta.add_actions import AddActions
 from ..delta.columns import Columns
 from .own_metadata import COMPLETE, WITHOUT_HISTORY
 from .sharing_channels import ALONE, SharingChannels
@@ -18,7 +19,7 @@ from .sharing_channels import ALONE, SharingChannels
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..delta.log_replay import Action
-    from ..delta.table_log import Snapshot
+    from ..delta.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,13 @@ class LiveFiles:
     the same object while nobody but us commits: rows lie where they lay, but for what we marked."""
 
     version: int
-    adds: Mapping[str, Action]
+    adds: AddActions
     origin: object
 
     def behind(self, actions: Sequence[Action]) -> LiveFiles:
         """The live files behind a commit of ours. Within a commit a file may go and come again,
         with another deletion vector."""
-        adds = dict(self.adds)
-        for action in actions:
-            if "remove" in action:
-                adds.pop(action["remove"]["path"])
-        for action in actions:
-            if "add" in action:
-                adds[action["add"]["path"]] = action["add"]
-        return LiveFiles(self.version + 1, adds, self.origin)
+        return LiveFiles(self.version + 1, self.adds.after([actions]), self.origin)
 
 
 @dataclass
@@ -132,7 +126,8 @@ class Table:
         if not self.is_shard:
             return files
         column = self.columns.physical[shard_column(self.definition)]
-        return replace(files, adds=self.delta.shared(files, column).get(shard_of(self.name), {}))
+        own = self.delta.shared(files, column).get(shard_of(self.name), {})
+        return replace(files, adds=AddActions(None, own))
 
     @property
     def at_place(self) -> TableDefinition:

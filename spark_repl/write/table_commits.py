@@ -17,7 +17,7 @@ from ..control.foreign_changes import ForeignChange, record
 from ..delta import features, foreign, storage
 from ..delta.foreign import changes_rows, same_rows
 from ..delta.log_replay import Action, commits_after, each_commit_after
-from ..delta.table_log import Snapshot, TableLog, fenced
+from ..delta.table_log import TableLog, fenced
 from ..errors import (
     ConcurrentChangeError,
     FormerOwnerError,
@@ -31,11 +31,12 @@ from .seen_commits import SeenCommits
 from .sharing_channels import check as check_sharing
 from .sharing_channels import columns_in, leaves
 from .table import LiveFiles, Table
-from .written import LiveFile
+from .written import PlannedFiles
 
 if TYPE_CHECKING:
     from ..control.control import Control
     from ..delta.columns import Columns
+    from ..delta.snapshot import Snapshot
     from ..delta.stamp import Stamp
     from .table_options import TableOptions
 
@@ -103,7 +104,7 @@ class TableCommits:
             )
         seen = SeenCommits.at(table, version)
         position = self._walk(table, version, seen, snapshot)
-        features.check(snapshot, direct=self._options.direct, table=table.name)
+        features.check(snapshot, table=table.name)
         table.take(snapshot, position, seen.files)
 
     def _walk(self, table: Table, version: int, seen: SeenCommits, snapshot: Snapshot) -> int:
@@ -187,9 +188,10 @@ class TableCommits:
             record(self._control, ForeignChange(table.name, version))
         table.complete = False
 
-    def live_files(self, table: Table) -> tuple[LiveFile, ...]:
+    def live_files(self, table: Table) -> PlannedFiles:
+        """Return the files of the version that was last looked at. The table's lock is held."""
         live = self.live(table).adds
-        return tuple(LiveFile(path, a.get("deletionVector")) for path, a in live.items())
+        return PlannedFiles(live.paths(), live.vectors())
 
     def live(self, table: Table) -> LiveFiles:
         """The live files of the version that was last looked at. The table's lock is held."""
@@ -249,7 +251,7 @@ class TableCommits:
             version = self.delta.set_properties(planned, properties, self.app)
         if version == planned.version + 1:
             files = self.all_live(table).behind([])
-            table.take(self.delta.altered(planned, version), table.position, files)
+            table.take(self.delta.advance(planned, version), table.position, files)
         else:
             self.refresh(table)
 
@@ -321,19 +323,12 @@ class TableCommits:
                 return Outcome.LANDED
             if position_of(actions, self.app) is not None:
                 raise self.not_ours(table.name)
-        if newer and self.delta.direct:  # on the one version that it could have been
+        if newer:  # on the one version that it could have been
             table.delta.pending = None
             return Outcome.BEATEN
         # It may land still. Its files stay, and the next attempt is for the same version: one of
         # the two lands there, and both bear this position.
         return Outcome.UNKNOWN
-
-    def merged(self, table: Table, position: int) -> None:
-        """Looks at what MERGE has committed. Raises FencedError and FormerOwnerError when Delta
-        passed the commit over because another applier was there, TargetError for changes of others
-        below it."""
-        if self.settle(table, position) is not Outcome.LANDED:
-            raise self.not_ours(table.name)
 
     def _newer(self, table: Table) -> list[list[Action]]:
         newest = self.delta.version(table.folder)
@@ -341,7 +336,7 @@ class TableCommits:
 
     def _take_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
         """Takes in a commit of ours. ``upto``: the commits behind the version that was last looked
-        at, ours the last: MERGE lands above what others have committed since our plan."""
+        at, ours the last."""
         version = table.snapshot.version
         snapshot = self.delta.snapshot(table.folder, version + len(upto))
         assert snapshot is not None

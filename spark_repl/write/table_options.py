@@ -19,7 +19,7 @@ from ..ddl.table_rules import TableRules
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.corrected_statistics import CORRECT, PROPERTY
-from ..delta.table_log import NewTable
+from ..delta.snapshot import NewTable
 from ..source.account import mask_key
 from . import file_retention
 
@@ -43,7 +43,6 @@ class TableOptions:
     change_data_feed: bool = False
     partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """table -> columns"""
-    direct: bool = True
     """which writer they are for"""
     lower_case_table_names: int = -1
     """the source's; -1: not said"""
@@ -112,7 +111,7 @@ class TableOptions:
             schema = pa.schema([field.with_nullable(True) for field in schema])
         partitions.check(definition, by)
         properties = {**self.properties(), **own}
-        if by and self.direct:
+        if by:
             properties |= partitions.PROPERTIES
         return NewTable(schema_json(schema), properties, by)
 

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..control.cut import Cut
     from ..control.definitions import Definitions
     from ..control.name_case import NameCase
-    from ..delta.table_log import Snapshot, TableLog
+    from ..delta.snapshot import Snapshot
+    from ..delta.table_log import TableLog
     from .table_options import TableOptions
 
 
@@ -87,7 +88,7 @@ class TableReader:
                 "the Delta table at this path was not made by this channel",
                 table=name, file=snapshot.folder, hint="move it away, or use another target",
             )  # fmt: skip
-        features.check(snapshot, direct=self._options.direct, table=name)
+        features.check(snapshot, table=name)
         complete = properties.get(COMPLETE)
         definition = self._named(name, self._created(path, snapshot))
         columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)

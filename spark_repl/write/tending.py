@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..config.renaming import whole_of
 from ..control.channels import channels
-from ..control.pins import pins
 from ..control.replaced import touch
 from ..control.retention import Retention
 from ..crash_points import reach
 from ..delta import checkpoint
 from ..delta.log_cleanup import remove_commits
 from ..delta.removing import Remover
+from ..delta.vacuum import vacuum
 from ..errors import FencedError
 from ..runtime.java import jvm_end
 from ..runtime.retry import first_line
@@ -55,12 +55,12 @@ class Tending:
 
     def __init__(
         self, tracking: Tracking, workers: Workers, target: Target,
-        clock: WallClock | None = None, *, compaction: bool,
+        clock: WallClock | None = None,
     ) -> None:  # fmt: skip
         self.tracking, self.commits = tracking, tracking.commits
         self.workers, self.target, self._clock = workers, target, clock or WallClock()
         self._retention = Retention.of(target)
-        self._enough = target.compact_files if compaction else 0
+        self._enough = target.compact_files
         self._remover = Remover(tracking.control.check_owner)
         self._cleaned: dict[str, int] = {}  # path -> version
         self._read: tuple[float, Promised] | None = None  # when, and what
@@ -88,7 +88,7 @@ class Tending:
 
     def _checkpoint(self, table: Table) -> None:
         durable = self.tracking.settle.durable
-        checkpoint.write_if_due(self.tracking.delta, table.snapshot, durable)
+        checkpoint.write_if_due(table.snapshot, durable)
 
     def _clean_log(self, table: Table) -> None:
         """Removes commits that no promise needs, once so many have come."""
@@ -202,23 +202,16 @@ class Tending:
         is as long as cuts are promised, or longer."""
         keep_files(self.commits, table, self._retention.longest)
         self.tracking.settle.durable.sync(table.folder)
-        whole = whole_of(table.path)
-        self.tracking.delta.vacuum(table.folder, self._spared(table))
+        whole, now_s = whole_of(table.path), time.time()
+        vacuum(table.folder, self._remover, now_s, self._spared(table))
         self._forget_gone(table)
         touch(self.tracking.layout.vacuumed(whole))
 
     def _spared(self, table: Table) -> set[str]:
-        """Return the files of cuts that are pinned when the question is answered whether this
-        process owns the target. It may sleep before that, and Delta goes by the time behind it:
-        what a cut shows that was pinned meanwhile may be old enough by then."""
-        while True:
-            controls = self._controls(table)
-            before = [pins(one) for one in controls]
-            pinned = Promised(*controls).pinned.get(whole_of(table.path), ())
-            spared = files_of(table.folder, pinned)
-            self._remover.check()  # what Delta removes then has names that no commit gives again
-            if [pins(one) for one in self._controls(table)] == before:
-                return spared
+        """Return the files of cuts that are pinned. A cut that is pinned later was promised when
+        VACUUM began, which goes by that time."""
+        pinned = Promised(*self._controls(table)).pinned.get(whole_of(table.path), ())
+        return files_of(table.folder, pinned)
 
     def _forget_if_due(self, table: Table) -> None:
         """Somebody else's VACUUM may have removed data files."""

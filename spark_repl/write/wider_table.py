@@ -14,8 +14,8 @@ from .shard_columns import look_again, union
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..delta.log_replay import Action
+    from ..delta.snapshot import NewTable
     from ..delta.stamp import Stamp
-    from ..delta.table_log import NewTable
     from .table import Table
     from .table_commits import TableCommits
 
@@ -66,6 +66,6 @@ def widen(
             continue
         # Of another origin: what was planned on the columns before must not land.
         files = replace(live.behind(actions), origin=object()) if actions else live.behind([])
-        table.take(commits.delta.altered(table.snapshot, version), position, files)
+        table.take(commits.delta.advance(table.snapshot, version), position, files)
         break
     look_again([table, *others])

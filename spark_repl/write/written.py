@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
@@ -21,6 +23,23 @@ class LiveFile:
 
 
 @dataclass(frozen=True)
+class PlannedFiles(Sequence[LiveFile]):
+    """The data files of a planned snapshot. ``paths`` [files]; ``vectors``: the deletion vectors of
+    files that have one, by the file's number."""
+
+    paths: pa.Array
+    vectors: Mapping[int, dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number >= len(self.paths):
+            raise IndexError(number)
+        return LiveFile(self.paths[number].as_py(), self.vectors.get(int(number)))
+
+
+@dataclass(frozen=True)
 class WriteTask:
     """Net changes of one table to be written. ``key``: indexes of the key's columns, empty for a
     table without one. ``complete``: the table was created in this log and nobody else writes it, so
@@ -32,11 +51,10 @@ class WriteTask:
     columns: Columns
     key: tuple[int, ...]
     parts: tuple[Part, ...]
-    files: tuple[LiveFile, ...]
+    files: PlannedFiles
     idempotent: bool
     complete: bool
     definition: TableDefinition
-    staging: str = ""
     change_data: bool = False
     """whether the table has Delta's change data feed"""
     replaces: bool = False
@@ -56,11 +74,8 @@ class Violation:
 @dataclass
 class Written:
     """What a task has written. ``marks``: data file -> serialized roaring bitmap of rows that go;
-    ``gone``: files that go as a whole; ``changes``: ``cdc`` actions. For the merge writer:
-    ``staged``, net changes in Parquet, ``inserts_only``, ``missing`` (rows that lack columns),
-    ``idempotent``, as the task was; ``passed_over``: keys whose changes met no row then; ``asks``:
-    what can't be folded before the table was asked for its keys. ``seconds``: how long the task
-    took."""
+    ``gone``: files that go as a whole; ``changes``: ``cdc`` actions; ``passed_over``: keys whose
+    changes met no row in an idempotent task; ``seconds``: how long the task took."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -69,22 +84,23 @@ class Written:
     changes: list[dict[str, Any]] = field(default_factory=list)
     violations: list[Violation] = field(default_factory=list)
     net: int = 0
-    staged: list[str] = field(default_factory=list)
-    inserts_only: bool = False
-    missing: bool = False
-    idempotent: bool = False
     passed_over: int = 0
-    asks: WriteTask | None = None
     seconds: float = 0.0
 
     @property
     def changes_table(self) -> bool:
-        return bool(self.adds or self.marks or self.gone or self.staged or self.asks)
+        return bool(self.adds or self.marks or self.gone)
 
     @property
     def files(self) -> list[str]:
         """Data and change files that were written, relative to the table's folder."""
         return [action["path"] for action in (*self.adds, *self.changes)]
+
+
+def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, list[Written]]:
+    """Return what was written for each table, by its name."""
+    parts = list(written)
+    return {name: [part for part in parts if part.table == name] for name in tables}
 
 
 def faults_of(written: Iterable[Written]) -> list[Violation]:

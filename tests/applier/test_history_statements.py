@@ -144,7 +144,6 @@ def test_an_online_tool_s_copy_does_not_take_a_changelog_s_place(tmp_path: Path)
         (rule(extra_columns=["gtid"]), r"gtid, which mode = \"history\" has as _valid_from_gtid"),
         ({"apply": {"on_error": "quarantine"}, **rule()}, r"tables\[1\].mode: apply.on_error"),
         ({"apply": {"exec_mode": "idempotent"}, **rule()}, r"needs apply.exec_mode = \"strict\""),
-        ({"apply": {"writer": "merge"}, **rule()}, r"needs apply.writer = \"direct\""),
         ({"ddl": {"policy": "additive_only"}, **rule()}, r"mode = \"history\""),
     ],
 )

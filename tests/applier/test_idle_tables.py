@@ -44,7 +44,7 @@ def test_dead_files_of_a_table_that_changes_no_more_go(
         with applier(log.folder, target, keys=KEYS, parts=HERE) as found:
             apply_without_stream(found)
             aim, workers = found.config.target, HERE.workers(None, 2)  # type: ignore[arg-type]
-            one = Tending(found.tracking, workers, aim, compaction=True)
+            one = Tending(found.tracking, workers, aim)
             upkeep = Upkeep(found.tracking, aim, one.tend, one.forget)
             upkeep.look(["t.b"])
             upkeep._pool.submit(int).result()

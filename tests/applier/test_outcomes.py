@@ -8,12 +8,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial, partialmethod
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spark_repl.delta.table_log import Snapshot
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import RowError
 from spark_repl.observe.status import status
 from spark_repl.write.compaction import rewrite
@@ -170,7 +171,8 @@ def test_answer_lost_and_looks_fail(log, target, monkeypatch, looks):
     """Found: one look that failed, and the commit counted as another applier's."""
     log.transaction(insert(A, *[(key, "a") for key in range(50)]))
     log.transaction(update(A, ((1, "a"), (1, "b"))))
-    commit, version, left = LocalDelta.commit, LocalDelta.version, [-1]
+    commit, left = LocalDelta.commit, [-1]
+    asked = {name: getattr(LocalDelta, name) for name in ("version", "snapshot")}
 
     def lose(self: Any, *args: Any) -> int:
         done = commit(self, *args)
@@ -179,14 +181,15 @@ def test_answer_lost_and_looks_fail(log, target, monkeypatch, looks):
             raise broken()
         return done
 
-    def look(self: Any, folder: str) -> int:
+    def look(name: str, self: Any, folder: str, *args: Any) -> Any:
         if left[0] > 0 and folder.endswith("/t/a"):
             left[0] -= 1
             raise broken()
-        return version(self, folder)
+        return asked[name](self, folder, *args)
 
     monkeypatch.setattr(LocalDelta, "commit", lose)
-    monkeypatch.setattr(LocalDelta, "version", look)
+    for name in asked:
+        monkeypatch.setattr(LocalDelta, name, partialmethod(partial(look, name)))
     assert run(log.folder, target)
     assert left == [0]
     assert rows(target, A) == [(key, "b" if key == 1 else "a") for key in range(50)]

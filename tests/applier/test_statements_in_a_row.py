@@ -17,8 +17,8 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.delta.log_replay import Action
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import Snapshot
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert

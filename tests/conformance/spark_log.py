@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl.delta.delta_log import metadata_action
-from spark_repl.delta.table_log import NewTable
+from spark_repl.delta.snapshot import NewTable
+from tests.support.local_delta import metadata_action
 
 Action = dict[str, Any]
 

@@ -20,9 +20,9 @@ from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
 from spark_repl.delta import checkpoint_writer, deletion_vector
-from spark_repl.delta.own_log import OwnLog
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.delta.table_log import TableLog
 from tests.conformance.spark_log import Read, SparkLog
 
 Action = dict[str, Any]
@@ -57,7 +57,7 @@ class Twins:
 
     def __init__(self, spark: SparkSession, base: Path, properties: dict[str, str]) -> None:
         self.spark, self.theirs, self.ours = spark, base / "theirs", base / "ours"
-        self.log, self.oracle = OwnLog(spark), SparkLog(spark, str(self.theirs))
+        self.log, self.oracle = TableLog(), SparkLog(spark, str(self.theirs))
         fields = [column("id", "long"), column("v", "string"), column("t", "timestamp_ntz")]
         schema = json.dumps({"type": "struct", "fields": fields})
         new = NewTable(schema, {"delta.checkpointInterval": "1000000", **properties})

@@ -31,8 +31,8 @@ from spark_repl.control.xa_store import XaStore
 from spark_repl.crash_points import listening
 from spark_repl.delta import checkpoint
 from spark_repl.delta.log_replay import Action
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable, Snapshot
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.service.applied_purge import purge_applied
 from spark_repl.write import tending

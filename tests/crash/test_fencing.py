@@ -30,15 +30,12 @@ def state_of(pid: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("writer", ["direct", pytest.param("merge", marks=pytest.mark.soak)])
-def test_one_that_slept_in_mid_commit(
-    spark: SparkSession, bank: Path, tmp_path: Path, writer: str
-) -> None:
+def test_one_that_slept_in_mid_commit(spark: SparkSession, bank: Path, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     file = tmp_path / "replica.toml"
     file.write_text(
         f'[relay]\npath = "{bank}"\n[target]\npath = "{target}"\n'
-        f'[apply]\nwriter = "{writer}"\ngroup_max_transactions = 400\n'
+        "[apply]\ngroup_max_transactions = 400\n"
     )
     command = [sys.executable, "-m", "spark_repl", "apply", "--config", str(file)]
     environment = {**os.environ, "SPARK_REPL_CRASH": "between_tables:3:STOP"}

@@ -16,7 +16,6 @@ from spark_repl.config import Config
 from spark_repl.copy.chunk import copy_chunk
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy
-from spark_repl.delta import delta_log
 from spark_repl.errors import ConfigError, SourceError, SparkReplError, Stopped
 from spark_repl.relay.log import open_log
 from spark_repl.runtime.workers import Workers
@@ -213,15 +212,6 @@ def test_zeros_and_keys_that_have_two_forms(
     with pytest.raises(SparkReplError, match="form, 8790, that cp932 has twice") as caught:
         _copy(spark, config_for(server, tmp_path / "twice"))
     assert caught.value.table == "t.z"
-
-
-def test_copied_through_public_apis(
-    make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    """Where Delta's internals are not those that we know."""
-    monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
-    test_copied_values_are_as_decoded_ones(make_server, spark, tmp_path, {})
 
 
 def test_what_the_account_may_not_do_is_said_first(

@@ -18,7 +18,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut_reader import find_cut
 from spark_repl.control.layout import Layout
 from spark_repl.copy.recopy import Recopier
-from spark_repl.delta.log_replay import live_files
+from spark_repl.delta.add_actions import live_files
 from spark_repl.service.receiving import executed_of
 from tests.support.live.receiving import Running, config_for, toml
 from tests.support.live.server import Load, Server

@@ -199,7 +199,7 @@ def test_statements_inside(shared_server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("gtid_mode", ["ON", "OFF"])
-def test_by_merge(
+def test_on_spark(
     make_server: Callable[..., Server], spark: SparkSession, tmp_path: Path, gtid_mode: str
 ) -> None:
     """Storage fails once before a commit."""
@@ -211,7 +211,7 @@ def test_by_merge(
             raise faults.pop()
 
     with listening(fail):
-        lab.run(spark, tmp_path / "log", target, writer="merge", group_max_transactions=12)
+        lab.run(spark, tmp_path / "log", target, group_max_transactions=12)
     assert not faults
     shown = cuts(target)
     assert any(cut.prepared for cut in shown[:-1])

@@ -45,12 +45,9 @@ quiet() {
 quiet spark-repl --version
 quiet spark-repl --help
 quiet spark-repl apply --relay "$bank" --target lake
-quiet spark-repl apply --relay "$bank" --target lake --writer merge # nothing is left to do
-quiet spark-repl apply --relay "$bank" --target merged --writer merge
-for target in lake merged; do
-  quiet spark-repl status --target $target
-  quiet spark-repl cut show --target $target
-done
+quiet spark-repl apply --relay "$bank" --target lake # nothing is left to do
+quiet spark-repl status --target lake
+quiet spark-repl cut show --target lake
 quiet spark-repl relay verify "$bank"
 quiet spark-repl setup
 quiet spark-repl demo --keep kept

@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ STEPS = st.lists(
 def _found(index: KeyIndex, live: list[str], needed: Hashes) -> set[tuple[str, int, int]]:
     found = [
         (live[number], int(a), int(r))
-        for number, at, rows in candidates(index, live, needed)
+        for number, at, rows in candidates(index, pa.array(live, pa.string()), needed)
         for a, r in zip(at, rows, strict=True)
     ]
     assert len(found) == len(set(found)), "a file is asked once"
@@ -51,8 +52,11 @@ def test_what_the_files_indexes_say(steps, wanted):
             for name in [name for at, name in enumerate(stored) if at in gone]:
                 del stored[name]
             live = list(stored)
-            fold(FoldTask(index, tuple(live)))
-            assert not is_due(index, live) or sum(map(len, stored.values())) > 20
+            fold(FoldTask(index, pa.array(live, pa.string())))
+            assert (
+                not is_due(index, pa.array(live, pa.string()))
+                or sum(map(len, stored.values())) > 20
+            )
             segments = sorted(Path(index.folder).glob("*.segment.arrow"))
             if broken == 0 and segments:  # by a dead machine
                 segments[0].write_bytes(segments[0].read_bytes()[:-9])
@@ -72,8 +76,8 @@ def test_files_that_a_look_up_opens_are_bounded(tmp_path):
     for number in range(300):
         names.append(f"f{number}")
         index.add(names[-1], np.array([number, number + 1000], np.int64))
-        if is_due(index, names):
-            fold(FoldTask(index, tuple(names)))
+        if is_due(index, pa.array(names, pa.string())):
+            fold(FoldTask(index, pa.array(names, pa.string())))
     loads: list[str] = []
     true = index.load
     index.load = lambda path: loads.append(path) or true(path)  # type: ignore[method-assign, func-returns-value]

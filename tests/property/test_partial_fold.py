@@ -21,7 +21,7 @@ from spark_repl.decode.staged import Span, StageTask
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.write.direct import write
-from spark_repl.write.written import LiveFile, WriteTask
+from spark_repl.write.written import PlannedFiles, WriteTask
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 
 T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))
@@ -97,7 +97,7 @@ def applied(folder: Path, table: Table, rows: list[list[Any]], parts: list[Part]
     for pieces in shards.values():
         task = WriteTask(
             "t.p", str(folder), str(folder / "keys"), columns, definition.primary_key,
-            tuple(pieces), (LiveFile("old.parquet", None),), False, False, definition,
+            tuple(pieces), PlannedFiles(pa.array(["old.parquet"]), {}), False, False, definition,
         )  # fmt: skip
         out = write(task)
         assert not out.violations

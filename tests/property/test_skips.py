@@ -17,8 +17,7 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.cli.main import main
-from spark_repl.delta.log_replay import last_txn
-from spark_repl.delta.reader import newest_version
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import RowError
 from spark_repl.position import RelayPosition
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
@@ -151,9 +150,8 @@ class Target:
 
     def position(self, table: Table) -> int:
         folder = self.folder / "t" / table.name
-        if not (folder / "_delta_log").exists():
-            return 0
-        return last_txn(str(folder), newest_version(str(folder)), "spark_repl:default") or 0
+        snapshot = TableLog().snapshot(str(folder))
+        return (snapshot and TableLog.last_txn(snapshot, "spark_repl:default")) or 0
 
     def check(self) -> None:
         states, wrong = self.history.serial()

@@ -8,7 +8,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.observe.applier_status import Result
-from tests.spark import lab
 from tests.spark.lab import run
 from tests.support.binlog_writer import LogWriter, Table
 
@@ -34,15 +33,3 @@ def applied(
     """The bank's log, applied in groups of 400. Read only: a test that writes takes a copy."""
     target = tmp_path_factory.mktemp("bank") / "lake"
     return target, run(spark, bank, target, stream=True, group_max_transactions=400)
-
-
-@pytest.fixture(params=["direct", "merge"])
-def each_writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sink's contract, in the few tests that show all of it: it holds for both writers."""
-    monkeypatch.setattr(lab, "WRITER", request.param)
-
-
-@pytest.fixture(params=["direct", pytest.param("merge", marks=pytest.mark.soak)])
-def either_writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As ``each_writer``; MERGE, which is slow, in the soak."""
-    monkeypatch.setattr(lab, "WRITER", request.param)

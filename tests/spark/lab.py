@@ -24,7 +24,6 @@ from tests.support.local_delta import HERE, apply_without_stream, at_once
 from tests.support.local_delta import rows as rows_without_spark
 
 PARTS = Parts(wait=at_once)
-WRITER = "direct"  # the fixture either_writer changes it
 
 
 def run(
@@ -41,7 +40,6 @@ def run(
     """Applies the whole log, through a stream (which takes some seconds to start) or without;
     ``apply`` are keys of the section [apply], ``keys`` any others; ``parts``: those of the
     applier."""
-    apply.setdefault("writer", WRITER)
     config = Config.from_mapping(
         {"relay": {"path": str(log)}, "target": {"path": str(target)}, "apply": apply}
     )

@@ -95,7 +95,6 @@ def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch,
 # Rows.
 
 
-@pytest.mark.usefixtures("each_writer")
 def test_table_without_key(spark, log, target):
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (1, "x"), (2, None), (2, None)))

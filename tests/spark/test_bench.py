@@ -70,12 +70,11 @@ def test_wrong_use(capsys):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("writer", ["direct", "merge"])
-def test_an_old_target(spark, begun, capsys, monkeypatch, tmp_path, writer):
+def test_an_old_target(spark, begun, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(endurance, "_LOOKS", 1)
     relay, place = begun
     arguments = ["--relay", relay, "--prepared", place, "--group-transactions", "1"]
-    arguments += ["--writer", writer, "--target", str(tmp_path)]
+    arguments += ["--target", str(tmp_path)]
     age = ["--age-days", "0.05", "--commits-per-day", "3600", "--rate", "50"]
     found = bench(capsys, "endurance", *arguments, *age)
     assert (found["age_days"], found["rate"], found["commits_per_table"]) == (0.05, 50, 180)

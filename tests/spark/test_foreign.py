@@ -16,10 +16,9 @@ from pyspark.sql import SparkSession
 
 from spark_repl.apply.replica_parts import Parts
 from spark_repl.control.cut_reader import cut
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import SchemaError, TargetError
 from spark_repl.observe.applier_status import Counters
-from spark_repl.write.merge import MergeWriter
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
 from tests.support.binlog_writer import Table, delete, insert, update
@@ -36,9 +35,7 @@ def others(spark: SparkSession, target: Path) -> Callable[[str], None]:
     return lambda statement: spark.sql(statement.replace("TABLE", table)).collect() and None
 
 
-@pytest.mark.parametrize("writer", ["direct", pytest.param("merge", marks=pytest.mark.soak)])
-def test_accept(spark, log, target, writer, monkeypatch):
-    monkeypatch.setattr(lab, "WRITER", writer)
+def test_accept(spark, log, target):
     log.transaction(insert(A, (1, "a"), (2, "a"), (3, "a")))
     run(spark, log.folder, target)
     sql = others(spark, target)
@@ -88,7 +85,7 @@ def at_the_first_commit(
     and right behind it."""
     done = list[int]()
 
-    class Meanwhile(DeltaLog):
+    class Meanwhile(TableLog):
         def commit(self, *args: Any) -> int:
             is_first, _ = not done, done.append(1)
             if is_first:
@@ -176,24 +173,16 @@ def test_while_others_work_in_a_loop(spark, log, target, statement):
     assert_applied_once(target)
 
 
-@pytest.mark.parametrize("writer", ["direct", pytest.param("merge", marks=pytest.mark.soak)])
-def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target, writer, monkeypatch):
+def test_delete_right_behind_our_commit_and_the_way_out(spark, log, target):
     """Found: it was taken for seen. The error says how to undo it, and doing so helps."""
-    monkeypatch.setattr(lab, "WRITER", writer)
     for ten in range(3):
         log.transaction(insert(A, *[(10 * ten + key, "v") for key in range(10)]))
-    sql, change, done = others(spark, target), MergeWriter._change, list[int]()
+    sql, done = others(spark, target), list[int]()
 
     def gone() -> None:
-        if not done:
-            done.append(1)
-            sql("DELETE FROM TABLE WHERE id = 3")
+        done.append(1)
+        sql("DELETE FROM TABLE WHERE id = 3")
 
-    def changed(*args: Any) -> None:
-        change(*args)
-        gone()
-
-    monkeypatch.setattr(MergeWriter, "_change", changed)
     parts = at_the_first_commit(behind=gone)
     error = stopped(spark, log.folder, target, group_max_transactions=1, parts=parts)
     assert (type(error), error.table, done) == (TargetError, "t.a", [1])

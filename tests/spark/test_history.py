@@ -15,7 +15,6 @@ from spark_repl.apply.checkpoint import resume_offset
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError, LogError, TargetError
 from spark_repl.position import RelayPosition
-from tests.spark import lab
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -108,16 +107,14 @@ def test_checkpoint_is_only_a_hint(spark, log, target, tmp_path, change):
 # Others.
 
 
-@pytest.mark.usefixtures("each_writer")
 def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target):
     """As a process stopped (SIGSTOP) between its plan and its commit: crash/test_fencing.py."""
     log.transaction(insert(A, (1, "a")))
     run(spark, log.folder, target)
     log.transaction(update(A, ((1, "a"), (1, "b"))))
     config = spark_repl.Config.from_mapping(
-        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)},
-         "apply": {"writer": lab.WRITER}}
-    )  # fmt: skip
+        {"relay": {"path": str(log.folder)}, "target": {"path": str(target)}}
+    )
     published = list[Any]()
 
     def overtake(point: str) -> None:

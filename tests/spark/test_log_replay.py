@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from spark_repl.delta import log_replay
-from spark_repl.delta.delta_log import DeltaLog
-
-VECTOR = "deletionVector.pathOrInlineDv"
+from spark_repl.delta.add_actions import live_files
+from spark_repl.delta.checkpoint_writer import reconciled
+from spark_repl.delta.table_log import TableLog
+from tests.support.delta_snapshot import DeltaSnapshot, File
 
 
 def states(spark: SparkSession, folder: Path) -> None:
-    """Compares the live files with those of Delta's state, deletion vectors included."""
-    delta = DeltaLog(spark)
-    snapshot = delta.snapshot(str(folder))
+    """Compares the live files with those of Delta's state, deletion vectors included, and what
+    checkpoints and VACUUM go by."""
+    snapshot = TableLog().snapshot(str(folder))
     assert snapshot is not None
-    found = log_replay.live_files(str(folder), snapshot.version)
-    assert found is not None
-    frame = DataFrame(snapshot.java.allFiles().toDF(), spark)
-    rows = {row.path: row.dv for row in frame.selectExpr("path", f"{VECTOR} as dv").collect()}
-    said = {p: a.get("deletionVector", {}).get("pathOrInlineDv") for p, a in found.items()}
-    assert said == rows
-    assert rows
+    delta = DeltaSnapshot(spark, str(folder))
+    assert snapshot.version == delta.version
+    live = live_files(str(folder), snapshot.version)
+    assert files(live.values()) == delta.live() != set()
+    adds, removes = reconciled(str(folder), snapshot.state, time.time())
+    assert files(adds.to_pylist()) == delta.live()
+    assert files(removes.to_pylist()) == delta.removed()
+
+
+def files(actions: Iterable[dict[str, Any]]) -> set[File]:
+    return {(a["path"], (a.get("deletionVector") or {}).get("pathOrInlineDv")) for a in actions}
 
 
 @pytest.mark.slow
@@ -55,14 +62,8 @@ def test_last_txn(spark: SparkSession, tmp_path: Path) -> None:
             "txnVersion", str(version)
         ).save(str(folder))
     spark.range(3).write.format("delta").mode("append").save(str(folder))
-    assert log_replay.last_txn(str(folder), 2, "us") == 2
-    assert log_replay.last_txn(str(folder), 0, "us") == 1
-    delta = DeltaLog(spark)
-    snapshot = delta.snapshot(str(folder))
-    assert snapshot is not None
-    assert delta.last_txn(snapshot, "us") == 2
-    assert delta.last_txn(snapshot, "others") is None
-    assert log_replay.last_txn(str(folder), 2, "others") is None, "without Delta's reconstruction"
-    (folder / "_delta_log" / f"{0:020d}.json").unlink()
-    with pytest.raises(LookupError):
-        log_replay.last_txn(str(folder), 2, "others")
+    for version, position in ((2, 2), (0, 1)):
+        snapshot = TableLog().snapshot(str(folder), version)
+        assert snapshot is not None
+        assert TableLog.last_txn(snapshot, "us") == position
+        assert TableLog.last_txn(snapshot, "others") is None

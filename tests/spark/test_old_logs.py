@@ -17,16 +17,18 @@ from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.cut_reader import CutReader
 from spark_repl.control.layout import Layout
 from spark_repl.delta import checkpoint
-from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
-from spark_repl.delta.log_replay import commit_path
 from spark_repl.delta.reader import read
+from spark_repl.delta.removing import Remover
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError
 from spark_repl.write.commit import removed
 from spark_repl.write.promised import files_of
+from tests.support.delta_snapshot import DeltaSnapshot, forget
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +47,7 @@ class Aged:
     """A table that loses its only row and gets another one with each commit."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.folder, self.delta = spark, str(folder), DeltaLog(spark)
+        self.spark, self.folder, self.delta = spark, str(folder), TableLog()
         new = NewTable(json.dumps(SCHEMA), PROPERTIES)
         self.delta.create(self.folder, new, Stamp("app", 1, "{}"))
         found = self.delta.snapshot(self.folder)
@@ -69,7 +71,7 @@ class Aged:
         version = self.delta.commit(self.snapshot, actions, Stamp("app", number + 1, "{}"))
         self.snapshot = self.delta.advance(self.snapshot, version)
         assert self.delta.is_newest(self.snapshot)
-        checkpoint.write_if_due(self.delta, self.snapshot, self.durable)
+        checkpoint.write_if_due(self.snapshot, self.durable)
 
     def age(self, hours: int = 2) -> None:
         for entry in Path(self.folder).rglob("*.*"):
@@ -98,11 +100,11 @@ def test_promised_versions_and_the_newest_are_read(table: Aged) -> None:
     assert remove_commits(table.folder, table.durable, before=time.time() - 60, keep={3, 9}) == 14
     other = Aged.__new__(Aged)  # a session that has seen nothing of the table
     other.spark, other.folder = table.spark.newSession(), table.folder
-    table.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()  # type: ignore[union-attr]
+    forget(table.spark)
     assert [other.row(version) for version in (3, 9, 17, 21)] == [3, 9, 17, 21]
     with pytest.raises(Exception, match=r"(?i)version|recreat"):
         other.row(5)
-    for _ in range(9):  # the snapshot that Delta had before goes on, and a checkpoint comes
+    for _ in range(9):  # the snapshot from before goes on, and a checkpoint comes
         table.commit()
     assert [table.row(version) for version in (3, 9, 30)] == [3, 9, 30]
     table.age()
@@ -110,10 +112,10 @@ def test_promised_versions_and_the_newest_are_read(table: Aged) -> None:
     assert [table.row(version) for version in (9, 30)] == [9, 30]
 
 
-def test_a_snapshot_is_put_upon_the_checkpoint(table: Aged) -> None:
-    segment = table.snapshot.java.logSegment()  # of version 21; at 16 that of 8 was there
-    assert (segment.checkpointProvider().version(), segment.deltas().size()) == (8, 13)
-    assert table.snapshot.java.checksumOpt().isDefined()  # else the state is computed anew
+def test_delta_opens_a_table_by_its_checkpoint_and_checksum(table: Aged) -> None:
+    snapshot = DeltaSnapshot(table.spark, table.folder)
+    assert snapshot.segment() == (16, 5)
+    assert snapshot.has_valid_checksum()  # without a checksum Delta computes the state anew
     assert table.row(21) == 21
 
 
@@ -126,7 +128,7 @@ def test_properties_are_set(table: Aged) -> None:
     files = table.delta.files(before)
     asked = {"delta.deletedFileRetentionDuration": "interval 9 hours"}
     version = table.delta.set_properties(before, asked, "app")
-    after = table.delta.altered(before, version)
+    after = table.delta.advance(before, version)
     assert version == before.version + 1
     assert after.configuration == {**before.configuration, **asked}
     same = (before.metadata_id, before.schema_string, before.features)
@@ -149,7 +151,7 @@ def test_a_stream_that_tracks_schemas_stops_once_where_properties_are_set(
     folder, seen = str(tmp_path / "t"), str(tmp_path / "seen")
     table, state = f"delta.`{folder}`", str(tmp_path / "state")
     spark.range(1).write.format("delta").save(folder)
-    delta = DeltaLog(spark)
+    delta = TableLog()
 
     def follow() -> None:
         reader = spark.readStream.format("delta")
@@ -183,21 +185,12 @@ def test_others_commits_behind_a_known_snapshot_are_seen(table: Aged) -> None:
     assert not table.delta.is_newest(table.snapshot)
 
 
-def test_others_commits_are_seen_when_the_clock_was_set_back(table: Aged) -> None:
-    """Delta has looked at the log in an hour that is yet to come; then another process commits."""
-    java, path = table.snapshot.java, commit_path(table.folder, 22)
-    java.deltaLog().installSnapshot(java, int(time.time() * 1000) + 3_600_000)
-    Path(path).write_text(json.dumps({"commitInfo": {"operation": "OPTIMIZE"}}), "utf-8")
-    newest = table.delta.snapshot(table.folder)
-    assert newest is not None and newest.version == 22
-
-
 @pytest.mark.slow
 def test_vacuum_leaves_what_is_pinned(table: Aged) -> None:
     table.age(hours=4)
     spared = files_of(table.folder, {3, 9})
     assert spared == {"3.parquet", "9.parquet"}
-    table.delta.vacuum(table.folder, spared)
+    vacuum(table.folder, Remover(), time.time(), spared)
     assert sorted(path.name for path in Path(table.folder).glob("*.parquet")) == [
         "21.parquet", "3.parquet", "9.parquet",
     ]  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.crash_points import listening
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import TargetError
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped
@@ -42,7 +42,7 @@ def at(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> Iterator[At]:
         for statement in statements:
             spark.sql(statement)
 
-    class Told(DeltaLog):
+    class Told(TableLog):
         def commit(self, *args: Any) -> int:
             reach("commit")
             return super().commit(*args)
@@ -85,17 +85,11 @@ def applied(numbers: int) -> list[tuple[int, str]]:
     return sorted((rows | ({5: f"u{numbers - 1}"} if numbers else {})).items())
 
 
-@pytest.fixture(params=["direct", pytest.param("merge", marks=_SOAK)])
-def writer(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(lab, "WRITER", request.param)
-    return str(request.param)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "moments", [("planned", "commit", "between_tables"), pytest.param(MOMENTS, marks=_SOAK)]
 )
-def test_what_changes_no_row_is_planned_around(spark, log, target, at, writer, moments):
+def test_what_changes_no_row_is_planned_around(spark, log, target, at, moments):
     before(spark, log, target)
     for number, moment in enumerate(moments):
         changes(log, number)
@@ -105,7 +99,7 @@ def test_what_changes_no_row_is_planned_around(spark, log, target, at, writer, m
             statements.append(f"VACUUM {table} RETAIN 0 HOURS")
         done = at({moment: tuple(statements)})
         run(spark, log.folder, target, transaction_retries=0)
-        assert done == ([] if (writer, moment) == ("merge", "commit") else [moment])
+        assert done == [moment]
         assert_rows(spark, target, A, applied(number + 1))
         assert_rows(spark, target, B, applied(number + 1))
     assert_applied_once(target)

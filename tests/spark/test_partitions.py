@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta.log_replay import live_files
+from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.reader import read as read_elsewhere
 from spark_repl.errors import RowError, SchemaError, TargetError
 from tests.spark.lab import (
@@ -57,7 +57,6 @@ def test_bank_ends_as_the_server(spark, bank, target):
     assert one.count() == len([row for row in account.collect() if row.branch_id == 3])
 
 
-@pytest.mark.usefixtures("either_writer")
 def test_rows_move_between_partitions(spark, log, target):
     begin(spark, log, target)
     log.transaction(update(A, ((0, "x"), (0, "z")), ((1, "y"), (11, "new"))), delete(A, (2, "z")))
@@ -125,7 +124,6 @@ def test_column_that_is_not_there(spark, log, target):
     assert found.value.table == "t.a"
 
 
-@pytest.mark.usefixtures("either_writer")
 @pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
 def test_text_that_spark_takes_for_null_stops_behind_the_prefix(spark, log, target, text):
     """No value is changed in silence. The transaction that brings it is named, and the one whose

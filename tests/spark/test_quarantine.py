@@ -1,5 +1,5 @@
-"""Quarantine with the writer ``merge``: what an applier without Spark shows of ``direct``
-(applier/test_quarantine.py), through Delta's MERGE and its own transactions."""
+"""Quarantine on Spark: rows that a user inserts with Spark SQL let what is kept be replayed.
+``applier/test_quarantine.py`` shows the rest without Spark."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
 A, B = Table("a"), Table("b")
 BAG = Table("bag", key=())
-MERGE: dict[str, Any] = {"writer": "merge", "on_error": "quarantine"}
+KEEP: dict[str, Any] = {"on_error": "quarantine"}
 
 
 @pytest.mark.slow
@@ -31,7 +31,7 @@ def test_a_table_with_a_key_and_one_without(
     log.transaction(delete(A, (77, "no such")), insert(A, (77, "y")), insert(B, (2, "x")))
     log.transaction(delete(BAG, (2, "no such")), insert(BAG, (3, "y")), delete(BAG, (1, "x")))
     log.transaction(update(A, ((1, "x"), (9, "moved"))), update(B, ((1, "x"), (3, "x"))))
-    run(spark, log.folder, target, **MERGE)
+    run(spark, log.folder, target, **KEEP)
     marks = {name: one.transactions for name, one in cuts(target)[-1].quarantined.items()}
     assert marks == {"t.a": 2, "t.bag": 1}
     assert_rows(spark, target, A, [(1, "x"), (2, "x")])
@@ -43,7 +43,7 @@ def test_a_table_with_a_key_and_one_without(
     spark.sql(mend.format(target / "t" / "bag", 2))
     for name in ("t.a", "t.bag"):
         assert main(["quarantine", "replay", "--target", str(target), "--table", name]) == 0
-    run(spark, log.folder, target, keys={"target.on_foreign_change": "accept"}, **MERGE)
+    run(spark, log.folder, target, keys={"target.on_foreign_change": "accept"}, **KEEP)
     assert not cuts(target)[-1].quarantined and not status(str(target))["quarantined"]
     assert_rows(spark, target, A, [(2, "x"), (9, "moved"), (77, "y")])
     assert_rows(spark, target, BAG, [(1, "x"), (1, "x"), (3, "y")])

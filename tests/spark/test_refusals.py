@@ -6,7 +6,6 @@ import pytest
 
 import spark_repl
 from spark_repl import history_at
-from spark_repl.delta.s3a import write_once
 from spark_repl.errors import (
     ConfigError,
     RowError,
@@ -14,6 +13,7 @@ from spark_repl.errors import (
     SparkReplError,
 )
 from spark_repl.position import RelayPosition
+from spark_repl.runtime.session import check_store
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,
@@ -31,7 +31,6 @@ TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 # Rows that don't fit.
 
 
-@pytest.mark.usefixtures("each_writer")
 @pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.soak)])
 def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     log.transaction(insert(A, (1, "a"), (2, "a")))
@@ -56,7 +55,6 @@ def test_missing_row_stops_behind_the_prefix(spark, log, target, bound):
     assert_applied_once(target)
 
 
-@pytest.mark.usefixtures("each_writer")
 def test_duplicate_key_in_a_complete_table(spark, log, target):
     """Looked up as soon as a group holds more than INSERTs (those alone can't collide there)."""
     log.transaction(insert(A, (1, "a"), (2, "b")))
@@ -77,7 +75,7 @@ def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> No
 
 def test_s3_without_its_jars_is_named(spark):
     with pytest.raises(SetupError, match="not on its class path") as found:
-        write_once(spark._jvm)
+        check_store(spark)
     assert "setup --s3" in found.value.hint
 
 

@@ -1,4 +1,4 @@
-"""Row images without all columns and JSON diffs, end to end into the tables, for both writers."""
+"""Row images without all columns and JSON diffs, end to end into the tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ ABC = Table("abc", (("id", "int"), ("a", "int"), ("b", "varchar(20)"), ("c", "in
 BAG = Table("bag", (("a", "int"), ("b", "varchar(20)")), key=())
 
 
-@pytest.mark.usefixtures("each_writer")
 @pytest.mark.parametrize("bound", [1000, pytest.param(40, marks=pytest.mark.soak)])
 def test_ends_as_the_server(spark, target, bound):
     """All row images alternate in this log of a real server."""

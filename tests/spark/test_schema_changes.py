@@ -1,5 +1,4 @@
-"""Statements that change tables, through Delta's own log, with either writer, and on a runtime of
-which only public APIs are known; read by Spark, at old cuts too."""
+"""Statements that change tables, as Spark reads the tables afterwards and at old cuts."""
 
 from __future__ import annotations
 
@@ -10,14 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl import cut
-from spark_repl.delta import delta_log
-from spark_repl.errors import StatementError
 from tests.spark.lab import cuts, run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
-# Where only public APIs are known, rows are merged too.
-_MERGE = pytest.param("merge", marks=pytest.mark.soak)
-_EACH = ["direct", pytest.param("public", marks=pytest.mark.soak), _MERGE]
 A, OTHER = Table("a"), Table("o")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
 REAL = Table("b", (("n", "double"), ("id", "int")), (1,))
@@ -45,15 +39,9 @@ def shown(spark: SparkSession, target: Path, number: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("writer", _EACH)
-def test_tables_change(
-    spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if writer == "public":
-        monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+def test_tables_change(spark: SparkSession, log: LogWriter, target: Path) -> None:
     changed(log)
-    kind = "" if writer == "public" else writer
-    run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+    run(spark, log.folder, target, group_max_transactions=1)
     assert shown(spark, target, 3) == {"t.a": (["id", "v"], [(1, "x"), (2, "y")])}
     assert shown(spark, target, 4) == {"t.a": (["n", "id", "w"], [(None, 1, "x"), (None, 2, "y")])}
     assert shown(spark, target, 5) == {
@@ -65,14 +53,11 @@ def test_tables_change(
     assert swapped == {"t.a": (["n", "id"], rows), "t.b": (["n", "id"], [])}
     assert shown(spark, target, 10)["t.b"] == (["n", "id"], [(1.5, 9)])
     assert shown(spark, target, 11) == {"t.a": (["n", "id"], rows), "t.b": (["n", "id"], [])}
-    run(spark, log.folder, target, writer=kind)
+    run(spark, log.folder, target)
     assert shown(spark, target, 11)["t.a"] == (["n", "id"], rows), "nothing is done twice"
 
 
-@pytest.mark.parametrize("writer", ["direct", _MERGE])
-def test_what_a_policy_keeps(
-    spark: SparkSession, log: LogWriter, target: Path, writer: str
-) -> None:
+def test_what_a_policy_keeps(spark: SparkSession, log: LogWriter, target: Path) -> None:
     """The target has more columns than the log, and rows that the source has removed."""
     log.transaction(insert(A, (1, "x"), (2, "y")))
     log.ddl("ALTER TABLE t.a DROP COLUMN v, ADD COLUMN n INT FIRST")
@@ -86,7 +71,7 @@ def test_what_a_policy_keeps(
     log.transaction(insert(b, (2, "new")), delete(b, (2, "new")))
     log.ddl("DROP TABLE t.b")
     keys = {"ddl.policy": ["t.a: additive_only", "t.b: ignore_drop"]}
-    run(spark, log.folder, target, keys=keys, writer=writer)
+    run(spark, log.folder, target, keys=keys)
     assert shown(spark, target, 11) == {
         "t.a": (["n", "id", "v"], [(5, 1, None), (6, 3, None), (None, 2, "y")]),
         "t.b": (["id", "v"], [(1, "new")]),
@@ -94,14 +79,7 @@ def test_what_a_policy_keeps(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "writer", ["direct", _MERGE, pytest.param("public", marks=pytest.mark.soak)]
-)
-def test_partitions_go(
-    spark: SparkSession, log: LogWriter, target: Path, writer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if writer == "public":
-        monkeypatch.setattr(delta_log, "KNOWN_DELTA", ("0.",))
+def test_partitions_go(spark: SparkSession, log: LogWriter, target: Path) -> None:
     log.ddl(
         "ALTER TABLE t.a PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (10), PARTITION q"
         " VALUES LESS THAN (20), PARTITION r VALUES LESS THAN MAXVALUE)"
@@ -110,22 +88,17 @@ def test_partitions_go(
     log.ddl("ALTER TABLE t.a DROP PARTITION q")
     log.transaction(insert(A, (12, "y")))
     log.ddl("ALTER TABLE t.a TRUNCATE PARTITION p")
-    kind = "" if writer == "public" else writer
     for _ in range(2):  # nothing is done twice
-        run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+        run(spark, log.folder, target, group_max_transactions=1)
         left = [(1, "x"), (20, "x"), (9, "x")]
         assert shown(spark, target, 5)["t.a"] == (["id", "v"], left)
         assert shown(spark, target, 7)["t.a"] == (["id", "v"], [(12, "y"), (20, "x")])
     log.ddl("ALTER TABLE t.a TRUNCATE PARTITION ALL")
-    run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+    run(spark, log.folder, target, group_max_transactions=1)
     assert shown(spark, target, 8)["t.a"] == (["id", "v"], [])
     log.ddl(OTHER.create)
     log.transaction(insert(A, (1, "p"), (15, "r")), insert(OTHER, (2, "other")))
     log.ddl("ALTER TABLE t.a EXCHANGE PARTITION p WITH TABLE t.o")
-    if writer == "public":
-        with pytest.raises(StatementError, match="public APIs"):
-            run(spark, log.folder, target, writer=kind, group_max_transactions=1)
-        return
-    run(spark, log.folder, target, writer=kind, group_max_transactions=1)
+    run(spark, log.folder, target, group_max_transactions=1)
     after = {"t.a": (["id", "v"], [(15, "r"), (2, "other")]), "t.o": (["id", "v"], [(1, "p")])}
     assert shown(spark, target, 11) == after

@@ -15,9 +15,9 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col, lit
 
 from spark_repl.delta.columns import Columns, schema_json, write_file
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable
+from spark_repl.delta.table_log import TableLog
 from spark_repl.write.table_options import TableOptions
 from tests.support.random_rows import SCHEMA, random_table
 from tests.support.readers import by_spark
@@ -49,7 +49,7 @@ VALUES = {
 @pytest.mark.slow
 def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
     folder = str(tmp_path / "t")
-    delta = DeltaLog(spark)
+    delta = TableLog()
     schema = pa.schema([(f"c{i}", kind) for i, kind in enumerate(VALUES)])
     made = NewTable(schema_json(schema), TableOptions().properties())
     delta.create(folder, made, Stamp("us", 1, ""))

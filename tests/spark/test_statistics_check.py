@@ -1,5 +1,5 @@
-"""The correction of statistics by Delta's own transaction: files keep path, vector and row ids, no
-feed and no stream sees a change, and each later version reads as before."""
+"""The correction of statistics as Delta reads it: files keep path, vector and row ids, no feed and
+no stream sees a change, and each later version reads as before."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.corrected_statistics import CORRECT, PROPERTY
-from spark_repl.delta.log_replay import live_files, newest_version, read_commit
+from spark_repl.delta.log_replay import newest_version, read_commit
 from spark_repl.write.table_options import TableOptions
 from tests.spark.lab import run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
+from tests.support.delta_snapshot import forget
 from tests.support.old_statistics import make_old
 
 A = Table("a")
@@ -28,8 +30,7 @@ def test_files_keep_what_they_are(spark: SparkSession, log: LogWriter, target: P
     log.transaction(delete(A, (3, "\U00020bb73")), insert(A, (7, "\U00020bb7")))
     run(spark, log.folder, target, keys=keys)
     make_old(target)
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget(spark)
     version = newest_version(place)
     before, rows = live_files(place, version), rows_and_ids(spark, place)
     run(spark, log.folder, target, keys=keys)

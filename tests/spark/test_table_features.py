@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
 from spark_repl.delta import log_replay
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import TargetError
 from tests.spark.lab import assert_rows_in_spark, assert_server_state, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -111,19 +111,23 @@ def test_unsuitable_feature_stops_it(spark, log, target):
     assert read(spark, target, "t.a").count() == 7
 
 
-def test_feature_that_delta_does_not_know(spark, tmp_path):
-    kinds = {"readerFeatures": ["notYetThoughtOf"], "writerFeatures": ["notYetThoughtOf"]}
-    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **kinds}
-    metadata = {
-        "id": "x", "format": {"provider": "parquet", "options": {}}, "configuration": {},
-        "schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [],
-    }  # fmt: skip
-    log = tmp_path / "_delta_log"
-    log.mkdir()
-    lines = [json.dumps({"protocol": protocol}), json.dumps({"metaData": metadata})]
-    (log / f"{0:020d}.json").write_text("\n".join(lines))
-    with pytest.raises(TargetError, match="notYetThoughtOf"):
-        DeltaLog(spark).snapshot(str(tmp_path))
+def test_feature_that_nobody_knows(spark, log, target):
+    """Somebody commits it with a newer Delta."""
+    begin(spark, log, target)
+    folder = target / "t" / "a"
+    version = versions(target)["t/a"]
+    snapshot = TableLog().snapshot(str(folder))
+    assert snapshot is not None
+    protocol = dict(snapshot.state.protocol)
+    protocol["writerFeatures"] = [*protocol["writerFeatures"], "notYetThoughtOf"]
+    lines = [{"commitInfo": {"operation": "UPGRADE PROTOCOL"}}, {"protocol": protocol}]
+    commit = folder / "_delta_log" / f"{version + 1:020d}.json"
+    commit.write_text("\n".join(map(json.dumps, lines)))
+    log.transaction(insert(A, (7, "new")))
+    error = stopped(spark, log.folder, target)
+    assert isinstance(error, TargetError)
+    assert error.table == "t.a" and "notYetThoughtOf" in error.message
+    assert versions(target)["t/a"] == version + 1
 
 
 @pytest.mark.slow

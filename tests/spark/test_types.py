@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from spark_repl import Config
 from spark_repl.delta.reader import read as read_elsewhere
-from tests.spark import lab
 from tests.spark.lab import read, replica_of
 from tests.support.decoder_log import printed
 from tests.support.local_delta import apply_without_stream
@@ -26,7 +25,7 @@ def config(log: Path, target: Path, bound: int, kept: dict[str, str]) -> Config:
         {
             "relay": {"path": str(log)},
             "target": {"path": str(target), **kept},
-            "apply": {"writer": lab.WRITER, "group_max_transactions": bound},
+            "apply": {"group_max_transactions": bound},
         }
     )
 
@@ -59,7 +58,6 @@ def check(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("either_writer")
 @pytest.mark.parametrize("bound", [1000, pytest.param(1, marks=pytest.mark.soak)])
 def test_tables_end_as_the_servers(spark, target, bound):
     check(spark, FOLDER, target, USUAL, bound)

@@ -17,11 +17,12 @@ from pyspark.sql import SparkSession
 import spark_repl
 from spark_repl.crash_points import listening
 from spark_repl.delta import checkpoint
-from spark_repl.delta.delta_log import DeltaLog
-from spark_repl.delta.log_replay import live_files, read_commit
+from spark_repl.delta.add_actions import live_files
+from spark_repl.delta.log_replay import read_commit
 from spark_repl.errors import SparkReplError
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.delta_snapshot import forget
 from tests.support.local_delta import rows as rows_without_spark
 
 A, BAG = Table("a"), Table("bag", key=())
@@ -68,23 +69,6 @@ def operations(target: Path, table: str) -> list[str]:
             if "commitInfo" in action:
                 found.append(action["commitInfo"]["operation"])
     return found
-
-
-def test_delta_s_own_checkpoint_removes_nothing(
-    spark: SparkSession, log: LogWriter, target: Path
-) -> None:
-    """Where delta-rs can't write one: what the checkpoint replaces stays for the clean-up."""
-    log.transaction(insert(A, (1, "x")))
-    run(spark, log.folder, target, keys={"target.cut_retention_hours": 1})
-    delta, folder = DeltaLog(spark), target / "t" / "a"
-    for path in (folder / "_delta_log").iterdir():
-        os.utime(path, (0, 0))  # of long ago
-    snapshot = delta.snapshot(str(folder))
-    assert snapshot is not None
-    delta.checkpoint(snapshot)
-    assert checkpoint.last(str(folder)) == snapshot.version
-    assert all(read_commit(str(folder), version) for version in range(snapshot.version + 1))
-    assert_rows(spark, target, A, [(1, "x")])
 
 
 def test_tables_are_folded_while_the_stream_goes_on(
@@ -169,7 +153,7 @@ def test_checkpoints_are_written_beside_the_commits_and_are_whole(
     for path in (folder / "_delta_log").glob("*.json"):
         if path.stem.isdigit() and int(path.stem) < at:
             path.unlink()
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    forget(spark)
     assert_rows(spark, target, A, states[-1][0])
     assert live_files(str(folder), versions(target)["t/a"]) == saved
     log.transaction(insert(A, (77, "later")))
@@ -200,25 +184,8 @@ def test_vacuum_removes_what_nobody_needs_and_its_key_index(
     assert list(changes.parent.iterdir()), "young ones stay"
     assert len(list(keys.glob("*.npy"))) == len(list(folder.glob("*.parquet"))) >= 2
     assert_rows(spark, target, A, [(1, "new"), (2, "two")])
-    assert "VACUUM END" in operations(target, "t/a")
-
-
-def test_vacuum_lists_in_few_tasks(spark: SparkSession, log: LogWriter, target: Path) -> None:
-    """Spark's own default is 10,000 for each table, whatever it holds."""
-    log.transaction(insert(A, (1, "one")))
-    run(spark, log.folder, target)
-    context = spark.sparkContext
-    group = f"vacuum of {target}"
-    context.setJobGroup(group, group)
-    try:
-        DeltaLog(spark).vacuum(str(target / "t" / "a"))
-    finally:
-        context._jsc.clearJobGroup()
-    tracker = context.statusTracker()
-    jobs = [job for n in tracker.getJobIdsForGroup(group) if (job := tracker.getJobInfo(n))]
-    stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
-    tasks = [stage.numTasks for stage in stages if stage is not None]
-    assert 0 < sum(tasks) < 100, tasks
+    table = read(spark, target, "t.a")
+    assert sorted(map(tuple, table.collect())) == [(1, "new"), (2, "two")]
 
 
 def test_properties_of_a_new_table(spark: SparkSession, log: LogWriter, target: Path) -> None:

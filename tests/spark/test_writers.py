@@ -1,5 +1,5 @@
-"""What ``Writer`` promises, of each writer: what is committed and when, what is refused before it,
-what becomes of a commit that others come before."""
+"""What ``DirectWriter`` promises: what is committed and when, what is refused before it, what
+becomes of a commit that others come before."""
 
 from __future__ import annotations
 
@@ -21,19 +21,17 @@ from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
-from spark_repl.delta.delta_log import DeltaLog
 from spark_repl.delta.log_replay import commits_after
 from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.runtime.workers import Workers
 from spark_repl.write.direct_writer import DirectWriter
 from spark_repl.write.discard import discard
-from spark_repl.write.merge import MergeWriter
 from spark_repl.write.table import Table as Target
 from spark_repl.write.table_commits import Outcome
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking
-from spark_repl.write.writer import Writer
 from spark_repl.write.written import WriteTask, Written
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows
@@ -43,24 +41,19 @@ class Lab:
     """A writer, and tables that it changes by the transactions of a log; rows of others are
     accepted. All tables are held, as a group's writer holds them."""
 
-    def __init__(self, spark: SparkSession, folder: Path, writer: str) -> None:
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
         target = folder / "lake"
         keys = {"path": str(target), "on_foreign_change": "accept"}
         config = Config.from_mapping({"relay": {"path": str(folder)}, "target": keys})
         layout = Layout.of(config.target)
         self.spark, self.folder, self.log = spark, target, LogWriter(folder / "log")
-        self.staging, self.position = folder / "staging", 0
+        self.position = 0
         self._positions = itertools.count(10)
         control = Control(layout.control, config.channel)
         control.claim()
-        options = replace(TableOptions.of(config), direct=writer == "direct")
-        self.tracking = Tracking(layout, control, DeltaLog(spark), options)
+        self.tracking = Tracking(layout, control, TableLog(), TableOptions.of(config))
         self.commits, workers = self.tracking.commits, Workers(spark, 1)
-        self.writer: Writer = (
-            DirectWriter(self.tracking, workers)
-            if options.direct
-            else MergeWriter(spark, self.commits)
-        )
+        self.writer = DirectWriter(self.tracking, workers)
         self.a, self.b = self.table("a"), self.table("b")
 
     def table(self, name: str) -> tuple[Table, Target]:
@@ -87,7 +80,7 @@ class Lab:
             tasks.append(WriteTask(
                 table.name, table.folder, self.tracking.layout.keys(table.path), table.columns,
                 table.definition.primary_key, (part,), self.writer.files(table), idempotent,
-                table.complete and not idempotent, table.definition, str(self.staging),
+                table.complete and not idempotent, table.definition,
             ))  # fmt: skip
         return tasks
 
@@ -113,23 +106,21 @@ class Lab:
         return {(name, *row) for name in "ab" for row in rows(self.folder, Table(name))}
 
     def files(self) -> set[Path]:
-        """Data files, and what the writer has staged; not Delta's logs, nor state beside."""
-        found = [*self.folder.glob("t/**/*.parquet"), *self.staging.glob("**/*.parquet")]
-        return {path for path in found if "_delta_log" not in path.parts}
+        """Data files; not Delta's logs, nor state beside."""
+        return {
+            path for path in self.folder.glob("t/**/*.parquet") if "_delta_log" not in path.parts
+        }
 
     def named(self, written: list[Written]) -> set[Path]:
         """Files that ``written`` names: what has to go if it is not committed."""
         tables = self.tracking.tables
-        ours = {Path(tables[part.table].folder, name) for part in written for name in part.files}
-        return ours | {Path(path) for part in written for path in part.staged}
+        return {Path(tables[part.table].folder, name) for part in written for name in part.files}
 
 
-@pytest.fixture(scope="module", params=["direct", "merge"])
-def lab(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Lab]:
+@pytest.fixture(scope="module")
+def lab(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Each test has keys of its own."""
-    made = Lab(spark, tmp_path_factory.mktemp(request.param), request.param)
+    made = Lab(spark, tmp_path_factory.mktemp("writer"))
     yield made
     made.tracking.control.release()
 
@@ -169,8 +160,6 @@ def test_what_is_not_committed_is_named_and_nothing_else_is_left(lab):
     assert lab.files() - found == lab.named(written) != set()
     for part in written:
         discard(table.folder, part.files, tried_behind=None)
-        for path in part.staged:
-            Path(path).unlink()
     assert (lab.files(), lab.rows()) == (found, before)
     assert lab.tracking.delta.version(table.folder) == version
 
@@ -241,7 +230,7 @@ def test_a_group_that_is_tried_again_lands_once(lab):
 
 
 def test_a_group_that_others_came_before_is_planned_anew(lab):
-    """Found: MERGE landed above their row of the same key, and there were two."""
+    """Their row has the same key: without a new plan there would be two."""
     b, table = lab.b
     before = lab.rows()
     written = lab.plan(insert(b, (17, "new")))

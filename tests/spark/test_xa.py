@@ -34,7 +34,6 @@ def prepared(target: Path, capsys: pytest.CaptureFixture[str]) -> list[dict[str,
     return found
 
 
-@pytest.mark.usefixtures("either_writer")
 @pytest.mark.parametrize("bound", [2, pytest.param(100, marks=pytest.mark.soak)])
 def test_interleaved_branches(spark, xa, target, bound, capsys):
     # Scenarios 65, 67, 86, 88: interleaved, other order of ends, other files, NULs and quotes.
@@ -62,7 +61,7 @@ def test_interleaved_branches(spark, xa, target, bound, capsys):
 
 def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
     # Scenarios 66, 68: the branch survives a restart, the checkpoint's loss, the log's purge,
-    # and a change of workers and writer.
+    # and a change of workers.
     xa.xa_prepare(ONE, insert(A, (10, "one")))
     xa.xa_prepare(TWO, insert(A, (20, "two")))
     run(spark, xa.folder, target)
@@ -72,5 +71,5 @@ def test_restart_without_relay_log_and_checkpoint(spark, xa, target, tmp_path):
     (xa.folder / "bin.000001").unlink()
     shutil.rmtree(target / "_repl" / "checkpoint")
     shutil.rmtree(target / "_repl" / "index")
-    run(spark, xa.folder, target, workers=1, writer="merge")
+    run(spark, xa.folder, target, workers=1)
     assert_rows(spark, target, A, [(1, "old"), (2, "old"), (10, "one")])

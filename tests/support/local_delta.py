@@ -8,11 +8,9 @@ What only Delta itself can show (conflicts, checkpoints) is tested below tests/s
 from __future__ import annotations
 
 import errno
-import itertools
 import json
 import os
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -22,7 +20,6 @@ from typing import Any
 from unittest.mock import MagicMock, patch
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from spark_repl import Config
 from spark_repl.apply import stager
@@ -34,176 +31,55 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.shown_tables import shown_tables
 from spark_repl.crash_points import listening
-from spark_repl.delta import checkpoint, log_replay, storage
-from spark_repl.delta.delta_log import DeltaLog, metadata_action
-from spark_repl.delta.log_replay import Action, read_commit
-from spark_repl.delta.partitions import MATERIALIZED
+from spark_repl.delta import storage
+from spark_repl.delta.log_replay import Action, commit_path
 from spark_repl.delta.reader import read
-from spark_repl.delta.schema_change import ColumnIds, has_mapping
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.applier_status import Result
-from spark_repl.runtime.object_store import is_remote
 from spark_repl.runtime.workers import _Guarded, all_of
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import Table
 
 
-class LocalDelta(DeltaLog):
-    """``DeltaLog`` on the log's files alone. A commit is a file that must not be there yet."""
-
-    def __init__(self, spark: Any = None) -> None:
-        pass
-
-    def version(self, folder: str) -> int:
-        for version in itertools.count(_last_checkpoint(folder)):
-            if not storage.exists(_path(folder, version)):
-                return version - 1
-        raise AssertionError
-
-    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
-        version = self.version(folder) if version is None else version
-        for number in range(version, -1, -1):
-            for action in [*(read_commit(folder, number) or []), *_checkpointed(folder, number)]:
-                if "metaData" in action:
-                    found = action["metaData"]
-                    return Snapshot(
-                        folder, version, found["id"], found["schemaString"],
-                        found["configuration"], None, frozenset({MATERIALIZED}),
-                        tuple(found["partitionColumns"]),
-                    )  # fmt: skip
-        return None
-
-    def last_txn(self, snapshot: Snapshot, app: str) -> int | None:
-        try:
-            return log_replay.last_txn(snapshot.folder, snapshot.version, app)
-        except LookupError:  # its commits are cleaned up
-            kept = _checkpointed(snapshot.folder, _last_checkpoint(snapshot.folder))
-            txns = (action["txn"] for action in kept if "txn" in action)
-            return next((txn["version"] for txn in txns if txn["appId"] == app), None)
-
-    def advance(self, previous: Snapshot, version: int) -> Snapshot:
-        return replace(previous, version=version)
-
-    def altered(self, previous: Snapshot, version: int) -> Snapshot:
-        snapshot = self.snapshot(previous.folder, version)
-        assert snapshot is not None
-        return snapshot
-
-    def files(self, snapshot: Snapshot) -> dict[str, Action]:
-        return log_replay.live_files(snapshot.folder, snapshot.version) or {}
-
-    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
-        actions = [{"protocol": _protocol(new)}, metadata_action(_numbered(new), str(uuid.uuid4()))]
-        put(folder, 0, actions, stamp.app, stamp.position, stamp.user_metadata)
+class LocalDelta(TableLog):
+    """``TableLog`` that may be cut off before and after each commit that bears a position."""
 
     def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
         CRASHES("before_put")
-        version = planned.version + 1
-        app, said = stamp.app, stamp.user_metadata
-        done = put(planned.folder, version, actions, app, stamp.position, said)
+        version = super().commit(planned, actions, stamp)
         CRASHES("after_put")
-        return done
-
-    def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
-        asked = "delta.feature."
-        configuration = {k: v for k, v in new.configuration.items() if not k.startswith(asked)}
-        plain = replace(new, configuration=configuration)
-        protocol = [{"protocol": _protocol(new)}] if plain != new else []
-        changed = [*protocol, metadata_action(plain, planned.metadata_id), *actions]
-        return self.commit(planned, changed, stamp)
-
-    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
-        return put(planned.folder, planned.version + 1, actions)
-
-    def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
-        there = {**planned.configuration, **properties}
-        new = NewTable(planned.schema_string, there, planned.partition_columns)
-        changed = [metadata_action(new, planned.metadata_id)]
-        return put(planned.folder, planned.version + 1, changed, operation="SET TBLPROPERTIES")
-
-
-def _protocol(new: NewTable) -> dict[str, Any]:
-    features = ["deletionVectors"]
-    features += ["columnMapping"] if has_mapping(new.configuration) else []
-    features += ["timestampNtz"] if "timestamp_ntz" in new.schema_string else []
-    return {
-        "minReaderVersion": 3, "minWriterVersion": 7,
-        "readerFeatures": features, "writerFeatures": features,
-    }  # fmt: skip
-
-
-def _numbered(new: NewTable) -> NewTable:
-    """The table's columns with ids and physical names, as Delta gives them, where it has them."""
-    configuration = dict(new.configuration)
-    ids, schema = ColumnIds(configuration), json.loads(new.schema_string)
-    schema["fields"] = [ids.given(field) for field in schema["fields"]]
-    ids.keep(configuration)
-    return replace(new, schema_string=json.dumps(schema), configuration=configuration)
-
-
-def _last_checkpoint(folder: str) -> int:
-    """Its version, 0 when there is none; as Delta does it, it is looked for by the log's names
-    where what names it is lost since the power failed, and one that is not whole is none."""
-    last = checkpoint.last(folder)
-    if last or storage.exists(_path(folder, 0)):
-        return last
-    log = os.path.join(folder, "_delta_log")
-    there = [name for name in storage.names(log) if ".checkpoint.parquet" in name]
-    whole = [name for name in there if storage.is_whole(os.path.join(log, name))]
-    return max((int(name[:20]) for name in whole), default=0)
-
-
-def _checkpointed(folder: str, version: int) -> list[Action]:
-    """What a version's checkpoint has beside files, if there is a whole one."""
-    path = _path(folder, version).replace(".json", ".checkpoint.parquet")
-    if not storage.is_whole(path):
-        return []
-    found = pq.read_table(path, columns=["metaData", "txn"]).to_pylist()
-    for action in found:
-        if action["metaData"]:
-            action["metaData"]["configuration"] = dict(action["metaData"]["configuration"])
-    return [{kind: one for kind, one in action.items() if one} for action in found]
-
-
-def _path(folder: str, version: int) -> str:
-    return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+        return version
 
 
 def put(
     folder: str, version: int, actions: Sequence[Action], app: str = "", position: int = 0,
     said: str = "", *, operation: str = "OPTIMIZE",
 ) -> int:  # fmt: skip
-    """Without ``app`` it is a rewrite, or somebody else's, which bears no position. As Delta does
-    it, a commit is there whole or not at all, and is not synced."""
+    """Commits as somebody else does. Without ``app`` the commit bears no position."""
     storage.make_folder(os.path.join(folder, "_delta_log"))
     info = {"operation": "STREAMING UPDATE" if app else operation, "userMetadata": said}
     txn = [{"txn": {"appId": app, "version": position}}] if app else []
     written = [{"commitInfo": info}, *actions, *txn]
-    lines = [json.dumps(action, ensure_ascii=False) for action in written]  # as Delta does
     try:
-        _publish(_path(folder, version), "\n".join(lines).encode())
+        storage.put_if_absent(
+            commit_path(folder, version), "\n".join(map(json.dumps, written)).encode()
+        )
     except FileExistsError as error:
         raise ConcurrentChangeError(f"version {version} is there already") from error
     return version
 
 
-def _publish(path: str, content: bytes) -> None:
-    """Raises FileExistsError where somebody else was first."""
-    if is_remote(path):
-        if storage.exists(path):
-            raise FileExistsError(path)
-        with storage.open_output(path) as stream:
-            stream.write(content)
-        return
-    folder, name = os.path.split(path)
-    written = Path(folder, f".{name}.{uuid.uuid4()}.tmp")
-    try:
-        written.write_bytes(content)
-        os.link(written, path)
-    finally:
-        written.unlink(missing_ok=True)
+def metadata_action(new: NewTable, identity: str = "1") -> Action:
+    """The ``metaData`` action of a table whose id is ``identity``."""
+    metadata = {
+        "id": identity, "format": {"provider": "parquet", "options": {}},
+        "schemaString": new.schema_string, "partitionColumns": list(new.partition_columns),
+        "configuration": new.configuration,
+    }  # fmt: skip
+    return {"metaData": metadata}
 
 
 class Crash(BaseException):

@@ -19,9 +19,9 @@ from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.delta.log_replay import Action
 from spark_repl.delta.partitions import PROPERTIES
+from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.statistics import loosened
-from spark_repl.delta.table_log import NewTable
 from spark_repl.write.table_options import TableOptions
 from tests.support.local_delta import LocalDelta
 from tests.support.readers import COMPARISONS, Condition

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spark_repl import Config
@@ -19,53 +21,19 @@ from spark_repl.apply.replica_parts import Parts
 from spark_repl.control import control as control_module
 from spark_repl.control.control import Control
 from spark_repl.control.retention import Retention
-from spark_repl.delta.deletion_vector import path_of
-from spark_repl.delta.storage import data_file
 from spark_repl.write import tending
-from spark_repl.write.file_retention import RETENTION, hours_of
-from spark_repl.write.promised import files_of
 from spark_repl.write.upkeep import Upkeep
-from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream
+from tests.support.local_delta import HERE, applier, apply_without_stream
 
 KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
 _LONG_AGO_S = 50 * 3600
 
 
-def _vacuum(self: LocalDelta, folder: str, spared: Collection[str] = ()) -> None:
-    """Delta's, without Spark: what the newest version does not name goes, if it was written and
-    removed longer ago than the table's retention is. A commit's file is as old as the commit."""
-    newest = self.snapshot(folder)
-    assert newest is not None
-    before = time.time() - 3600 * hours_of(newest.configuration[RETENTION[0]])
-    kept = files_of(folder, [newest.version]) | set(spared)
-    for commit in Path(folder, "_delta_log").glob("*.json"):
-        if commit.stat().st_mtime >= before:
-            lines = map(json.loads, commit.read_text("utf-8").splitlines())
-            kept |= set().union(
-                *(_removed(folder, one["remove"]) for one in lines if "remove" in one)
-            )
-    for path in [path for path in Path(folder).rglob("*.*") if path.is_file()]:
-        name = path.relative_to(folder).as_posix()
-        if name.startswith("_delta_log/") or name in kept:
-            continue
-        with suppress(FileNotFoundError):  # of a compaction that was in vain
-            if path.stat().st_mtime < before:
-                path.unlink()
-
-
-def _removed(folder: str, remove: dict[str, Any]) -> set[str]:
-    vector = remove.get("deletionVector")
-    name = path_of(folder, vector) if vector else None
-    return {data_file("", remove["path"])} | ({os.path.relpath(name, folder)} if name else set())
-
-
 def hurry(monkeypatch: pytest.MonkeyPatch, *, often: bool = True) -> None:
-    """What is done every hundred commits, or five hundred, is done at each, if ``often``; and there
-    is a VACUUM."""
+    """What is done every hundred commits, or five hundred, is done at each, if ``often``."""
     if often:
         monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
         monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
-    monkeypatch.setattr(LocalDelta, "vacuum", _vacuum, raising=False)
 
 
 class _Hurried(Control):
@@ -79,9 +47,38 @@ PARTS = replace(HERE, control=_Hurried)
 
 
 def age(*folders: Path) -> None:
-    """All that lies there was written two days ago."""
+    """All that lies there was written, and removed from tables, two days ago."""
     for path in (path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        _was_removed_earlier(path, _LONG_AGO_S)
         os.utime(path, (0, time.time() - _LONG_AGO_S))
+
+
+def make_older(folder: Path, hours: float) -> None:
+    """All that lies there was written, and removed from tables, so much earlier."""
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        written_s = path.stat().st_mtime
+        _was_removed_earlier(path, 3600 * hours)
+        os.utime(path, (0, written_s - 3600 * hours))
+
+
+def _was_removed_earlier(path: Path, seconds: float) -> None:
+    """The ``remove`` actions of a commit or a checkpoint are so much older."""
+    if path.parent.name != "_delta_log" or path.stat().st_size == 0:
+        return
+    milliseconds = int(1000 * seconds)
+    if re.fullmatch(r"\d{20}\.json", path.name):
+        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        for action in lines:
+            if "remove" in action:
+                action["remove"]["deletionTimestamp"] -= milliseconds
+        path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    elif path.name.endswith(".checkpoint.parquet"):
+        table = pq.read_table(path)
+        rows = table.to_pylist()
+        for row in rows:
+            if row.get("remove"):
+                row["remove"]["deletionTimestamp"] -= milliseconds
+        pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
 
 
 def tended(
@@ -99,7 +96,7 @@ def tend(found: Replica) -> None:
     """All of the upkeep that is due."""
     workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
     target = found.config.target
-    one = tending.Tending(found.tracking, workers, target, compaction=True)
+    one = tending.Tending(found.tracking, workers, target)
     upkeep = Upkeep(found.tracking, target, one.tend, one.forget)
     upkeep.look(names)
     upkeep._pool.submit(int).result()

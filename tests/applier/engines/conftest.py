@@ -1,4 +1,4 @@
-"""What the applier decides, without Spark; in the soak the same on Spark, with either writer."""
+"""What the applier decides, without Spark; in the soak the same with workers on Spark."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark import lab
 from tests.support.binlog_writer import LogWriter, Table
 
 _ON_SPARK = pytest.param("direct", marks=pytest.mark.soak)
-_MERGE = pytest.param("merge", marks=pytest.mark.soak)
 
 
 @pytest.fixture
@@ -25,14 +23,5 @@ def log(tmp_path: Path) -> LogWriter:
 
 @pytest.fixture(params=["", _ON_SPARK])
 def engine(request: pytest.FixtureRequest) -> SparkSession | None:
-    """None: the Delta log that Python writes (tests/support/local_delta.py)."""
-    return request.getfixturevalue("spark") if request.param else None
-
-
-@pytest.fixture(params=["", _ON_SPARK, _MERGE])
-def each_engine(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> SparkSession | None:
-    """As ``engine``, with MERGE too."""
-    monkeypatch.setattr(lab, "WRITER", request.param or "direct")
+    """None: without Spark (tests/support/local_delta.py)."""
     return request.getfixturevalue("spark") if request.param else None

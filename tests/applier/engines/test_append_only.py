@@ -8,7 +8,7 @@ from tests.support.binlog_writer import Table, delete, insert, update
 A = Table("x")
 
 
-def test_rows_come_and_none_goes(each_engine, log, target):
+def test_rows_come_and_none_goes(engine, log, target):
     log.ddl(A.create)
     log.transaction(insert(A, (1, "one"), (2, "two")), delete(A, (1, "one")))
     log.transaction(insert(A, (1, "one")), update(A, ((2, "two"), (3, "two"))))
@@ -17,5 +17,5 @@ def test_rows_come_and_none_goes(each_engine, log, target):
     keys = {"tables": [{"match": "t.x", "mode": "append"}]}
     for number, most in enumerate((1, 100)):
         lake = target / str(number)
-        run(each_engine, log.folder, lake, keys=keys, group_max_transactions=most)
-        assert_rows(each_engine, lake, A, [*[(1, "one")] * 3, (2, "two")])
+        run(engine, log.folder, lake, keys=keys, group_max_transactions=most)
+        assert_rows(engine, lake, A, [*[(1, "one")] * 3, (2, "two")])

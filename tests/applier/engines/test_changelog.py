@@ -12,7 +12,7 @@ A = Table("x")
 
 
 @pytest.mark.parametrize("mode", ["strict", "idempotent"])
-def test_each_image_is_a_row(each_engine, log, target, mode):
+def test_each_image_is_a_row(engine, log, target, mode):
     log.ddl(A.create)
     log.transaction(insert(A, (1, "one"), (2, "two")), delete(A, (1, "one")))
     log.transaction(insert(A, (1, "one")), update(A, ((2, "two"), (3, "two"))))
@@ -25,11 +25,9 @@ def test_each_image_is_a_row(each_engine, log, target, mode):
     keys = {"tables": [{"match": "t.x", "mode": "changelog"}]}
     for number, most in enumerate((1, 100)):
         lake = target / str(number)
-        lab.run(
-            each_engine, log.folder, lake, keys=keys, exec_mode=mode, group_max_transactions=most
-        )
-        shown = None if each_engine else at_cut(lake, cuts(lake)[-1])["t.x"]
-        rows = shown or lab.rows(each_engine, lake, A)
+        lab.run(engine, log.folder, lake, keys=keys, exec_mode=mode, group_max_transactions=most)
+        shown = None if engine else at_cut(lake, cuts(lake)[-1])["t.x"]
+        rows = shown or lab.rows(engine, lake, A)
         assert [(*row[:3], row[4]) for row in sorted(rows, key=lambda row: row[-2:])] == [
             (1, "one", first, "INSERT"), (2, "two", first, "INSERT"), (1, "one", first, "DELETE"),
             (1, "one", second, "INSERT"), (2, "two", second, "UPDATE_PREIMAGE"),

@@ -16,7 +16,7 @@ KEYS = {"tables": [{"match": "t.x", "extra_columns": list(EXTRA)}]}
 
 
 @pytest.mark.parametrize("mode", ["strict", "idempotent"])
-def test_equals_one_change_at_a_time(each_engine, log, target, mode):
+def test_equals_one_change_at_a_time(engine, log, target, mode):
     rand = random.Random(mode)
     log.ddl(T.create.replace("t.a", "t.x"))
     model = OneByOne(log, "x")
@@ -35,11 +35,11 @@ def test_equals_one_change_at_a_time(each_engine, log, target, mode):
                 made.append(model.update(key, row, partial=partial))
         model.transaction(*made)
         if number in (3, 7):
-            run(each_engine, log.folder, target, keys=KEYS, exec_mode=mode)
+            run(engine, log.folder, target, keys=KEYS, exec_mode=mode)
     log.ddl("TRUNCATE t.x")
     model.truncate()
     model.transaction(model.insert((1, 1, "new")))
-    run(each_engine, log.folder, target, keys=KEYS, exec_mode=mode)
+    run(engine, log.folder, target, keys=KEYS, exec_mode=mode)
     seen = {cut.gtid_executed: at_cut(target, cut) for cut in cuts(target)}
     both = seen.keys() & model.at.keys()
     assert len(both) > 3
@@ -47,19 +47,19 @@ def test_equals_one_change_at_a_time(each_engine, log, target, mode):
         assert seen[gtids]["t.x"] == model.at[gtids]
 
 
-def test_what_is_deleted_is_not_there(each_engine, log, target):
+def test_what_is_deleted_is_not_there(engine, log, target):
     log.ddl(T.create.replace("t.a", "t.x"))
     model = OneByOne(log, "x")
     model.transaction(model.insert((1, 1, "one")), model.insert((2, 2, "two")))
     model.transaction(model.delete(1, partial=False))
-    run(each_engine, log.folder, target, keys=KEYS)
+    run(engine, log.folder, target, keys=KEYS)
     good = log.path.stat().st_size, log.gno
     for change, number in (
         (model.delete(1, partial=False), 1032),
         (insert(model.table, (2, 2, "two")), 1062),
     ):
         log.transaction(change)
-        error = stopped(each_engine, log.folder, target, keys=KEYS)
+        error = stopped(engine, log.folder, target, keys=KEYS)
         assert error.number == number
         with log.path.open("r+b") as file:
             file.truncate(good[0])

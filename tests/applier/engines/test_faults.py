@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_repl.cli.main import main
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import FencedError, RowError, TargetError
 from spark_repl.observe.status import status
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped
@@ -28,14 +28,14 @@ A, B = Table("a"), Table("b")
 
 
 @pytest.fixture
-def delta(engine: SparkSession | None) -> type[DeltaLog]:
+def delta(engine: SparkSession | None) -> type[TableLog]:
     """Whose ``commit`` the engine calls."""
-    return DeltaLog if engine else LocalDelta
+    return TableLog if engine else LocalDelta
 
 
 @pytest.fixture
 def faults(
-    delta: type[DeltaLog], monkeypatch: pytest.MonkeyPatch
+    delta: type[TableLog], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., list[str]]]:
     """``faults(plan)``: the n-th Delta commit meets plan[n]: None, "before" or "after" it."""
     true = delta.commit
@@ -43,7 +43,7 @@ def faults(
     lock = threading.Lock()
 
     def install(plan: list[str | None]) -> list[str]:
-        def commit(self: DeltaLog, *args: Any) -> int:
+        def commit(self: TableLog, *args: Any) -> int:
             with lock:
                 now = plan.pop(0) if plan else None
                 if now:
@@ -69,7 +69,7 @@ PLANS = (["before"], ["after"], ["after"] * 4, [None, "before", "after"])
     [
         *(("", plan) for plan in PLANS),
         *(pytest.param("direct", plan, marks=pytest.mark.soak) for plan in PLANS[:-1]),
-        ("direct", PLANS[-1]),  # one of them on Delta's own log always
+        ("direct", PLANS[-1]),  # one of them on Spark always
     ],
     indirect=["engine"],
 )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.delta.delta_log import DeltaLog
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import RowError
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, insert, update
@@ -56,10 +56,10 @@ def test_a_table_that_is_retried_holds_no_other_back(engine, log, target, monkey
         log.transaction(insert(A, (key, "x")))
         log.transaction(insert(B, (key, "x")))
     log.transaction(insert(A, (4, "x")), insert(B, (4, "x")))
-    delta = DeltaLog if engine else LocalDelta
+    delta = TableLog if engine else LocalDelta
     true, met = delta.commit, []
 
-    def commit(self: DeltaLog, planned: Any, *args: Any) -> int:
+    def commit(self: TableLog, planned: Any, *args: Any) -> int:
         if planned.folder.endswith("t/a") and versions(target)["t/b"] < 4:
             met.append(planned.version)
             raise OSError(errno.EIO, "Input/output error")

@@ -18,7 +18,7 @@ RULE = {"match": "t.x", "mask": {"k": "sha256"}, "mask_keys": True}
 @pytest.mark.parametrize(
     ("mode", "partial"), [("strict", False), ("strict", True), ("idempotent", False)]
 )
-def test_equals_a_plain_table(each_engine, log, tmp_path, mask_key, mode, partial):
+def test_equals_a_plain_table(engine, log, tmp_path, mask_key, mode, partial):
     """Whole or partial images, keys that change and come again; or changes that do not fit."""
     rand, there = random.Random(mode), dict[str, tuple[str, int, str]]()
     log.ddl(A.create)
@@ -47,6 +47,6 @@ def test_equals_a_plain_table(each_engine, log, tmp_path, mask_key, mode, partia
     keys = {"tables": [RULE], "target.mask_key_env": "MASK_KEY"}
     for number, most in enumerate((3, 100)):
         lake = tmp_path / f"lake{number}"
-        run(each_engine, log.folder, lake, keys=keys, exec_mode=mode, group_max_transactions=most)
+        run(engine, log.folder, lake, keys=keys, exec_mode=mode, group_max_transactions=most)
         want = {(hashed(key), *rest) for key, *rest in there.values()}
         assert {*last_shown(lake)["t.x"]} == want

@@ -42,22 +42,22 @@ def test_damage_in_the_log_stops_behind_the_prefix(engine, log, target):
     assert_rows(engine, target, A, [(1, "a"), (2, "a")])
 
 
-def test_duplicate_key_in_one_group(each_engine, log, target):
+def test_duplicate_key_in_one_group(engine, log, target):
     log.transaction(insert(A, (1, "a")))
     log.transaction(insert(A, (2, "a")))
     log.transaction(insert(A, (1, "again")))
-    _assert_duplicate(stopped(each_engine, log.folder, target), log, 4)
-    assert_rows(each_engine, target, A, [(1, "a"), (2, "a")])
+    _assert_duplicate(stopped(engine, log.folder, target), log, 4)
+    assert_rows(engine, target, A, [(1, "a"), (2, "a")])
 
 
-def test_duplicate_key_in_an_incomplete_table(each_engine, target, tmp_path):
+def test_duplicate_key_in_an_incomplete_table(engine, target, tmp_path):
     log = LogWriter(tmp_path / "log")  # the log does not create the table
     log.transaction(insert(A, (1, "a")))
-    run(each_engine, log.folder, target)
+    run(engine, log.folder, target)
     log.transaction(insert(A, (2, "a")))
     log.transaction(insert(A, (1, "again")))
-    _assert_duplicate(stopped(each_engine, log.folder, target), log, 2)
-    assert_rows(each_engine, target, A, [(1, "a"), (2, "a")])
+    _assert_duplicate(stopped(engine, log.folder, target), log, 2)
+    assert_rows(engine, target, A, [(1, "a"), (2, "a")])
 
 
 def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> None:
@@ -66,16 +66,16 @@ def _assert_duplicate(error: SparkReplError, log: LogWriter, ordinal: int) -> No
     assert RelayPosition.parse(error.position).offset == log.spans[ordinal][1]
 
 
-def test_idempotent_mode(each_engine, log, target):
+def test_idempotent_mode(engine, log, target):
     # Scenario 64: missing rows and duplicate keys are passed over and overwritten.
     log.transaction(insert(A, (1, "a"), (2, "a")))
-    run(each_engine, log.folder, target)
+    run(engine, log.folder, target)
     log.transaction(insert(A, (1, "over")))  # there already: overwritten
     log.transaction(delete(A, (50, "x")))  # not there: passed over
     log.transaction(update(A, ((60, "x"), (60, "y"))))  # not there: passed over
     log.transaction(update(A, ((2, "other"), (2, "b"))))  # by key: done
-    run(each_engine, log.folder, target, exec_mode="idempotent")
-    assert_rows(each_engine, target, A, [(1, "over"), (2, "b")])
+    run(engine, log.folder, target, exec_mode="idempotent")
+    assert_rows(engine, target, A, [(1, "over"), (2, "b")])
 
 
 # Statements.

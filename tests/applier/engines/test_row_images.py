@@ -16,11 +16,11 @@ BAG = Table("bag", (("a", "int"), ("b", "varchar(20)")), key=())
 
 
 @pytest.mark.parametrize("bound", [100, pytest.param(1, marks=pytest.mark.soak)])
-def test_columns_come_from_where_they_are(each_engine, log, target, bound):
+def test_columns_come_from_where_they_are(engine, log, target, bound):
     # Scenario 158: MINIMAL images, their columns from the row that is there.
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1), (2, 2, "y", 2), (3, 3, "z", 3)))
-    run(each_engine, log.folder, target)
+    run(engine, log.folder, target)
     log.transaction(update(ABC, ({0: 1}, {1: 10})))  # two updates of a row: column by column
     log.transaction(update(ABC, ({0: 1}, {3: 30})))
     log.transaction(update(ABC, ({0: 2}, {0: 20, 1: 200})))  # a new key takes the old row over
@@ -30,47 +30,47 @@ def test_columns_come_from_where_they_are(each_engine, log, target, bound):
     log.transaction(delete(ABC, {0: 3}))
     log.transaction(insert(ABC, {0: 3, 1: 33}))  # the others have their defaults
     log.transaction(insert(ABC, (4, 4, "gone", 4)), delete(ABC, {0: 4}))
-    run(each_engine, log.folder, target, group_max_transactions=bound)
+    run(engine, log.folder, target, group_max_transactions=bound)
     want = [(1, 10, "x", 30), (21, 200, "y", None), (2, 5, "new", 5), (3, 33, None, None)]
-    assert_rows(each_engine, target, ABC, want)
+    assert_rows(engine, target, ABC, want)
 
 
-def test_keys_that_change_places(each_engine, log, target):
+def test_keys_that_change_places(engine, log, target):
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1), (2, 2, "y", 2)))
-    run(each_engine, log.folder, target)
+    run(engine, log.folder, target)
     swap = [({0: 1}, {0: 9}), ({0: 2}, {0: 1}), ({0: 9}, {0: 2})]
     log.transaction(*[update(ABC, pair) for pair in swap])
-    run(each_engine, log.folder, target)
-    assert_rows(each_engine, target, ABC, [(2, 1, "x", 1), (1, 2, "y", 2)])
+    run(engine, log.folder, target)
+    assert_rows(engine, target, ABC, [(2, 1, "x", 1), (1, 2, "y", 2)])
 
 
-def test_bag_rows_are_made_whole(each_engine, log, target):
+def test_bag_rows_are_made_whole(engine, log, target):
     # Scenario 158: NOBLOB and MINIMAL images of a table without key.
     log.ddl(BAG.create)
     log.transaction(insert(BAG, (1, "x"), (1, "x"), (2, "y")), insert(BAG, {0: 2}))
     log.transaction(update(BAG, ({0: 1, 1: "x"}, {1: "z"})))
     log.transaction(update(BAG, ({0: 2, 1: None}, {0: 3})), delete(BAG, (2, "y")))
-    run(each_engine, log.folder, target)
-    assert_rows(each_engine, target, BAG, [(1, "x"), (1, "z"), (3, None)])
+    run(engine, log.folder, target)
+    assert_rows(engine, target, BAG, [(1, "x"), (1, "z"), (3, None)])
 
 
-def test_missing_row_stops(each_engine, log, target):
+def test_missing_row_stops(engine, log, target):
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1)))
     log.transaction(update(ABC, ({0: 7}, {1: 1})))
-    error = stopped(each_engine, log.folder, target)
+    error = stopped(engine, log.folder, target)
     assert (error.number, error.gtid) == (1032, log.gtid(len(log.spans) - 1))
-    run(each_engine, log.folder, target, exec_mode="idempotent")
-    assert_rows(each_engine, target, ABC, [(1, 1, "x", 1)])
+    run(engine, log.folder, target, exec_mode="idempotent")
+    assert_rows(engine, target, ABC, [(1, 1, "x", 1)])
 
 
-def test_idempotent_ignores_a_missing_row_that_would_move(each_engine, log, target):
+def test_idempotent_ignores_a_missing_row_that_would_move(engine, log, target):
     log.ddl(ABC.create)
     log.transaction(insert(ABC, (1, 1, "x", 1)))
     log.transaction(update(ABC, ({0: 7}, {0: 8, 1: 1})), update(ABC, ({0: 1}, {3: 5})))
-    run(each_engine, log.folder, target, exec_mode="idempotent")
-    assert_rows(each_engine, target, ABC, [(1, 1, "x", 5)])
+    run(engine, log.folder, target, exec_mode="idempotent")
+    assert_rows(engine, target, ABC, [(1, 1, "x", 5)])
 
 
 def test_a_new_default_holds_from_its_statement_on(engine, log, target):

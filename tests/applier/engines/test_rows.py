@@ -16,9 +16,9 @@ BAG = Table("bag", key=())
 TEXT = Table("text", (("k", "varchar(80)"), ("v", "varchar(20)")))
 
 
-def test_keys_change_inside_one_group(each_engine, log, target):
+def test_keys_change_inside_one_group(engine, log, target):
     log.transaction(insert(A, (1, "one"), (2, "two"), (3, "three"), (4, "four")))
-    run(each_engine, log.folder, target)
+    run(engine, log.folder, target)
     before = versions(target)["t/a"]
     # 1 and 2 swap, 3 is deleted and comes again, 4 moves away, 5 comes and goes, 6 moves twice.
     log.transaction(update(A, ((1, "one"), (9, "one")), ((2, "two"), (1, "two"))))
@@ -27,10 +27,8 @@ def test_keys_change_inside_one_group(each_engine, log, target):
     log.transaction(insert(A, (3, "again"), (5, "brief")))
     log.transaction(update(A, ((4, "four"), (40, "four"))), delete(A, (5, "brief")))
     log.transaction(insert(A, (6, "six")), update(A, ((6, "six"), (7, "6")), ((7, "6"), (8, "7"))))
-    run(each_engine, log.folder, target)
-    assert_rows(
-        each_engine, target, A, [(2, "one"), (1, "two"), (3, "again"), (40, "four"), (8, "7")]
-    )
+    run(engine, log.folder, target)
+    assert_rows(engine, target, A, [(2, "one"), (1, "two"), (3, "again"), (40, "four"), (8, "7")])
     assert versions(target)["t/a"] == before + 1, "one group is one Delta commit"
 
 
@@ -70,7 +68,7 @@ def test_restart_with_other_bounds(engine, log, target):
     assert_applied_once(target)
 
 
-def test_rows_that_a_filter_leaves_out(each_engine, log, target):
+def test_rows_that_a_filter_leaves_out(engine, log, target):
     """In one group and in many: a row that begins to pass comes, one that stops to goes."""
     table = Table("f", (("id", "int"), ("s", "varchar(40) COLLATE utf8mb4_bin")))
     log.ddl(table.create)
@@ -83,5 +81,5 @@ def test_rows_that_a_filter_leaves_out(each_engine, log, target):
     want = [(2, "eu-2"), (6, "eu-66"), (14, "zz")]
     for number, most in enumerate((1, 100)):
         lake = target / str(number)
-        run(each_engine, log.folder, lake, keys=keys, group_max_transactions=most)
-        assert_rows(each_engine, lake, table, want)
+        run(engine, log.folder, lake, keys=keys, group_max_transactions=most)
+        assert_rows(engine, lake, table, want)

@@ -11,7 +11,7 @@ OTHER = {"zero_dates": "string", "time_as": "microseconds", "geometry_as": "bina
 
 
 @pytest.mark.parametrize("bound", [1000, pytest.param(1, marks=pytest.mark.soak)])
-def test_tables_end_as_the_servers(each_engine, target, bound):
+def test_tables_end_as_the_servers(engine, target, bound):
     """From the log of the same statements whose events name no columns
     (binlog_row_metadata=MINIMAL)."""
-    check(each_engine, MINIMAL, target, OTHER, bound)
+    check(engine, MINIMAL, target, OTHER, bound)

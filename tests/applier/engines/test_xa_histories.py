@@ -177,7 +177,7 @@ class Crash(SparkReplError):
 
 
 @pytest.mark.parametrize("number", range(12))
-def test_random_histories_with_crashes(each_engine, xa, target, number, capsys):
+def test_random_histories_with_crashes(engine, xa, target, number, capsys):
     """Cut off before or after random table commits and cuts, restarted with other bounds."""
     rows, left = history(number, xa)
     dice = random.Random(number)
@@ -194,11 +194,11 @@ def test_random_histories_with_crashes(each_engine, xa, target, number, capsys):
     for bound in (2, 1, 100):
         try:
             with listening(reach):
-                run(each_engine, xa.folder, target, group_max_transactions=bound)
+                run(engine, xa.folder, target, group_max_transactions=bound)
         except Crash:
             continue
         break
-    assert_rows(each_engine, target, A, rows)
+    assert_rows(engine, target, A, rows)
     assert sorted(line["gtrid"] for line in prepared(target, capsys)) == sorted(
         gtrid.hex() for gtrid in left
     )

@@ -25,7 +25,8 @@ from spark_repl.copy.text_rows import to_arrow
 from spark_repl.ddl.defaults import default_value
 from spark_repl.ddl.effect import classify
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.table_log import Snapshot
+from spark_repl.delta.log_state import LogState
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
 from spark_repl.write.logged_shape import check_definition
@@ -175,7 +176,7 @@ def test_a_table_keeps_the_forms_it_was_made_with() -> None:
     made = classify("CREATE TABLE t (id int PRIMARY KEY, t time)", "d").definition
     assert made is not None
     columns = Columns.of(schema_json(made.arrow_schema()))
-    state = DeltaState(Snapshot("", 0, "", "", {}, None), 0)
+    state = DeltaState(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), 0)
     table = Table("d.t", "", "", made, True, state, columns)
     check_definition(table, made)
     with pytest.raises(SchemaError) as caught:

@@ -143,7 +143,7 @@ def test_each_value_and_where_it_is_from(file: Path, capsys: Any, monkeypatch: A
     # Scenario 170: what the applier is set to.
     file.write_text(
         'channel = "eu"\n[source]\nhost = "db.example.com"\npassword_env = "PLANTED"\n'
-        '[apply]\nworkers = 3\nwriter = "merge"\n'
+        '[apply]\nworkers = 3\nwriter = "direct"\n'
     )
     words = ("config", "show", "--config", str(file), "--workers", "8")
     _, _, found = run(capsys, *words)
@@ -154,7 +154,7 @@ def test_each_value_and_where_it_is_from(file: Path, capsys: Any, monkeypatch: A
     keys = found["keys"]
     assert keys["channel"] == {"value": "eu", "from": "file"}
     assert keys["apply.workers"] == {"value": 8, "from": "flag --workers"}
-    assert keys["apply.writer"] == {"value": "merge", "from": "file"}
+    assert keys["apply.writer"] == {"value": "direct", "from": "file"}
     assert keys["relay.path"] == {"value": str(file.parent / "relay"), "from": "default"}
     assert keys["source.password"] == {"value": "***", "from": "environment PLANTED"}
     assert keys["source.tls"]["value"] == "required"

@@ -56,7 +56,6 @@ def test_what_a_rule_does_not_go_together_with(more: dict[str, Any], says: str) 
     ("more", "says"),
     [
         ({"apply": {"preserve_commit_order": False}}, "needs apply.preserve_commit_order = true"),
-        ({"apply": {"writer": "merge"}}, 'needs apply.writer = "direct"'),
         ({"apply": {"on_error": "quarantine"}}, "tables[1].key_prefix: apply.on_error"),
         ({"target": {"column_mapping": False}}, "needs target.column_mapping = true"),
         ({"target": {"on_foreign_change": "accept"}}, 'needs target.on_foreign_change = "stop"'),

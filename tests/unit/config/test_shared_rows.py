@@ -71,9 +71,9 @@ def test_what_a_rule_does_not_go_together_with(more: dict[str, Any], says: str) 
 
 
 def test_what_other_keys_it_needs_all_at_once() -> None:
-    given = {"apply": {"writer": "merge"}, "target": {"column_mapping": False}}
+    given = {"apply": {"preserve_commit_order": False}, "target": {"column_mapping": False}}
     said = [one.partition(" needs ")[2][:12] for one in faults(RULE, **given)]
-    assert said == ["apply.writer", "target.colum"]
+    assert said == ["apply.preser", "target.colum"]
     assert faults(RULE) == []
 
 

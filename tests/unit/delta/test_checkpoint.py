@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 
 from spark_repl.delta import checkpoint
 from spark_repl.delta.checkpoint import forget_lost, last, past_lost
-from spark_repl.delta.table_log import Snapshot
+from spark_repl.delta.table_log import TableLog
 
 NEWEST = 5
 LEFT = {
@@ -41,32 +41,24 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "t/_delta_log"
 
 
-@pytest.mark.parametrize("there", [1, 2])
-def test_where_delta_rs_fails_once_delta_writes_it_and_removes_nothing(
-    log: Path, monkeypatch: pytest.MonkeyPatch, there: int
+@pytest.mark.parametrize("apart", [NEWEST - 1, NEWEST - 2])
+def test_one_is_written_when_it_is_due_and_removes_nothing(
+    log: Path, monkeypatch: pytest.MonkeyPatch, apart: int
 ) -> None:
-    """What goes from a log knows each version that is promised: the clean-up, not Delta."""
-    folder, steps = str(log.parent), list[str]()
+    """What goes from a log knows each version that is promised: the clean-up."""
+    folder, synced = str(log.parent), list[str]()
     named(log, NEWEST).unlink()
     (log / "_last_checkpoint").write_text(json.dumps({"version": 2}))
-    if there == 1:
-        named(log, NEWEST).mkdir()  # what delta-rs can't write over, for a moment
-
-    def written(_: Snapshot) -> None:
-        named(log, NEWEST).rmdir()
-        DeltaTable(folder).create_checkpoint()
-        steps.append("written")
-
-    delta: Any = SimpleNamespace(checkpoint=written)
-    durable: Any = SimpleNamespace(sync_checkpoint=lambda _: steps.append("synced"))
-    snapshot = Snapshot(folder, NEWEST, "m", "", {}, None)
-
-    monkeypatch.setattr(checkpoint, "EVERY", there + 2)
-    assert checkpoint.write_if_due(delta, snapshot, durable) == (there == 1)
-    assert steps == ["written", "synced"] * (there == 1)
+    durable: Any = SimpleNamespace(sync_checkpoint=synced.append)
+    snapshot = TableLog().snapshot(folder)
+    assert snapshot is not None and snapshot.version == NEWEST
+    is_due = apart == NEWEST - 2
+    monkeypatch.setattr(checkpoint, "EVERY", apart)
+    assert checkpoint.write_if_due(snapshot, durable) == is_due
+    assert synced == [folder] * is_due and named(log, NEWEST).exists() == is_due
     commits = sorted(path.name for path in log.glob("*.json"))
     assert commits == [f"{version:020d}.json" for version in range(NEWEST + 1)]
-    assert last(folder) == (NEWEST if there == 1 else 2) and rows(log) == NEWEST + 1
+    assert last(folder) == (NEWEST if is_due else 2) and rows(log) == NEWEST + 1
 
 
 def named(log: Path, version: int) -> Path:

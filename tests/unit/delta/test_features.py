@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from spark_repl.delta.features import HONOURED, check
-from spark_repl.delta.table_log import Snapshot
+from spark_repl.delta.log_state import LogState
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import TargetError
 
 
@@ -21,20 +22,22 @@ def table(
     outer = {"name": "s", "type": inner, "nullable": True, "metadata": {}}
     schema = json.dumps({"type": "struct", "fields": [outer]})
     settings = {name.replace("_", "."): value for name, value in properties.items()}
-    return Snapshot("t", 0, "", schema, settings, None, frozenset(features), partitions)
+    return Snapshot(
+        "t", 0, "", schema, settings, LogState(0, {}, {}), frozenset(features), partitions
+    )
 
 
-def refused(snapshot: Snapshot, *, direct: bool = True) -> str:
+def refused(snapshot: Snapshot) -> str:
     with pytest.raises(TargetError, match="uses what this writer can't keep to") as found:
-        check(snapshot, direct=direct)
+        check(snapshot)
     assert found.value.hint
     return found.value.message.partition(": ")[2]
 
 
 def test_honoured():
-    check(table(), direct=True)
-    check(table(*HONOURED), direct=True)
-    check(table(delta_appendOnly="false"), direct=True)
+    check(table())
+    check(table(*HONOURED))
+    check(table(delta_appendOnly="false"))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +47,6 @@ def test_honoured():
 )  # fmt: skip
 def test_refused_by_name(feature):
     assert refused(table("deletionVectors", feature)) == feature
-    check(table(feature), direct=False)  # MERGE keeps to it, or Delta refuses it
 
 
 def test_refused_where_in_use():
@@ -56,10 +58,9 @@ def test_refused_where_in_use():
     assert refused(table(metadata={"delta.identity.start": 1})) == "identityColumns"
     without = "partitions (c) without materializePartitionColumns"
     assert refused(table(partitions=("c",))) == without
-    check(table("materializePartitionColumns", partitions=("c",)), direct=True)
+    check(table("materializePartitionColumns", partitions=("c",)))
 
 
-@pytest.mark.parametrize("direct", [True, False])
 @pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview"])
-def test_commits_elsewhere_are_refused_for_both_writers(feature, direct):
-    assert refused(table(feature), direct=direct) == feature
+def test_commits_elsewhere_are_refused(feature):
+    assert refused(table(feature)) == feature

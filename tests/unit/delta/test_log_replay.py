@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.log_replay import (
     commits_after,
-    last_txn,
     last_user_metadata,
-    live_files,
 )
 from spark_repl.errors import TargetError
 from tests.support.local_delta import put
@@ -42,11 +41,8 @@ def lose(folder: str, version: int) -> None:
     Path(folder, "_delta_log", f"{version:020d}.json").unlink()
 
 
-def test_the_newest_position_counts(log):
+def test_the_newest_commit_counts(log):
     folder = log(1, 2, None, None)
-    assert last_txn(folder, 3, APP) == 2
-    assert last_txn(folder, 0, APP) == 1
-    assert last_txn(folder, 3, "another") is None
     assert last_user_metadata(folder, 3, APP) == "said 2"
     assert last_user_metadata(folder, 3, "another") is None
 
@@ -54,24 +50,12 @@ def test_the_newest_position_counts(log):
 def test_commits_that_are_gone_tell_nothing(log):
     folder = log(1, 2, None, None)
     lose(folder, 2)
-    with pytest.raises(LookupError):
-        last_txn(folder, 3, APP)
     assert last_user_metadata(folder, 3, APP) is None
     with pytest.raises(TargetError, match="version 2 of the table's log is gone"):
         live_files(folder, 3)
     with pytest.raises(TargetError, match="version 2 of the table's log is gone"):
         commits_after(folder, 0, 3)
     assert len(commits_after(folder, 2, 3)) == 1
-
-
-def test_positions_are_looked_for_in_64_versions(log):
-    assert last_txn(log(7, *[None] * 63), 63, APP) == 7
-
-
-def test_a_position_further_back_is_left_to_spark(log):
-    folder = log(7, *[None] * 64)
-    with pytest.raises(LookupError):
-        last_txn(folder, 64, APP)
 
 
 def test_live_files_begin_behind_a_checkpoint(log, tmp_path):
@@ -212,5 +196,4 @@ def test_a_commit_without_commit_info_says_nothing(log):
     folder = log(1)
     path = Path(folder, "_delta_log", f"{1:020d}.json")
     path.write_text(json.dumps({"txn": {"appId": APP, "version": 2}}))
-    assert last_txn(folder, 1, APP) == 2
     assert last_user_metadata(folder, 1, APP) is None

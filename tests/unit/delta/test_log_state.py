@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.delta import checkpoint_writer, log_checkpoints, version_checksum
+from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.commit_file import Operation, complete, publish
-from spark_repl.delta.log_replay import live_files
 from spark_repl.delta.log_state import LiveTotals, LogState, load
-from spark_repl.delta.own_log import OwnLog
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
@@ -39,7 +39,7 @@ class Table:
     """A table without Spark."""
 
     def __init__(self, folder: Path, properties: dict[str, str] = VECTORS) -> None:
-        self.folder, self.log = str(folder), OwnLog(None)  # type: ignore[arg-type]
+        self.folder, self.log = str(folder), TableLog()
         self.position = 0
         self.log.create(self.folder, NewTable(SCHEMA, properties), Stamp("us", 0, "0"))
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_holds_the_state_and_the_files(table):
     for number in range(3):
         table.commit({"domainMetadata": {"domain": "d", "configuration": str(number)}})
         before, files = table.snapshot(), live_files(table.folder, table.snapshot().version)
-        table.log.checkpoint(before)
+        checkpoint_writer.write(before.folder, before.state)
         for version in range(before.version):
             Path(table.folder, "_delta_log", f"{version:020d}.json").unlink(missing_ok=True)
         after = load(table.folder)
@@ -102,7 +102,7 @@ def test_a_checkpoint_holds_the_state_and_the_files(table):
 def test_removed_files_leave_a_checkpoint_after_their_retention(table):
     table.commit(add("a"), add("b"))
     table.commit(remove("a", deletionTimestamp=1), remove("b"))
-    table.log.checkpoint(table.snapshot())
+    checkpoint_writer.write(table.folder, table.snapshot().state)
     base = log_checkpoints.newest(table.folder)
     assert base is not None
     assert [part["path"].to_pylist() for part in base.files("remove")] == [["b"]]
@@ -111,7 +111,7 @@ def test_removed_files_leave_a_checkpoint_after_their_retention(table):
 def test_a_checkpoint_of_an_older_version_leaves_the_hint(table):
     for number in range(4):
         table.commit(add(f"f{number}"))
-    table.log.checkpoint(table.snapshot())
+    checkpoint_writer.write(table.folder, table.snapshot().state)
     older = table.log.snapshot(table.folder, 2)
     checkpoint_writer.write(table.folder, older.state)
     assert log_checkpoints.hinted_version(table.folder) == 4
@@ -161,7 +161,7 @@ def test_features_come_with_the_properties_and_types_that_need_them(table):
     properties = {**planned.configuration, "delta.enableChangeDataFeed": "true"}
     new = NewTable(json.dumps({"type": "struct", "fields": fields}), properties)
     version = table.log.alter(planned, new, [], Stamp("us", 1, ""))
-    after = table.log.altered(planned, version)
+    after = table.log.advance(planned, version)
     assert after.features == planned.features | {"timestampNtz", "changeDataFeed"}
     assert after == table.snapshot()
     mapped = NewTable(after.schema_string, {"delta.columnMapping.mode": "name"})

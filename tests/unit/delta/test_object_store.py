@@ -26,7 +26,6 @@ from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json,
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
 from spark_repl.delta.new_file import date_ahead
-from spark_repl.delta.table_log import _inventory
 from spark_repl.errors import ConfigError, FencedError, OtherChannelError, TargetError
 from spark_repl.runtime.object_store import canonical
 from spark_repl.runtime.retry import temporary
@@ -276,18 +275,6 @@ def test_a_log_with_folders_in_it_is_cleaned_up(target, tmp_path):
         "_last_checkpoint",
     }  # fmt: skip
     assert remove_commits(f"{target}/t", Durable(target), before=time.time() + 60) == 2
-
-
-def test_what_vacuum_may_look_at_beside_a_pinned_cut(target):
-    """Folders are there as objects of no bytes, and have no time."""
-    write_deltalake(f"{target}/t", ROWS, storage_options=storage.options(target))
-    make_folder_object(f"{target}/t/_delta_log/_staged_commits")
-    table = DeltaTable(f"{target}/t", storage_options=storage.options(target))
-    (data,) = (uri.rpartition("/")[2] for uri in table.file_uris())
-    commit = f"{target}/t/_delta_log/{0:020d}.json"
-    assert _inventory(f"{target}/t", {"other"})["path"].to_pylist() == [
-        commit, f"{target}/t/{data}"]  # fmt: skip
-    assert _inventory(f"{target}/t", {data})["path"].to_pylist() == [commit]
 
 
 def test_the_clean_up_of_a_log_asks_for_no_checkpoint(target, tmp_path, monkeypatch):

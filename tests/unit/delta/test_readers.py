@@ -14,8 +14,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.delta.columns import Columns, schema_json, write_file
+from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable
 from tests.support.local_delta import LocalDelta
 from tests.support.random_rows import SCHEMA, RandomTable, random_table
 from tests.support.readers import (

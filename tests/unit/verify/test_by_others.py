@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from spark_repl.delta.columns import Columns
-from spark_repl.delta.delta_log import metadata_action
-from spark_repl.delta.table_log import NewTable
+from spark_repl.delta.snapshot import NewTable
 from spark_repl.verify.by_others import changed_above, rewritten_version
-from tests.support.local_delta import put
+from tests.support.local_delta import metadata_action, put
 
 APP = "spark_repl:default"
 FIELD = {"name": "id", "type": "long", "nullable": True, "metadata": {}}

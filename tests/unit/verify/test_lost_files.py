@@ -14,16 +14,15 @@ import pytest
 from spark_repl import Config
 from spark_repl.control.layout import Layout
 from spark_repl.ddl.effect import classify
+from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.delta_log import metadata_action
-from spark_repl.delta.log_replay import live_files
-from spark_repl.delta.table_log import NewTable
+from spark_repl.delta.snapshot import NewTable
 from spark_repl.errors import SourceLostError
 from spark_repl.verify.cut_files import CutFiles
 from spark_repl.verify.table_check import TableCheck
 from spark_repl.verify.target_files import FileSet, digest_files
 from spark_repl.verify.verifier import Verifier, VerifyLimits
-from tests.support.local_delta import LocalDelta, put
+from tests.support.local_delta import LocalDelta, metadata_action, put
 
 ROWS = pa.table({"id": pa.array([1, 2], pa.int32())})
 SCHEMA, APP = schema_json(ROWS.schema), "spark_repl:default"

@@ -14,7 +14,7 @@ from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.decode.key_hash import NULL_HASH
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.write.key_lookup import hits
-from spark_repl.write.written import LiveFile
+from spark_repl.write.written import PlannedFiles
 
 
 @pytest.mark.parametrize(("wanted", "row"), [(NULL_HASH, 0), (None, 1)])
@@ -29,7 +29,7 @@ def test_null_is_not_the_number_that_is_its_hash(
         index_folder=str(tmp_path / "keys"), folder=str(tmp_path), key=(),
         columns=Columns.of(schema_json(stored.schema)),
         definition=TableDefinition("t", "a", (column,), ()),
-        files=[LiveFile("f.parquet", None)],
+        files=PlannedFiles(pa.array(["f.parquet"]), {}),
     )  # fmt: skip
     ((number, at, rows),) = hits(task, pa.table({"n": pa.array([wanted], pa.int64())}))
     assert (number, at.tolist(), rows.tolist()) == (0, [0], [row])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from spark_repl.write import key_segments
@@ -23,10 +24,10 @@ def test_a_segment_is_on_the_disk_before_it_has_its_name(
         live.append(f"{number}.parquet")
         index.add(live[-1], np.array([number], np.int64))
         if number == 4:
-            fold(FoldTask(index, tuple(live)))
+            fold(FoldTask(index, pa.array(live, pa.string())))
     (before,) = Path(index.folder).glob("*.segment.arrow")
     steps = disk_steps(monkeypatch)
-    fold(FoldTask(index, tuple(live)))
+    fold(FoldTask(index, pa.array(live, pa.string())))
     (segment,) = Path(index.folder).glob("*.segment.arrow")
     assert [step.what for step in steps] == ["sync", "rename", "remove"]
     assert steps[0][1:] == (f"{segment.name}.part", segment.stat().st_size)

@@ -10,7 +10,8 @@ from spark_repl.binlog.definition import TableDefinition
 from spark_repl.ddl.effect import classify_in
 from spark_repl.ddl.session import Session
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.table_log import Snapshot
+from spark_repl.delta.log_state import LogState
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import SchemaError
 from spark_repl.write.logged_shape import check_definition
 from spark_repl.write.table import DeltaState, Table
@@ -25,7 +26,7 @@ def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
 
 def check(mine: TableDefinition, logged: TableDefinition) -> None:
     columns = Columns.of(schema_json(mine.arrow_schema()))
-    state = DeltaState(Snapshot("", 0, "", "", {}, None), 0)
+    state = DeltaState(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), 0)
     table = Table("d.t", "", "", mine, True, state, columns)
     check_definition(table, logged)
 

@@ -12,10 +12,11 @@ from spark_repl.binlog.definition import TableDefinition
 from spark_repl.ddl.effect import classify
 from spark_repl.ddl.extra_columns import with_extra
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.table_log import NewTable, Snapshot
+from spark_repl.delta.log_state import LogState
+from spark_repl.delta.schema_change import with_column_ids
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.errors import SettingError
 from spark_repl.write.shard_columns import check_alike, columns_of, stays_in_files, union
-from tests.support.local_delta import _numbered
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 
@@ -27,8 +28,8 @@ def shard(number: int, columns: str) -> TableDefinition:
 
 
 def of(definition: TableDefinition) -> Snapshot:
-    new = _numbered(NewTable(schema_json(definition.arrow_schema()), MAPPED, ("shop",)))
-    return behind(Snapshot("", 0, "", "", {}, None), new)
+    new = with_column_ids(NewTable(schema_json(definition.arrow_schema()), MAPPED, ("shop",)))
+    return behind(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), new)
 
 
 def behind(before: Snapshot, new: NewTable | None) -> Snapshot:

@@ -33,8 +33,3 @@ def test_rows_that_are_left_are_marked(gtid: str) -> None:
     columns = truncated.columns(arrays)
     assert [*zip(*(column.to_pylist() for column in columns), strict=True)] == want
     assert [column.type for column in columns] == schema.types
-    large = [a.cast(pa.large_string()) if pa.types.is_string(a.type) else a for a in arrays]
-    given = pa.RecordBatch.from_arrays(large, names=schema.names)
-    (batch,) = truncated(iter([given]))
-    assert [tuple(row.values()) for row in batch.to_pylist()] == want
-    assert batch.schema.names == schema.names and batch.schema.types == schema.types

@@ -8,6 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
+from spark_repl.delta.add_actions import AddActions
 from spark_repl.write.table import DeltaState, LiveFiles, Table, versions
 
 
@@ -27,9 +28,9 @@ def test_rows_lie_where_they_lay_behind_commits_of_ours() -> None:
     """Else a compaction would be in vain whenever a group lands meanwhile. A file may go and come
     again, with another deletion vector."""
     origin, again = object(), {"path": "a", "deletionVector": {}}
-    live = LiveFiles(3, {"a": {"path": "a"}, "b": {"path": "b"}}, origin)
+    live = LiveFiles(3, AddActions(None, {"a": {"path": "a"}, "b": {"path": "b"}}), origin)
     behind = live.behind([{"add": again}, {"remove": {"path": "a"}}, {"remove": {"path": "b"}}])
-    assert behind == LiveFiles(4, {"a": again}, origin)
+    assert behind == LiveFiles(4, AddActions(None, {"a": again}), origin)
 
 
 def test_a_cut_shows_shards_at_one_version_whatever_is_folded_meanwhile() -> None:

@@ -15,8 +15,8 @@ import pytest
 from spark_repl.control.control import Control
 from spark_repl.control.foreign_changes import foreign_changes
 from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import NewTable
 from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
 from spark_repl.write.commit import check_files
 from spark_repl.write.table import DeltaState, Table
@@ -38,7 +38,7 @@ class Made:
         self.delta.create(self.folder, NewTable(SCHEMA, {}), Stamp(APP, 10, ""))
         self.control = Control(str(folder / "control"))
         self.control.claim()
-        self.options = SimpleNamespace(direct=True, accept_foreign=False)
+        self.options = SimpleNamespace(accept_foreign=False)
         options: Any = self.options
         self.commits = TableCommits(self.control, self.delta, APP, options)
         snapshot, unknown = self.delta.snapshot(self.folder), object()
@@ -241,10 +241,6 @@ def test_settle_finds_another_commit_in_its_place(made):
     made.theirs({"add": ROWS})
     assert made.commits.settle(made.table, 20) is Outcome.BEATEN
     assert (made.state, made.table.delta.pending) == ((0, 10), None)
-    made.table.delta.pending = 20
-    made.delta.direct = False  # MERGE tries again behind it
-    assert made.commits.settle(made.table, 20) is Outcome.UNKNOWN
-    assert made.table.delta.pending == 20
 
 
 @pytest.mark.parametrize("fenced", [False, True])
@@ -254,33 +250,6 @@ def test_settle_finds_a_commit_that_is_not_ours(made, fenced):
         taken_over(made)
     with pytest.raises(FencedError if fenced else FormerOwnerError):
         made.commits.settle(made.table, 20)
-
-
-@pytest.mark.parametrize("several", [False, True])
-def test_merge_that_landed_above_rows_of_others(made, several):
-    """It is taken in, so that it isn't done again; the first of them is named."""
-    made.delta.direct = False
-    made.theirs({"add": ROWS}, operation="WRITE")
-    if several:
-        made.theirs({"remove": ROWS}, operation="DELETE")
-    made.ours(20)
-    with pytest.raises(TargetError, match="version 1 is a WRITE"):
-        made.commits.merged(made.table, 20)
-    assert made.state == (3 if several else 2, 20)
-
-
-def test_merge_that_landed_above_an_optimize(made):
-    made.delta.direct = False
-    made.theirs(operation="OPTIMIZE")
-    made.ours(20)
-    made.commits.merged(made.table, 20)
-    assert made.state == (2, 20)
-
-
-def test_merge_that_was_passed_over(made):
-    made.delta.direct = False
-    with pytest.raises(FormerOwnerError):
-        made.commits.merged(made.table, 20)
 
 
 # Files that are gone.

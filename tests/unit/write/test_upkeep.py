@@ -22,10 +22,16 @@ from spark_repl.control.copies import Copy, record_copy
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
 from spark_repl.control.pinning import pin
-from spark_repl.control.pins import pins
 from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
-from spark_repl.crash_points import listening
+from spark_repl.delta import log_state
+from spark_repl.delta.add_actions import AddActions
+from spark_repl.delta.columns import schema_json
+from spark_repl.delta.removing import Remover
+from spark_repl.delta.snapshot import NewTable
+from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.write.compaction import Compacted
@@ -34,15 +40,15 @@ from spark_repl.write.table import LiveFiles
 from spark_repl.write.tending import Tending
 from spark_repl.write.upkeep import Upkeep
 from spark_repl.write.written import LiveFile
+from tests.support.tended import make_older
 
 WAIT_S = 10
 
 
 @pytest.fixture
 def made(tmp_path: Path) -> Any:
-    """``upkeep`` of the tables t.a and t.b, which tells ``tended`` of them; ``tending``, and
-    ``seen``: the folders in which it has removed files."""
-    tracking, seen, tended = MagicMock(), list[str](), list[Any]()
+    """``upkeep`` of the tables t.a and t.b, which tells ``tended`` of them; ``tending``."""
+    tracking, tended = MagicMock(), list[Any]()
     tracking.layout = Layout(str(tmp_path))
     tracking.control.prune.return_value = False
     tracking.control.rows.return_value = tracking.control.cuts.return_value = []
@@ -51,29 +57,40 @@ def made(tmp_path: Path) -> Any:
     for table in tracking.tables.values():
         table.snapshot = MagicMock(version=1, folder=str(tmp_path / table.path))
         table.snapshot.configuration = properties(24)
-    tracking.commits.live.return_value = LiveFiles(1, {}, object())
-    tracking.delta.vacuum.side_effect = lambda folder, spared: seen.append(folder)
+    tracking.commits.live.return_value = LiveFiles(1, AddActions(None, {}), object())
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
     target: Any = SimpleNamespace(**asdict(Target()) | keys)
     upkeep = Upkeep(tracking, target, lambda table: made.tend(table), tended.append)
-    made = SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target, seen=seen)
+    made = SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target)
     made.tend, made.tended = tended.append, tended
-    made.tending = Tending(tracking, MagicMock(), target, compaction=False)
+    made.tending = Tending(tracking, MagicMock(), target)
     return made
+
+
+def unneeded(made: Any) -> Path:
+    """A file of the table t.a that no version names, and that is old enough to go."""
+    table = made.tracking.tables["t.a"]
+    table.folder = made.tracking.layout.table("t/a")
+    if not os.path.isdir(table.folder):
+        new = NewTable(schema_json(pa.schema([("id", pa.int64())])), properties(24))
+        TableLog().create(table.folder, new, Stamp("app", 1, "{}"))
+    path = Path(table.folder, "part-1.parquet")
+    path.touch()
+    os.utime(path, (0, time.time() - 3600 * 200))
+    return path
 
 
 def test_vacuum_comes_behind_a_sync(made: Any) -> None:
     """What takes the place of the files that it removes is on the disk."""
-    calls = made.tracking.mock_calls
+    file, synced = unneeded(made), list[bool]()
+    sync = made.tracking.settle.durable.sync
+    sync.side_effect = lambda folder: synced.append(file.exists())
     made.tending._vacuum(made.tracking.tables["t.a"])
-    names = [str(call).partition("(")[0] for call in calls]
-    sync, vacuum = (names.index(f"call.{name}") for name in ("settle.durable.sync", "delta.vacuum"))
-    assert sync < vacuum
-    made.tracking.settle.durable.sync.side_effect = OSError
-    made.seen.clear()
+    assert synced == [True] and not file.exists()
+    sync.side_effect, file = OSError, unneeded(made)
     with pytest.raises(OSError):
         made.tending._vacuum(made.tracking.tables["t.a"])
-    assert not made.seen
+    assert file.exists()
 
 
 @pytest.mark.parametrize(
@@ -90,13 +107,13 @@ def test_vacuum_comes_behind_the_promise(made: Any, there: str, raised: bool) ->
     """Files stay as long as the longest tier of cuts: 24 hours."""
     table = made.tracking.tables["t.a"]
     table.snapshot.configuration = properties(24) | {RETENTION[0]: there}
+    file, raises = unneeded(made), list[bool]()
+    set_properties = made.tracking.commits.set_properties
+    set_properties.side_effect = lambda *_: raises.append(file.exists())
     made.tending._vacuum(table)
-    names = [str(call).partition("(")[0] for call in made.tracking.mock_calls]
-    assert ("call.commits.set_properties" in names[: names.index("call.delta.vacuum")]) == raised
+    assert raises == [True] * raised and not file.exists()
     if raised:
-        made.tracking.commits.set_properties.assert_called_once_with(
-            table, {RETENTION[0]: "interval 24 hours"}
-        )
+        set_properties.assert_called_once_with(table, {RETENTION[0]: "interval 24 hours"})
 
 
 def test_vacuum_spares_what_pinned_cuts_show(made: Any, tmp_path: Path) -> None:
@@ -105,23 +122,26 @@ def test_vacuum_spares_what_pinned_cuts_show(made: Any, tmp_path: Path) -> None:
     table.folder = str(tmp_path / "t" / "a")
     control = made.tracking.control = Control(made.tracking.layout.control)
     control.claim()
-    files = list[set[str]]()
+    files = list[Path]()
     for version in range(3):
         write_deltalake(table.folder, pa.table({"id": [version]}), mode="overwrite")
-        files.append({Path(file).name for file in DeltaTable(table.folder).file_uris()})
+        (name,) = [Path(file).name for file in DeltaTable(table.folder).file_uris()]
+        files.append(Path(table.folder, name))
         shown = {"t.a": TableVersion("t/a", version, "m", 1)}
         control.publish(Cut(version + 1, "", "log", {}, shown))
     pin(control, control.cuts()[1], "month_end")
 
-    def pin_later(name: str) -> None:
-        if name == "removal" and "asleep" not in pins(control):
-            pin(Control(control.path), control.cuts()[0], "asleep")
-
+    make_older(Path(table.folder), 400)
     made.tending._vacuum(table)
-    made.tracking.delta.vacuum.assert_called_once_with(table.folder, files[1])
-    with listening(pin_later):  # it sleeps when it has chosen
-        made.tending._vacuum(table)
-    made.tracking.delta.vacuum.assert_called_with(table.folder, files[0] | files[1])
+    assert [file.exists() for file in files] == [False, True, True]
+
+
+def test_vacuum_goes_by_the_time_before_it_reads_the_pins(made: Any) -> None:
+    """Whoever sleeps behind that finds nothing older: a cut that is pinned meanwhile was kept."""
+    file, folder = unneeded(made), made.tracking.layout.table("t/a")
+    os.utime(file, (0, time.time() - 3600 * 23.9))
+    assert vacuum(folder, Remover(), time.time()) == 0 and file.exists()
+    assert vacuum(folder, Remover(), time.time() + 3600) == 1 and not file.exists()
 
 
 def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
@@ -151,14 +171,15 @@ def vacuumed(made: Any, hours_ago: float) -> bool:
     """Whether a table is that was vacuumed so long ago."""
     noted = made.tracking.layout.vacuumed("t/a")
     os.utime(noted, (0, time.time() - 3600 * hours_ago))
+    file = unneeded(made)
     made.tending.tend(made.tracking.tables["t.a"])
-    return bool(made.seen)
+    return not file.exists()
 
 
 def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
+    file = unneeded(made)
     made.tending.tend(made.tracking.tables["t.a"])
-    assert not made.seen, "a new table has nothing to remove"
-    made.tracking.tables["t.a"].folder = made.tracking.layout.table("t/a")
+    assert file.exists(), "a new table has nothing to remove"
     indexes = [
         Path(made.tracking.layout.keys("t/a", key)) / "gone.parquet.npy"
         for key in (("id",), ("p",))
@@ -168,11 +189,11 @@ def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
         index.touch()
     assert not vacuumed(made, 1.9) and all(index.exists() for index in indexes)
     assert vacuumed(made, 2.1) and not any(index.exists() for index in indexes)
+    file = unneeded(made)
     made.tending.tend(made.tracking.tables["t.a"])
-    assert len(made.seen) == 1, "not again that soon"
+    assert file.exists(), "not again that soon"
     made.target.vacuum_hours = 0
-    vacuumed(made, 99)
-    assert len(made.seen) == 1
+    assert not vacuumed(made, 99)
 
 
 @pytest.mark.parametrize("hours", [0, 2])
@@ -188,7 +209,7 @@ def test_indexes_of_what_somebody_has_vacuumed_go(made: Any, hours: int) -> None
         assert index.exists(), "not that soon"
         os.utime(layout.forgotten("t/a"), (0, time.time() - 3600 * ago_h))
         made.tending.tend(table)
-    assert not index.exists() and not made.seen
+    assert not index.exists()
 
 
 class Pruned(Control):
@@ -249,7 +270,7 @@ def test_what_fails_in_one_table_is_put_off(made: Any, error: Exception) -> None
 def test_no_step_waits_for_another(made: Any, error: Exception) -> None:
     """The log is cleaned up though VACUUM fails each time; what was first is told."""
     table, tending = made.tracking.tables["t.a"], made.tending
-    made.tracking.delta.vacuum.side_effect = error
+    made.tracking.settle.durable.sync.side_effect = error
     tending._clean_log = made.tended.append
     touch(made.tracking.layout.vacuumed("t/a"))
     with pytest.raises(type(error)):
@@ -344,9 +365,9 @@ def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(made: Any, tmp_pa
     table.name, table.folder, table.has_vectors = "t.a", str(tmp_path), True
 
     def rewrites(planned: Any) -> list[str]:
-        live = LiveFiles(4, {"old": old}, origin)
+        live = LiveFiles(4, AddActions(None, {"old": old}), origin)
         made.tracking.commits.live.return_value = live
-        found = made.tending._rewrites(table, LiveFiles(3, {}, planned), [done])
+        found = made.tending._rewrites(table, LiveFiles(3, AddActions(None, {}), planned), [done])
         return [kind for action in found for kind in action]
 
     with pytest.raises(ConcurrentChangeError, match="new is gone"):
@@ -365,18 +386,7 @@ def test_rows_that_keep_an_id_are_not_moved(
     made.target.compact_files = enough
     table = made.tracking.tables["t.a"]
     table.snapshot.has = lambda name: bool(tracked) and name == "delta.enableRowTracking"
-    Tending(made.tracking, MagicMock(), made.target, compaction=True).tend(table)
-    assert made.tracking.commits.live.call_count == compacts
-
-
-@pytest.mark.parametrize(("compaction", "compacts"), [(True, 1), (False, 0)])
-def test_a_writer_without_compaction_of_its_own_has_none(
-    made: Any, compaction: bool, compacts: int
-) -> None:
-    made.target.compact_files = 4
-    table = made.tracking.tables["t.a"]
-    table.snapshot.has = lambda name: False
-    Tending(made.tracking, MagicMock(), made.target, compaction=compaction).tend(table)
+    Tending(made.tracking, MagicMock(), made.target).tend(table)
     assert made.tracking.commits.live.call_count == compacts
 
 
@@ -398,7 +408,7 @@ def test_commits_are_removed_each_time_so_many_have_come(made: Any, tmp_path: Pa
             os.utime(path, (0, time.time() - 3600 * 29))
         newest = DeltaTable(table.folder).version()
         control.publish(Cut(version, "", "log", {}, {"t.a": TableVersion("t/a", newest, "m", 1)}))
-        table.snapshot.version = version
+        table.snapshot.version, table.snapshot.state = version, log_state.load(table.folder)
         made.tending.tend(table)
         left.append(len(list(log.glob("0*.json"))))
     # What cuts name stays, and what a checkpoint needs; a cut of the last minute is not known.

@@ -1,0 +1,194 @@
+"""AddActions: the ``add`` action of each data file that is live at a version, by path.
+
+What a checkpoint names stays the Arrow rows that it was read as, sorted by path; what commits have
+changed since lies beside them in a dict. So a table of a million files costs memory in proportion
+to its checkpoint, and a commit costs what it changes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import log_checkpoints
+from .file_rows import ADD, of_checkpoint, to_actions, to_rows, without_nulls
+from .log_replay import each_commit_after
+from .log_state import LiveTotals, totals_of
+
+Action = dict[str, Any]
+
+_FEW = 1_000
+"""changes that may lie beside rows, or an eighth of the rows if that is more"""
+_BATCH = 10_000
+
+
+class AddActions(Mapping[str, Action]):
+    """An immutable mapping; ``after`` returns that of the next version."""
+
+    def __init__(self, rows: pa.Table | None, changed: Mapping[str, Action]) -> None:
+        """``rows``: those of a checkpoint, sorted by path. ``changed``: the actions of files that
+        are not among them."""
+        self._rows, self._changed = rows, changed
+        self._paths = _Texts(rows["path"]) if rows is not None else ()
+        self._hidden = frozenset[int]()
+        """places of rows that are live no more, or whose action is in ``changed``"""
+
+    def __len__(self) -> int:
+        return len(self._paths) - len(self._hidden) + len(self._changed)
+
+    def __getitem__(self, path: str) -> Action:
+        if path in self._changed:
+            return self._changed[path]
+        at = self._at(path)
+        if self._rows is None or at < 0 or at in self._hidden:
+            raise KeyError(path)
+        return to_actions(self._rows.slice(at, 1))[0]
+
+    def __iter__(self) -> Iterator[str]:
+        for rows in self._unchanged():
+            yield from rows["path"].to_pylist()
+        yield from self._changed
+
+    def values(self) -> ValuesView[Action]:
+        """Return the actions, which are read in batches."""
+        return _Values(self)
+
+    def items(self) -> ItemsView[str, Action]:
+        """Return paths and actions, which are read in batches."""
+        return _Items(self)
+
+    def each(self) -> Iterator[Action]:
+        """Yield the actions in the order of the paths."""
+        for rows in self._unchanged():
+            yield from to_actions(rows)
+        yield from self._changed.values()
+
+    def paths(self) -> pa.Array:
+        """Return the paths [files] in the order in which they are iterated over."""
+        parts = [_one_array(rows["path"]) for rows in self._unchanged()]
+        return pa.concat_arrays([*parts, pa.array(list(self._changed), pa.string())])
+
+    def vectors(self) -> dict[int, Action]:
+        """Return the deletion vectors of the files that have one, by place in ``paths``."""
+        vectors, begin = dict[int, Action](), 0
+        for rows in self._unchanged():
+            column = _one_array(rows["deletionVector"])
+            at = np.flatnonzero(np.asarray(column.is_valid()))
+            taken = column.take(pa.array(at)).to_pylist()
+            vectors |= zip((at + begin).tolist(), map(without_nulls, taken), strict=True)
+            begin += len(rows)
+        for number, add in enumerate(self._changed.values(), begin):
+            if vector := add.get("deletionVector"):
+                vectors[number] = vector
+        return vectors
+
+    def after(self, commits: Iterable[Sequence[Action]]) -> AddActions:
+        """Return the files after commits, each of which has these actions. Within a commit a file
+        may be removed and added again, with another deletion vector."""
+        changed, hidden = dict(self._changed), set(self._hidden)
+        for actions in commits:
+            for action in actions:
+                if "remove" in action:
+                    path = action["remove"]["path"]
+                    changed.pop(path, None)
+                    hidden.add(self._at(path))
+            for action in actions:
+                if "add" in action:
+                    path = action["add"]["path"]
+                    changed[path] = action["add"]
+                    hidden.add(self._at(path))
+        made = AddActions(self._rows, changed)
+        made._hidden = frozenset(hidden - {-1})
+        many = len(changed) + len(hidden) > max(_FEW, len(self._paths) // 8)
+        return made._folded() if many else made
+
+    def totals(self) -> LiveTotals:
+        """Return the number and bytes of the files, and of their deleted rows."""
+        totals = totals_of(self._changed.values())
+        for rows in self._unchanged():
+            deleted = pc.fill_null(pc.struct_field(rows["deletionVector"], "cardinality"), 0)
+            totals = LiveTotals(
+                totals.files + len(rows),
+                totals.size_bytes + pc.sum(rows["size"]).as_py(),
+                totals.vectors + pc.sum(pc.greater(deleted, 0)).as_py(),
+                totals.deleted_rows + pc.sum(deleted).as_py(),
+            )
+        return totals
+
+    def _at(self, path: str) -> int:
+        """Return the place of a path in the rows, -1 if it has none."""
+        at = bisect_left(self._paths, path)
+        return at if at < len(self._paths) and self._paths[at] == path else -1
+
+    def _unchanged(self) -> Iterator[pa.Table]:
+        """Yield what is live of the rows."""
+        if self._rows is None:
+            return
+        rows = self._rows
+        if self._hidden:
+            mask = np.ones(len(rows), bool)
+            mask[list(self._hidden)] = False
+            rows = rows.filter(pa.array(mask))
+        for begin in range(0, len(rows), _BATCH):
+            yield rows.slice(begin, _BATCH)
+
+    def _folded(self) -> AddActions:
+        """Return the same with the changes among the rows."""
+        return from_rows([*self._unchanged(), to_rows(self._changed.values(), ADD)])
+
+
+def from_rows(tables: Iterable[pa.Table]) -> AddActions:
+    """Return the files of ``add`` rows, each of which has another path."""
+    rows = pa.concat_tables([*tables, ADD.empty_table()])
+    if len(rows) <= _FEW:
+        return AddActions(None, {add["path"]: add for add in to_actions(rows)})
+    # Python compares text as UTF-8 bytes are ordered, which is how Arrow sorts.
+    return AddActions(rows.sort_by("path").combine_chunks(), {})
+
+
+def live_files(folder: str, version: int) -> AddActions:
+    """Return the live data files at a version. Raises TargetError if the log does not reach back to
+    it, and OSError."""
+    base = log_checkpoints.newest(folder, version)
+    files = from_rows(of_checkpoint(base, "add", ADD))
+    return files.after(each_commit_after(folder, base.version if base else -1, version))
+
+
+class _Texts(Sequence[str]):
+    """A column of texts, which are made when they are asked for."""
+
+    def __init__(self, column: pa.ChunkedArray) -> None:
+        self._array = _one_array(column)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._array[at].as_py()
+
+
+class _Values(ValuesView[Action]):
+    def __init__(self, files: AddActions) -> None:
+        super().__init__(files)
+        self._files = files
+
+    def __iter__(self) -> Iterator[Action]:
+        return self._files.each()
+
+
+class _Items(ItemsView[str, Action]):
+    def __init__(self, files: AddActions) -> None:
+        super().__init__(files)
+        self._files = files
+
+    def __iter__(self) -> Iterator[tuple[str, Action]]:
+        return ((add["path"], add) for add in self._files.each())
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,53 @@
+"""Snapshot: one version of a Delta table, and the metadata of one that is to be made or altered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .log_state import LogState
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One version of one table."""
+
+    folder: str
+    version: int
+    metadata_id: str
+    schema_string: str
+    configuration: dict[str, str]
+    state: LogState = field(repr=False, compare=False)
+    """all that the log says at this version, its files aside"""
+    features: frozenset[str] = frozenset()
+    partition_columns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, folder: str, state: LogState) -> Snapshot:
+        """Return the snapshot of the table at ``folder`` whose log says ``state``."""
+        metadata, protocol = state.metadata, state.protocol
+        listed = [*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())]
+        return cls(
+            folder,
+            state.version,
+            metadata["id"],
+            metadata["schemaString"],
+            metadata["configuration"],
+            state,
+            frozenset(listed),
+            tuple(metadata["partitionColumns"]),
+        )
+
+    def has(self, property_name: str) -> bool:
+        """Whether a property is true."""
+        return self.configuration.get(property_name, "").lower() == "true"
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """A table's metadata. ``partition_columns``: names as in the schema."""
+
+    schema_string: str
+    configuration: dict[str, str]
+    partition_columns: tuple[str, ...] = ()

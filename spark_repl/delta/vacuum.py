@@ -1,0 +1,78 @@
+"""VACUUM from a table's own log: files go that no version within the table's retention names.
+
+Delta protocol, sections "Add File and Remove File" and "Change Data Files". What stays is what the
+newest version names, and what a ``remove`` names that is younger than the table's
+``delta.deletedFileRetentionDuration``. As Delta does it, files younger than that stay too, since a
+commit that names them may be under way, and so do names that begin with ``_`` or ``.``, but for
+change data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import deletion_vector, features, log_state
+from .checkpoint_writer import reconciled
+from .intervals import retained_hours
+from .snapshot import Snapshot
+from .storage import data_file, walk
+
+if TYPE_CHECKING:
+    from .removing import Remover
+
+_CHANGES = "_change_data"
+
+
+def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] = ()) -> int:
+    """Remove files of the table that no version needs that was retained at ``now_s`` (seconds since
+    1970), but for those that are ``spared`` (paths relative to the table). Return how many.
+
+    ``spared`` is read after ``now_s``: what is needed by then is retained, or spared. Raises
+    OSError, FencedError, and TargetError for a log that does not reach back, or that has a feature
+    which is not known.
+    """
+    files = list(walk(folder))  # before the log is read: what it names later is younger
+    state = log_state.load(folder)
+    if state is None:
+        return 0
+    snapshot = Snapshot.of(folder, state)
+    features.check(snapshot)
+    before_s = now_s - 3600 * retained_hours(snapshot.configuration)
+    old = [
+        path
+        for path, file in files
+        if file.modified < before_s and _is_candidate(path, snapshot.partition_columns)
+    ]
+    if not old:
+        return 0
+    needed = pa.array([*_named(snapshot, now_s), *spared], pa.string())
+    paths = pa.array(old, pa.string())
+    gone = paths.filter(pc.invert(pc.is_in(paths, needed))).to_pylist()
+    return remover.files(os.path.join(folder, path) for path in gone)
+
+
+def _is_candidate(path: str, partition_columns: Collection[str]) -> bool:
+    """Whether a file below a table's folder may be one of data, changes or vectors."""
+    folders = tuple(f"{name}=" for name in partition_columns)
+    *above, name = path.split("/")
+    shown = [part for part in above if not part.startswith(folders) and part != _CHANGES]
+    return not any(part.startswith(("_", ".")) for part in (*shown, name))
+
+
+def _named(snapshot: Snapshot, now_s: float) -> list[str]:
+    """Return the paths, relative to the table, of what the newest version names, and of what was
+    removed so lately that an earlier version may be read."""
+    paths = list[str]()
+    for table in reconciled(snapshot.folder, snapshot.state, now_s):
+        encoded = pc.match_substring(table["path"], "%")
+        paths += table["path"].filter(pc.invert(encoded)).to_pylist()
+        paths += (data_file("", one) for one in table["path"].filter(encoded).to_pylist())
+        for vector in table["deletionVector"].drop_null().to_pylist():
+            if name := deletion_vector.path_of(snapshot.folder, vector):
+                paths.append(os.path.relpath(name, snapshot.folder))
+    return paths

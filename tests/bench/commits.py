@@ -1,0 +1,88 @@
+"""Processor time of a commit of nine actions, on tables of so many files.
+
+``python -m tests.bench.commits [FILES ...]`` prints a line of JSON for each number of files: the
+milliseconds of a commit that replaces four files by four and marks one, with what the applier keeps
+of the table carried on, once it is warm, and the seconds and MiB of opening the table.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from typing import Any
+
+import pyarrow as pa
+
+from spark_repl.delta import checkpoint_writer
+from spark_repl.delta.columns import schema_json
+from spark_repl.delta.snapshot import NewTable
+from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.table_log import TableLog
+
+COMMITS, WARM = 200, 20
+STATS = json.dumps({"numRecords": 1000, "minValues": {"id": 1}, "maxValues": {"id": 9}})
+VECTORS = {"delta.enableDeletionVectors": "true"}
+
+
+def add(number: int) -> dict[str, Any]:
+    return {
+        "path": f"part-{number:07d}-c000.snappy.parquet", "partitionValues": {}, "size": 10_000,
+        "modificationTime": 1, "dataChange": True, "stats": STATS,
+    }  # fmt: skip
+
+
+def remove(path: str) -> dict[str, Any]:
+    return {
+        "path": path, "deletionTimestamp": int(time.time() * 1000), "dataChange": True,
+        "extendedFileMetadata": True, "partitionValues": {}, "size": 10_000,
+    }  # fmt: skip
+
+
+def measure(files: int, folder: str) -> dict[str, Any]:
+    log = TableLog()
+    log.create(
+        folder,
+        NewTable(schema_json(pa.schema([("id", pa.int64())])), VECTORS),
+        Stamp("app", 1, "{}"),
+    )
+    first = log.snapshot(folder)
+    assert first is not None
+    version = log.commit(first, [{"add": add(n)} for n in range(files)], Stamp("app", 2, "{}"))
+    snapshot = log.advance(first, version)
+    checkpoint_writer.write(folder, snapshot.state)
+    memory, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    opened = TableLog().snapshot(folder)
+    assert opened is not None
+    snapshot, live = opened, log.files(opened)
+    open_s = time.process_time() - began
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
+    times, number = [], files
+    for at in range(COMMITS):
+        fresh = [add(n) for n in range(number, number + 4)]
+        number += 4
+        gone = [
+            f"part-{n:07d}-c000.snappy.parquet" for n in range(number - 4 - files, number - files)
+        ]
+        actions = [{"remove": remove(path)} for path in gone] + [{"add": one} for one in fresh]
+        began = time.process_time()
+        version = log.commit(snapshot, actions, Stamp("app", at + 3, "{}"))
+        snapshot, live = log.advance(snapshot, version), live.after([actions])
+        times.append(1000 * (time.process_time() - began))
+    return {
+        "files": files, "commit_ms": round(statistics.median(times[WARM:]), 2),
+        "open_s": round(open_s, 3), "open_mib": round(grown / 1024, 1), "live": len(live),
+    }  # fmt: skip
+
+
+def main() -> None:
+    for files in map(int, sys.argv[1:] or ("50", "100000")):
+        with tempfile.TemporaryDirectory() as folder:
+            print(json.dumps(measure(files, f"{folder}/t")), flush=True)
+
+
+if __name__ == "__main__":
+    main()
