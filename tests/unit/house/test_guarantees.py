@@ -47,8 +47,7 @@ def marks(path: str, test: ast.FunctionDef) -> str:
 
 def shown_by(path: str, name: str) -> set[str]:
     """``test``, ``live``, ``slow``, ``soak``: what runs a test, or some of its cases.
-    ``either_writer`` leaves MERGE to the soak (spark/conftest.py), ``engine`` Spark
-    (applier/engines)."""
+    ``engine`` leaves Spark to the soak (applier/engines)."""
     always, found = "live" if path.startswith("live/") else "test", set[str]()
     for test in functions_of(path):
         if name in ("", test.name):
@@ -59,7 +58,7 @@ def shown_by(path: str, name: str) -> set[str]:
             whole = [kind for kind in ("soak", "slow") if f"pytest.mark.{kind}" in own]
             found.add(whole[0] if whole else always)
             engine = any(one.arg in ("engine", "each_engine") for one in test.args.args)
-            if "soak" in decided.lower() or "either_writer" in decided or engine:
+            if "soak" in decided.lower() or engine:
                 found.add("soak")
             if "slow" in decided and "soak" not in whole:
                 found.add("slow")

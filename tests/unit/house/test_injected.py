@@ -59,12 +59,6 @@ PATCHED: dict[str, dict[str, str]] = {
         f"spark_repl.write.{module}.hash_keys": _WEAK
         for module in ("key_lookup", "key_index", "keyless")
     },
-    "spark/test_foreign.py": {
-        "spark_repl.write.merge.MergeWriter._change": "others' commits right behind MERGE's own"
-    },
-    "spark/test_public_log.py": {
-        "spark_repl.delta.delta_log.JavaPackage": "a session without Delta's classes is another one"
-    },
     "spark/test_variant.py": {
         "spark_repl.write.upkeep.Upkeep.look": "upkeep has to be done when the test looks"
     },

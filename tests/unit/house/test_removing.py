@@ -16,16 +16,10 @@ OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
 WAY = {"delta.removing", "delta.storage", "runtime.local_store", "runtime.remote_store"}
-OWN = {
-    "control.log_bytes",
-    "delta.public_log",
-    "write.discard",
-    "write.group_writer",
-    "write.merge",
-}
+OWN = {"control.log_bytes", "write.discard"}
 """files that the process has made, and that no commit names"""
 VACUUM = {"control.tidying", "write.tending"}
-"""a dry run; and Delta's own, behind the question of ``Remover.check``"""
+"""a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
     "apply.cascading", "apply.checkpoint", "apply.stager", "apply.stream", "control.owner",
     "control.replaced", "control.resetting", "control.xa_store", "copy.asked", "copy.recopy",
