@@ -270,9 +270,7 @@ def cut(
 
 def make_readable(spark: SparkSession, target: str) -> None:
     """Raises ConfigError for a wrong ``target``, SetupError where the session can't read it."""
-    from ..runtime.session import (
-        check_store,  # and py4j with it, which looking at cuts does without
-    )
+    from ..runtime.session import check_store  # Spark, which looking at cuts does without
 
     if on_s3(target):
         check_store(spark)

@@ -17,14 +17,17 @@ from typing import Any
 from .. import __version__
 from ..errors import ConcurrentChangeError, TargetError
 from .log_replay import commit_path, read_commit
-from .log_state import ROW_TRACKING, LogState
-from .storage import put_if_absent
+from .log_state import ENGINE_NAME, ROW_TRACKING, LogState
+from .storage import put_if_absent, read_range
 from .table_protocol import features_of
 
 Action = dict[str, Any]
 
-ENGINE = f"spark_repl/{__version__}"
-"""how other engines name us in a table's history"""
+_BEGIN = 1 << 16
+"""bytes in which the ``txnId`` of a commit of ours stands: of the first action the first field or
+the second"""
+
+ENGINE = f"{ENGINE_NAME}/{__version__}"
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ def complete(state: LogState, actions: Sequence[Action], operation: Operation) -
         now_ms = max(now_ms, (state.timestamp_ms or 0) + 1)
         info["inCommitTimestamp"] = now_ms
     info |= {
+        "txnId": str(uuid.uuid4()),
         "timestamp": now_ms,
         "operation": operation.name,
         "operationParameters": _as_text(operation.parameters),
@@ -53,7 +57,6 @@ def complete(state: LogState, actions: Sequence[Action], operation: Operation) -
         "isBlindAppend": False,
         "operationMetrics": _metrics(actions),
         "engineInfo": ENGINE,
-        "txnId": str(uuid.uuid4()),
     }
     if state.version >= 0:
         info["readVersion"] = state.version
@@ -76,6 +79,23 @@ def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
         # A store's client asks again when an answer is lost: the commit there may be this one.
         if txn_id(read_commit(folder, version) or ()) != txn_id(actions):
             raise ConcurrentChangeError(f"version {version} is taken", file=folder) from error
+
+
+def check_own(folder: str, version: int, own_id: str) -> bool:
+    """Return whether the commit of a version is there. Raises TargetError if it is another one than
+    that with this ``txnId``: a writer that looks first and renames then has written over it, as
+    Spark's Delta does on a disk, and on S3. Raises OSError."""
+    try:
+        begin = read_range(commit_path(folder, version), 0, _BEGIN)
+    except FileNotFoundError:
+        return False
+    if own_id.encode() not in begin:
+        raise TargetError(
+            f"version {version} of the table's log was written over by another writer",
+            file=folder,
+            hint="copy the table again: spark-repl snapshot --config F --table NAME",
+        )
+    return True
 
 
 def txn_id(actions: Sequence[Action]) -> str | None:

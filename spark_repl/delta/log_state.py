@@ -24,6 +24,8 @@ Action = dict[str, Any]
 
 ROW_TRACKING = "delta.rowTracking"
 """the domain that keeps the highest row id given"""
+ENGINE_NAME = "spark_repl"
+"""how other engines name us in a table's history"""
 _TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 
@@ -72,6 +74,8 @@ class LogState:
     timestamp_ms: int | None = None
     totals: LiveTotals | None = field(default=None, compare=False)
     """None: not known"""
+    txn_id: str | None = field(default=None, compare=False)
+    """the id of the version's commit, if it is one of ours and was read"""
 
     @property
     def has_timestamps(self) -> bool:
@@ -87,7 +91,7 @@ class LogState:
     def after(self, actions: Iterable[Action]) -> LogState:
         """Return the state after the commit of the next version, which has these ``actions``."""
         actions = list(actions)
-        changed: dict[str, Any] = {"version": self.version + 1}
+        changed: dict[str, Any] = {"version": self.version + 1, "txn_id": None}
         changed["totals"] = self.totals.after(actions) if self.totals else None
         txns, domains = dict(self.txns), dict(self.domains)
         for action in actions:
@@ -100,7 +104,10 @@ class LogState:
             elif "domainMetadata" in action:
                 _keep(domains, action["domainMetadata"])
             elif "commitInfo" in action:
-                changed["timestamp_ms"] = action["commitInfo"].get("inCommitTimestamp")
+                info = action["commitInfo"]
+                changed["timestamp_ms"] = info.get("inCommitTimestamp")
+                is_own = str(info.get("engineInfo", "")).startswith(f"{ENGINE_NAME}/")
+                changed["txn_id"] = info.get("txnId") if is_own else None
         return replace(self, txns=txns, domains=domains, **changed)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ..errors import ConcurrentChangeError, FencedError, TargetError
 from . import log_checkpoints, log_state, version_checksum
 from .add_actions import AddActions, live_files
-from .commit_file import Operation, complete, publish, txn_id
+from .commit_file import Operation, check_own, complete, publish, txn_id
 from .log_replay import commit_path, read_commit
 from .log_state import LiveTotals, LogState
 from .schema_change import with_column_ids
@@ -65,11 +65,14 @@ class TableLog:
     @staticmethod
     def is_newest(snapshot: Snapshot) -> bool:
         """Whether nobody has committed after the snapshot, and its own commit is there still: two
-        names are asked for, where listing a log takes the longer the older it is."""
-        version = snapshot.version
-        return is_file(commit_path(snapshot.folder, version)) and not is_file(
-            commit_path(snapshot.folder, version + 1)
-        )
+        files are asked for, where listing a log takes the longer the older it is. Raises
+        TargetError if the snapshot's commit was written over, and OSError."""
+        folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
+        if own_id:
+            is_there = check_own(folder, version, own_id)
+        else:
+            is_there = is_file(commit_path(folder, version))
+        return is_there and not is_file(commit_path(folder, version + 1))
 
     @staticmethod
     def last_txn(snapshot: Snapshot, app: str) -> int | None:

@@ -12,7 +12,7 @@ from ..control.table_paths import MADE_BY_ROWS, made_behind
 from ..errors import BEGIN_AGAIN, TargetError
 from ..runtime.threads import Pool
 from .shards import check_put_back
-from .table_commits import gone_table
+from .table_commits import gone_table, overwritten_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -94,6 +94,11 @@ def check_places(
             if table.folder in seen:
                 continue
             seen.add(table.folder)
-        metadata_id = (place.at_cut or place.snapshot).metadata_id
-        check = partial(commits.check, table, metadata_id, place.since, place.snapshot)
-        broken.noted(check)
+        broken.noted(partial(_check, commits, table, place))
+
+
+def _check(commits: TableCommits, table: Table, place: TablePlace) -> None:
+    metadata_id = (place.at_cut or place.snapshot).metadata_id
+    commits.check(table, metadata_id, place.since, place.snapshot)
+    if place.at_cut and table.position < place.at_cut.position:
+        raise overwritten_table(table.name, table.folder, place.at_cut.version)

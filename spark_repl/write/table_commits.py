@@ -52,6 +52,16 @@ def gone_table(name: str, folder: str) -> TargetError:
     return TargetError("the table is gone", table=name, file=folder, hint=_put_back(name))
 
 
+def overwritten_table(name: str, folder: str, version: int) -> TargetError:
+    """The error of a table whose commit that a cut names has another position than the cut says."""
+    return TargetError(
+        f"version {version}, which the last cut shows, was written over by another writer",
+        table=name,
+        file=folder,
+        hint=f"copy it anew: {_SNAPSHOT} {name}",
+    )
+
+
 def _put_back(name: str) -> str:
     return f"copy it anew: {_SNAPSHOT} {name}; or put its folder back as it was at the stop"
 
@@ -76,7 +86,9 @@ class TableCommits:
     def refresh(self, table: Table) -> None:
         """Takes in what was committed since we last looked. Raises TargetError, FencedError,
         FormerOwnerError."""
-        if not self.delta.is_newest(table.snapshot):
+        with about_table(table.name):
+            is_newest = self.delta.is_newest(table.snapshot)
+        if not is_newest:
             newest = self.delta.snapshot(table.folder)
             self.check(table, table.snapshot.metadata_id, table.snapshot.version, newest)
 

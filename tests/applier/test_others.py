@@ -315,6 +315,36 @@ def test_undone_and_cut_off_behind_our_next_commit(log, target, killed, step):
     assert rows(target, A) == [*((key, "a") for key in range(5)), (9, "b")]
 
 
+@pytest.mark.parametrize("operation", ["WRITE", "OPTIMIZE"])
+def test_a_commit_that_was_written_over(log, target, monkeypatch, operation):
+    """By a writer that looks first and renames then, as Spark's Delta does. It is seen before the
+    next commit, and by the next start."""
+    log.transaction(insert(A, *[(key, "a") for key in range(5)]))
+    log.transaction(insert(A, (9, "b")))
+    true, done = LocalDelta.commit, list[int]()
+
+    def commit(self: Any, planned: Snapshot, *args: Any) -> int:
+        version = true(self, planned, *args)
+        if not done and planned.folder.endswith("/t/a"):
+            done.append(version)
+            os.remove(log_replay.commit_path(planned.folder, version))
+            put(planned.folder, version, [], operation=operation)
+        return version
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalDelta, "commit", commit)
+        error = stopped(log.folder, target, group_max_transactions=1)
+    assert (
+        error.message == f"version {done[0]} of the table's log was written over by another writer"
+    )
+    assert error.table == "t.a"
+    again = stopped(log.folder, target)
+    assert again.message.startswith(
+        f"version {done[0]}, which the last cut shows, was written over"
+    )
+    assert again.table == "t.a" and "snapshot --config F --table t.a" in (again.hint or "")
+
+
 def test_sleeper_commits_while_the_new_owner_starts(log, target, monkeypatch):
     assert run(log.folder, target)
     log.transaction(insert(A, (2, "a")), insert(B, (2, "a")))

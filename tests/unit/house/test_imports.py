@@ -24,7 +24,6 @@ WRONG = {
     "spark": ("observe/metrics.py", "import pyspark"),
     "kernels": ("relay/log.py", "import numba"),
     "delta-rs": ("write/table.py", "import deltalake"),
-    "delta": ("copy/chunk.py", "import delta"),
     "pymysql": ("receiver/packet.py", "import pymysql"),
     "socket": ("apply/stream.py", "import socket"),
 }
