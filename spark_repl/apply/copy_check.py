@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..control.by_hand import skipped
-from ..control.copies import record_copy, standing
+from ..control.copies import logged_while_copied, record_copy, standing
 from ..control.cut import Waiting
 from ..ddl.effect import classify_in
 from ..ddl.session import Session
 from ..errors import StatementError
-from ..gtid import GtidSet
 from ..relay.record import Kind, gtid_name
 from .read_logged import concerned, read_query
 
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 
     from ..control.control import Control
     from ..control.copies import Copy
+    from ..gtid import GtidSet
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog
 
@@ -38,11 +37,9 @@ log = logging.getLogger(__name__)
 def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> dict[str, Waiting]:
     """The tables of a copy that is done which a statement changed while they were read, as far as
     the log holds it, and what that was. Raises LogError."""
-    assert copy.until is not None
     control, names, filters = tracking.control, tracking.names, tracking.filters
     rewrites = filters.now.rewrites
-    before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
-    meanwhile = copy.until.subtract(before).subtract(skipped(control))
+    meanwhile = logged_while_copied(control, copy)
     stale = {name: Waiting(said, "") for name, said in copy.unfinished.items()}
     for record in _statements(applied, meanwhile):
         query = read_query(record, applied.relay, 0)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BEGIN_AGAIN, HistoryError
 from ..gtid import GtidSet
 from ..position import RelayPosition
+from .by_hand import skipped
 from .cut import Cut, TableVersion
 from .row_formats import SAFE
 
@@ -131,6 +132,14 @@ class Copy:
     def is_done(self) -> bool:
         """Whether all rows are there; the tables are consistent only behind ``until``."""
         return self.until is not None and not self.again
+
+
+def logged_while_copied(control: Control, copy: Copy) -> GtidSet:
+    """Return the transactions that the source committed while a finished copy was read. The log has
+    all of them, and may lack what the target held before, or what somebody left out."""
+    assert copy.until is not None
+    before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
+    return copy.until.subtract(before).subtract(skipped(control))
 
 
 def last_copy(control: Control) -> Copy | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..config import Config, load
 from ..control.channels import check_unowned, control_of
-from ..control.copies import last_copy, standing
+from ..control.copies import last_copy, logged_while_copied, standing
 from ..errors import ConfigError, FencedError, PurgedError, SparkReplError, Stopped
 from ..observe.announcement import announce
 from ..observe.endpoint import check_free
@@ -220,11 +220,13 @@ def _of_file(file: str, config: Config) -> Config:
 
 
 def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event) -> None:
-    """Waits until the relay log holds all that a finished copy may hold: the applier looks there
+    """Waits until the relay log holds all that was committed during a copy: the applier looks there
     for statements that make it useless."""
-    copy = standing(control_of(config)).copy
+    control = control_of(config)
+    copy = standing(control).copy
     if copy is None or copy.until is None:
         return
-    while receiver.error is None and not has_received(config.relay.path, copy.until):
+    wanted = logged_while_copied(control, copy)
+    while receiver.error is None and not has_received(config.relay.path, wanted):
         if stop.wait(_POLL_S):
             return

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.by_hand import decide
+from spark_repl.control.by_hand import SKIP, decide
 from spark_repl.control.control import Control
-from spark_repl.control.copies import last_copy, standing
+from spark_repl.control.copies import last_copy, logged_while_copied, standing
 from spark_repl.control.layout import Layout
 from spark_repl.copy.wanted import Queue, Wanted
 from spark_repl.errors import StaleCopyError
@@ -255,3 +255,18 @@ def test_a_first_copy_of_which_nothing_is_left(tmp_path: Path) -> None:
     source.put(WIDE, (1, "changed", 99))
     assert waiting(source, target).keys() == {"t.a"}
     assert standing(Control(Layout(str(target)).control)).copy is None
+
+
+def test_the_log_need_not_have_what_the_target_had_or_what_was_left_out(tmp_path: Path) -> None:
+    """``run`` waits for the rest. An errant transaction that is purged and left out never comes."""
+    source, target = Source(tmp_path), tmp_path / "lake"
+    waiting(source, target)
+    had = cuts(target)[-1].gtid_executed
+    errant = "eeeeeeee-eeee-eeee-eeee-eeeeeeeeeeee:1-3"
+    control = Control(Layout(str(target)).control, "default")
+    decide(control, SKIP, {}, gtid_executed=errant)
+    plan(target, "t.a")
+    finish(target, f"{had},{SOURCE}:900,{errant}")
+    copy = last_copy(control)
+    assert copy is not None and copy.until is not None
+    assert str(logged_while_copied(control, copy)) == f"{SOURCE}:900"
