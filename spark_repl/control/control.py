@@ -84,6 +84,7 @@ class Control(ControlRows):
         storage.check_bucket(self.path)
         storage.make_folder(self.path)
         if not self.exists():
+            storage.check_conditions(self.path)
             try:
                 with delta_rs("create the control table", self.path):
                     write_deltalake(

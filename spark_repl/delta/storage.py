@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
+from ..errors import TargetError
 from ..runtime import store_errors
 from ..runtime.local_store import LocalStore
 from ..runtime.object_store import bucket_of, is_remote, key_of, parts_of
@@ -206,6 +208,26 @@ def check_bucket(path: str) -> None:
         if store_errors.lacks_credentials(error):
             raise store_errors.refused("no credentials were given", path) from error
         raise
+
+
+def check_conditions(folder: str) -> None:
+    """Raise TargetError if the object store of a folder writes over an object that must not exist
+    yet: two appliers could then publish one version."""
+    if not is_remote(folder):
+        return
+    path = os.path.join(folder, f".{uuid.uuid4()}")
+    try:
+        put_if_absent(path, b"first")
+        put_if_absent(path, b"second")
+    except FileExistsError:
+        return
+    finally:
+        remove_if_there(path)
+    raise TargetError(
+        "the object store ignores conditional writes, and writes over objects that exist",
+        file=folder,
+        hint="use a store, or a release of this one, that honours If-None-Match",
+    )
 
 
 def one_line(text: str) -> str:

@@ -44,6 +44,12 @@ _RETRY: RetryConfig = {
         "base": 2,
     },
 }
+_DELTA_RS_RETRY = {
+    "max_retries": "5",
+    "retry_timeout": "60s",
+    "backoff_config.max_backoff": "2s",
+}
+"""as _RETRY: delta-rs holds the interpreter's lock meanwhile"""
 _TIMEOUT = "120s"
 """of a request, with what is read in its answer"""
 _PROFILE_AGE = timedelta(minutes=5)
@@ -80,7 +86,7 @@ def _client(scheme: str, bucket: str, _: tuple[tuple[str, str], ...]) -> ObjectS
 def delta_rs_options(path: str) -> dict[str, str]:
     """Return the storage_options of delta-rs for a URI."""
     scheme, bucket, _ = parts_of(path)
-    return _options(scheme, bucket)
+    return {**_options(scheme, bucket), **_DELTA_RS_RETRY}
 
 
 def _options(scheme: str, bucket: str) -> dict[str, str]:

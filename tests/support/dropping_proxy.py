@@ -18,13 +18,15 @@ Dropped = Literal["request", "answer"] | None
 
 
 class DroppingProxy(ThreadingHTTPServer):
-    """``drops`` is asked of each request, by its method and target, what of it gets lost."""
+    """``drops`` is asked of each request, by its method and target, what of it gets lost;
+    ``strips``: headers that are not passed on, in lower case."""
 
     daemon_threads = True
 
     def __init__(self, upstream: str) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream = urlsplit(upstream).netloc
+        self.strips = frozenset[str]()
         self.drops: Callable[[str, str], Dropped] = lambda method, target: None
 
     @property
@@ -46,7 +48,8 @@ class _Handler(BaseHTTPRequestHandler):
         if dropped == "request":
             return
         there = http.client.HTTPConnection(self.server.upstream, timeout=60)
-        there.request(self.command, self.path, body, dict(self.headers))
+        kept = {k: v for k, v in self.headers.items() if k.lower() not in self.server.strips}
+        there.request(self.command, self.path, body, kept)
         answer = there.getresponse()
         content = answer.read()
         there.close()

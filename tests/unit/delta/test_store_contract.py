@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -10,6 +11,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -264,7 +266,7 @@ def test_one_of_many_processes_writes_a_name(server, place):
 
 
 @contextmanager
-def behind_a_proxy(server: StoreServer, patch: pytest.MonkeyPatch) -> Iterator[object]:
+def behind_a_proxy(server: StoreServer, patch: pytest.MonkeyPatch) -> Iterator[Any]:
     if not server.url:
         pytest.skip("no line that could break")
     with dropping_proxy(server.url) as proxy, patch.context() as inner:
@@ -298,6 +300,57 @@ def test_an_unknown_outcome_is_an_error_of_the_moment(server, place, monkeypatch
         assert temporary(caught.value)
         assert not isinstance(caught.value, FileExistsError | FileNotFoundError)
     assert storage.is_file(f"{place}/a") == (lost == "answer")
+
+
+def test_writers_on_a_line_that_breaks_know_what_has_landed(server, place, monkeypatch):
+    """Each writes one name after the other, as commits are, and looks where it got no answer."""
+    dice = random.Random(7)
+
+    def write(number: int) -> set[str]:
+        landed, version = set[str](), 0
+        while len(landed) < 6:
+            own = f"{number} {version}"
+            try:
+                storage.put_if_absent(f"{place}/{version:020d}.json", own.encode())
+                landed.add(own)
+            except FileExistsError:
+                pass
+            except OSError:
+                if not (content := _if_there(f"{place}/{version:020d}.json")):
+                    continue
+                landed |= {own} if content == own.encode() else set()
+            version += 1
+        return landed
+
+    with behind_a_proxy(server, monkeypatch) as proxy:
+        proxy.drops = lambda method, target: dice.choice(("answer", "request", None, None, None))
+        with ThreadPoolExecutor(3) as pool:
+            landed = list(pool.map(write, range(3)))
+    names = storage.names_after(place, "")
+    assert names == [f"{version:020d}.json" for version in range(18)]
+    written = [storage.read(f"{place}/{name}").decode() for name in names]
+    assert sorted(written) == sorted(own for owns in landed for own in owns)
+
+
+def _if_there(path: str) -> bytes:
+    while True:
+        try:
+            return storage.read(path)
+        except FileNotFoundError:
+            return b""
+        except OSError:
+            continue
+
+
+def test_a_store_that_writes_over_what_exists_is_refused(server, place, monkeypatch):
+    storage.check_conditions(place)
+    with behind_a_proxy(server, monkeypatch) as proxy:
+        if server.base.startswith("abfss:"):
+            pytest.skip("Azure's signatures have the condition in them")
+        proxy.strips = frozenset({"if-none-match", "x-goog-if-generation-match"})
+        with pytest.raises(TargetError, match="ignores conditional writes"):
+            storage.check_conditions(place)
+    assert not storage.names(place)
 
 
 def test_what_no_retry_can_cure_is_named(server, place, monkeypatch):

@@ -9,6 +9,7 @@ from spark_repl.runtime import store_clients
 from spark_repl.runtime.store_clients import client_of, delta_rs_options
 from tests.support.s3_server import BUCKET, s3_server
 
+RETRY = {"max_retries": "5", "retry_timeout": "60s", "backoff_config.max_backoff": "2s"}
 OBJECT = f"s3a://{BUCKET}/a"
 
 
@@ -23,13 +24,14 @@ def home(tmp_path, monkeypatch):
 
 
 def test_delta_rs_is_told_of_endpoint_and_region(home, monkeypatch):
-    assert delta_rs_options(OBJECT) == {}
+    assert delta_rs_options(OBJECT) == RETRY
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
-    assert delta_rs_options(OBJECT) == {"aws_region": "eu-central-1"}
+    assert delta_rs_options(OBJECT) == {"aws_region": "eu-central-1", **RETRY}
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9000")
     monkeypatch.delenv("AWS_REGION")
     assert delta_rs_options(OBJECT) == {
         "aws_endpoint": "http://127.0.0.1:9000", "allow_http": "true", "aws_region": "us-east-1",
+        **RETRY,
     }  # fmt: skip
 
 
@@ -41,10 +43,10 @@ def test_a_profile_of_the_aws_tools_is_taken(home, monkeypatch):
     (home / "credentials").write_text(
         f"[default]\n{keys.format('mine')}[shop]\n{keys.format('shops')}aws_session_token = t\n"
     )
-    assert delta_rs_options(OBJECT) == {"aws_region": "eu-west-1"}
+    assert delta_rs_options(OBJECT) == {"aws_region": "eu-west-1", **RETRY}
     assert store_clients._read_keys()["access_key_id"] == "mine"
     monkeypatch.setenv("AWS_PROFILE", "shop")
-    assert delta_rs_options(OBJECT) == {"aws_region": "us-west-2"}
+    assert delta_rs_options(OBJECT) == {"aws_region": "us-west-2", **RETRY}
     given = store_clients._read_keys()
     assert (given["access_key_id"], given["token"]) == ("shops", "t")
 
