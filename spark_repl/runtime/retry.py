@@ -59,19 +59,16 @@ _TEMPORARY_JAVA = re.compile(
     # what S3A says of an object store
     r"|Unable to execute HTTP request|AWSStatus5|AWSServiceIO|AWSClientIO|AWSRequestTimeout"
 )
-# What pyarrow and delta-rs say of an object store, without an errno.
-_TEMPORARY_STORE = re.compile(
-    r"AWS Error (NETWORK_CONNECTION|SLOW_DOWN|THROTTLING|SERVICE_UNAVAILABLE|INTERNAL_FAILURE"
-    r"|REQUEST_TIMEOUT|UNKNOWN)|HTTP error|error sending request|50[0234] "
-)
+# Texts of delta-rs about an object store, without an errno; ours have one (store_errors).
+_TEMPORARY_STORE = re.compile(r"HTTP error|error sending request|\b(429|50[0234]) ")
 _FULL_JAVA = "No space left on device"
 
 # MySQL's: ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, ER_GET_TEMPORARY_ERRMSG.
 _TIMED_OUT, _BEATEN, _UNKNOWN = 1205, 1213, 1297
-_TIMEOUT = re.compile(r"Timeout|timed out|REQUEST_TIMEOUT", re.IGNORECASE)
+_TIMEOUT = re.compile(r"Timeout|timed out", re.IGNORECASE)
 _ERRNO_SAID = (
-    (re.compile("Input/output error|INTERNAL_FAILURE"), errno.EIO),
-    (re.compile("Connection reset|NETWORK_CONNECTION"), errno.ECONNRESET),
+    (re.compile("Input/output error"), errno.EIO),
+    (re.compile("Connection reset"), errno.ECONNRESET),
     (re.compile("Broken pipe|Stream closed"), errno.EPIPE),
     (re.compile("ConnectException|Connection refused"), errno.ECONNREFUSED),
     (re.compile(_FULL_JAVA), errno.ENOSPC),
