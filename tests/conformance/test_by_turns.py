@@ -20,7 +20,7 @@ from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
 from spark_repl.delta import checkpoint_writer, deletion_vector
-from spark_repl.delta.columns import Columns, read_rows, schema_json, write_file
+from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
 from spark_repl.delta.reader import read
 from spark_repl.delta.removing import Remover
 from spark_repl.delta.snapshot import NewTable, Snapshot
@@ -172,8 +172,6 @@ class Shared:
 
 
 def row_count(shared: Shared, add: dict[str, Any]) -> int:
-    from spark_repl.delta.columns import open_file
-
     with open_file(shared.folder, add["path"]) as file:
         return int(file.metadata.num_rows)
 
@@ -192,7 +190,7 @@ THEIRS: list[Callable[[Shared, random.Random], None]] = [
 
 
 def by_turns(shared: Shared, features: str, seed: str, *, marks: bool, turns: int = 7) -> None:
-    """Each of Spark's steps once, between steps of ours."""
+    """So many of Spark's steps, each once, between steps of ours."""
     choose = random.Random(seed)
     theirs = THEIRS.copy()
     choose.shuffle(theirs)
@@ -208,23 +206,21 @@ def by_turns(shared: Shared, features: str, seed: str, *, marks: bool, turns: in
 
 
 @pytest.mark.parametrize(
-    "features",
-    [name if name == "all" else pytest.param(name, marks=pytest.mark.slow) for name in FEATURES],
+    ("features", "turns"),
+    [("all", 2), *(pytest.param(name, 7, marks=pytest.mark.slow) for name in FEATURES)],
 )
-def test_a_table_of_ours(spark: SparkSession, tmp_path: Path, features: str) -> None:
+def test_a_table_of_ours(spark: SparkSession, tmp_path: Path, features: str, turns: int) -> None:
     shared, properties = Shared(spark, tmp_path / "t"), FEATURES[features]
     shared.log.create(
         shared.folder, NewTable(schema_json(SCHEMA), {**NEVER, **properties}), Stamp("app", 0, "")
     )
     if "rowTracking" in str(properties):  # or Spark's commands give rows other ids
         shared.sql("ALTER TABLE TABLE_ SET TBLPROPERTIES (delta.enableRowTracking = true)")
-    by_turns(shared, features, features, marks=properties != {})
+    by_turns(shared, features, features, marks=properties != {}, turns=turns)
 
 
-@pytest.mark.parametrize(
-    "features",
-    [name if name == "all" else pytest.param(name, marks=pytest.mark.slow) for name in FEATURES],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("features", FEATURES)
 def test_a_table_of_sparks(spark: SparkSession, tmp_path: Path, features: str) -> None:
     """Clustered, so that OPTIMIZE writes its domain and says so of each file."""
     shared, properties = Shared(spark, tmp_path / "t"), FEATURES[features]
