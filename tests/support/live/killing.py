@@ -186,7 +186,12 @@ class Killer:
             said = {"jvm": "SparkSubmit", "receiver": " receive ", "executor": "worker_daemon"}
             if kind == "executor" and self.master.startswith("local-cluster"):
                 said[kind] = "CoarseGrainedExecutorBackend"
-            found = [pid for pid, name in children(self.process.pid).items() if said[kind] in name]
+            found = [
+                pid
+                for pid, name in children(self.process.pid).items()
+                # The JVM's own command line names the executors' module, too.
+                if said[kind] in name and ("SparkSubmit" in name) == (kind == "jvm")
+            ]
             if not found:
                 return False
             os.kill(self.dice.choice(found), signal.SIGKILL)
