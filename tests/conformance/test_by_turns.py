@@ -207,7 +207,11 @@ def by_turns(shared: Shared, features: str, seed: str, *, marks: bool, turns: in
 
 @pytest.mark.parametrize(
     ("features", "turns"),
-    [("all", 2), *(pytest.param(name, 7, marks=pytest.mark.slow) for name in FEATURES)],
+    [
+        ("all", 2),
+        pytest.param("all", 7, marks=pytest.mark.slow),
+        *(pytest.param(name, 7, marks=pytest.mark.soak) for name in FEATURES),
+    ],
 )
 def test_a_table_of_ours(spark: SparkSession, tmp_path: Path, features: str, turns: int) -> None:
     shared, properties = Shared(spark, tmp_path / "t"), FEATURES[features]
@@ -219,8 +223,13 @@ def test_a_table_of_ours(spark: SparkSession, tmp_path: Path, features: str, tur
     by_turns(shared, features, features, marks=properties != {}, turns=turns)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize(
+    "features",
+    [
+        pytest.param(name, marks=pytest.mark.slow if name == "all" else pytest.mark.soak)
+        for name in FEATURES
+    ],
+)
 def test_a_table_of_sparks(spark: SparkSession, tmp_path: Path, features: str) -> None:
     """Clustered, so that OPTIMIZE writes its domain and says so of each file."""
     shared, properties = Shared(spark, tmp_path / "t"), FEATURES[features]
