@@ -1,8 +1,8 @@
 """AddActions: the ``add`` action of each data file that is live at a version, by path.
 
-What a checkpoint names stays the Arrow rows that it was read as, sorted by path; what commits have
-changed since lies beside them in a dict. So a table of a million files costs memory in proportion
-to its checkpoint, and a commit costs what it changes.
+The files of a checkpoint are kept as Arrow rows, sorted by path. A dict has the changes of later
+commits. So a table of a million files needs memory in proportion to its checkpoint, and a commit
+costs in proportion to its changes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _BATCH = 10_000
 
 
 class AddActions(Mapping[str, Action]):
-    """An immutable mapping; ``after`` returns that of the next version."""
+    """An immutable mapping. ``after`` returns the mapping of a later version."""
 
     def __init__(self, rows: pa.Table | None, changed: Mapping[str, Action]) -> None:
-        """``rows``: those of a checkpoint, sorted by path. ``changed``: the actions of files that
-        are not among them."""
+        """``rows``: the ``add`` actions of a checkpoint, sorted by path. ``changed``: those of
+        other files, by path."""
         self._rows, self._changed = rows, changed
         self._paths = _Texts(rows["path"]) if rows is not None else ()
         self._hidden = frozenset[int]()
-        """places of rows that are live no more, or whose action is in ``changed``"""
+        """rows whose file is no longer live, or has its action in ``changed``"""
 
     def __len__(self) -> int:
         return len(self._paths) - len(self._hidden) + len(self._changed)
@@ -126,7 +126,7 @@ class AddActions(Mapping[str, Action]):
         return at if at < len(self._paths) and self._paths[at] == path else -1
 
     def _unchanged(self) -> Iterator[pa.Table]:
-        """Yield what is live of the rows."""
+        """Yield the rows of files that are still live, in batches."""
         if self._rows is None:
             return
         rows = self._rows

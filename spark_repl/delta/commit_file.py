@@ -82,9 +82,12 @@ def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
 
 
 def check_own(folder: str, version: int, own_id: str) -> bool:
-    """Return whether the commit of a version is there. Raises TargetError if it is another one than
-    that with this ``txnId``: a writer that looks first and renames then has written over it, as
-    Spark's Delta does on a disk, and on S3. Raises OSError."""
+    """Return whether a version exists in the log.
+
+    Raises TargetError if its commit does not have this ``txnId``: another writer has written over
+    it. Spark's Delta can, because it looks for a version first and renames its file afterwards.
+    Raises OSError.
+    """
     try:
         begin = read_range(commit_path(folder, version), 0, _BEGIN)
     except FileNotFoundError:

@@ -64,9 +64,9 @@ class TableLog:
 
     @staticmethod
     def is_newest(snapshot: Snapshot) -> bool:
-        """Whether nobody has committed after the snapshot, and its own commit is there still: two
-        files are asked for, where listing a log takes the longer the older it is. Raises
-        TargetError if the snapshot's commit was written over, and OSError."""
+        """Return whether the snapshot's version is the newest one. It looks for two files: to list
+        a log takes longer with each commit. Raises TargetError if the snapshot's commit was written
+        over, and OSError."""
         folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
         if own_id:
             is_there = check_own(folder, version, own_id)
@@ -113,7 +113,7 @@ class TableLog:
         """Commit data and position on ``planned``; return the version.
 
         Raises FencedError if another applier has committed meanwhile, ConcurrentChangeError if
-        anybody else has, and OSError, after which the commit may be there.
+        anybody else has, and OSError: the commit may exist nevertheless.
         """
         return self._commit(planned, [_txn(stamp), *actions], _streaming(stamp), stamp.app)
 

@@ -1,10 +1,10 @@
 """VACUUM from a table's own log: files go that no version within the table's retention names.
 
-Delta protocol, sections "Add File and Remove File" and "Change Data Files". What stays is what the
-newest version names, and what a ``remove`` names that is younger than the table's
-``delta.deletedFileRetentionDuration``. As Delta does it, files younger than that stay too, since a
-commit that names them may be under way, and so do names that begin with ``_`` or ``.``, but for
-change data.
+Delta protocol, sections "Add File and Remove File" and "Change Data Files". A file stays if the
+newest version names it, or a ``remove`` that is younger than the table's
+``delta.deletedFileRetentionDuration``. Two rules are Delta's own. A file younger than that stays,
+since a commit that names it may be under way. So does a name that begins with ``_`` or ``.``, except
+below ``_change_data``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] 
     """Remove files of the table that no version needs that was retained at ``now_s`` (seconds since
     1970), but for those that are ``spared`` (paths relative to the table). Return how many.
 
-    ``spared`` is read after ``now_s``: what is needed by then is retained, or spared. Raises
+    ``spared`` must be read after ``now_s``: then a file needed later is retained or spared. Raises
     OSError, FencedError, and TargetError for a log that does not reach back, or that has a feature
     which is not known.
     """
@@ -65,8 +65,8 @@ def _is_candidate(path: str, partition_columns: Collection[str]) -> bool:
 
 
 def _named(snapshot: Snapshot, now_s: float) -> list[str]:
-    """Return the paths, relative to the table, of what the newest version names, and of what was
-    removed so lately that an earlier version may be read."""
+    """Return the paths, relative to the table, of the files that the newest version names, and of
+    those that were removed within the retention."""
     paths = list[str]()
     for table in reconciled(snapshot.folder, snapshot.state, now_s):
         encoded = pc.match_substring(table["path"], "%")

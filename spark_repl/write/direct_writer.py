@@ -31,9 +31,9 @@ class DirectWriter:
     marked, rows that come are written as files; planned on each table's tracked snapshot.
 
     Contract: nothing is visible to a reader before ``commit``, and that is one Delta commit, with
-    the position in it. All that can fail by data is said by ``task`` or ``finish``, as violations;
-    ``commit`` can only fail by what others do, or by storage; tried again, it does not land twice.
-    What is not committed is named by ``Written.files``, so that it can be discarded.
+    the position in it. ``task`` and ``finish`` return violations for everything that can fail
+    because of the data. ``commit`` fails only because of other writers or of storage, and a second
+    attempt does not land twice. ``Written.files`` names the files to discard without a commit.
     tests/spark/test_writers.py
     """
 
@@ -85,8 +85,8 @@ class DirectWriter:
 
     def commit(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         """Makes one Delta commit, of a table or of shards that are in one Delta table, through
-        ``commit.commit``, which keeps MySQL's order of checks. Raises ConcurrentChangeError when
-        the group has to be planned anew."""
+        ``commit.commit``, which keeps MySQL's order of checks. Raises ConcurrentChangeError if
+        the group must be planned again."""
         commit(self._tracking.commits, parts, stamp)
 
 

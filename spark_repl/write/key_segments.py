@@ -74,7 +74,7 @@ def _covered(folder: str, data_files: pa.Array) -> _Covered:
     for segment in _segments(folder):
         names = pa.array(segment.files, pa.string())
         numbers = np.asarray(pc.fill_null(pc.index_in(names, data_files), -1), np.int64)
-        numbers[~is_loose[numbers]] = -1  # of those in none, too: -1 is a number of the last file
+        numbers[~is_loose[numbers]] = -1  # -1 selects the last file, and stays -1
         is_loose[numbers[numbers >= 0]] = False
         if (numbers >= 0).any():
             used.append((segment, numbers))

@@ -208,8 +208,8 @@ class Tending:
         touch(self.tracking.layout.vacuumed(whole))
 
     def _spared(self, table: Table) -> set[str]:
-        """Return the files of cuts that are pinned. A cut that is pinned later was promised when
-        VACUUM began, which goes by that time."""
+        """Return the files of pinned cuts. A cut that is pinned later was promised when VACUUM
+        began, and VACUUM keeps all files that were retained at that time."""
         pinned = Promised(*self._controls(table)).pinned.get(whole_of(table.path), ())
         return files_of(table.folder, pinned)
 
