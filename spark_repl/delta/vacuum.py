@@ -3,8 +3,8 @@
 Delta protocol, sections "Add File and Remove File" and "Change Data Files". A file stays if the
 newest version names it, or a ``remove`` that is younger than the table's
 ``delta.deletedFileRetentionDuration``. Two rules are Delta's own. A file younger than that stays,
-since a commit that names it may be under way. So does a name that begins with ``_`` or ``.``, except
-below ``_change_data``.
+since a commit that names it may be under way. So does a name that begins with ``_`` or ``.``,
+except below ``_change_data``.
 """
 
 from __future__ import annotations
