@@ -50,8 +50,13 @@ check:
 		--target .venv/duckdb_delta -r tests/package/duckdb_delta.txt
 	touch $@
 
-.venv/.jars: .venv/.installed
+# The applier needs no jars. Tests read tables by Spark.
+.venv/.ready: .venv/.installed
 	$(BIN)/spark-repl setup
+	touch $@
+
+.venv/.jars: .venv/.ready
+	$(BIN)/spark-repl setup --delta
 	touch $@
 
 setup: check
@@ -68,7 +73,8 @@ setup: check
 
 emulators: .cache/emulators/.installed
 
-demo: setup
+demo: check
+	@$(MAKE) --no-print-directory .venv/.ready
 	$(BIN)/spark-repl demo
 
 test: setup

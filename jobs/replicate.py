@@ -1,6 +1,6 @@
 """spark-submit entry point: follows the relay folder of a configuration file.
 
-spark-submit --jars <Delta jars> jobs/replicate.py conf/replica.toml [--available-now] [--until U]
+spark-submit jobs/replicate.py conf/replica.toml [--available-now] [--until U]
 
 It takes what ``spark-repl apply`` takes, prints the same and ends with the same codes. It follows
 the log until SIGTERM, as ``apply --follow`` does. With ``--available-now`` it ends where the log

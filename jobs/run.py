@@ -1,6 +1,6 @@
 """spark-submit entry point: first copy, receiver and applier, until SIGTERM.
 
-spark-submit --jars <Delta jars> jobs/run.py conf/replica.toml [--take-over] [--verbose]
+spark-submit jobs/run.py conf/replica.toml [--take-over] [--verbose]
 
 It takes what ``spark-repl run`` takes, prints the same and ends with the same codes. The master
 is spark-submit's.

@@ -1,6 +1,6 @@
 """spark-submit entry point: a copy of all tables into an empty target, or of some anew.
 
-spark-submit --jars <Delta jars> jobs/snapshot.py conf/replica.toml [--table DB.TABLE ...]
+spark-submit jobs/snapshot.py conf/replica.toml [--table DB.TABLE ...]
 
 It takes what ``spark-repl snapshot`` takes, prints the same and ends with the same codes. The
 master is spark-submit's.

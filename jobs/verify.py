@@ -1,6 +1,6 @@
 """spark-submit entry point: the source's rows beside the tables', on the executors.
 
-spark-submit --jars <Delta jars> jobs/verify.py conf/replica.toml [--sample P] ...
+spark-submit jobs/verify.py conf/replica.toml [--sample P] ...
 
 It takes what ``spark-repl verify`` takes, prints the same and ends with the same codes. The master
 is spark-submit's.

@@ -252,7 +252,7 @@ class RowsFailed(Signal):
     """An error that came up while rows were read or brought in: no reason to copy their table."""
 
 
-_EXTRAS = {"pyspark": "spark", "py4j": "spark", "delta": "spark", "delta-spark": "spark"}
+_EXTRAS = {"pyspark": "spark", "py4j": "spark"}
 
 
 @contextmanager
@@ -278,5 +278,5 @@ def extra_named() -> Iterator[None]:
         raise SetupError(
             f"the Python package {package} {lacks or 'is not installed'}",
             hint=f"pip install 'spark-repl[{_EXTRAS[package]}]', or use an environment that has"
-            " Spark 4.2 and Delta 4.4",
+            " Spark 4.2",
         ) from error

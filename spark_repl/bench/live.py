@@ -185,7 +185,7 @@ def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
             with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as target:
                 fresh = config.override({"target.path": target, "target.state_path": ""})
                 plan_copy(fresh)
-                spark = spark or build_session(master=f"local[{config.apply.workers}]")
+                spark = spark or build_session(master=f"local[{config.apply.workers}]", delta=False)
                 run = Workers(spark, config.apply.workers).run
                 copied = FirstCopy(spark, fresh, run, lambda *_: None).copy()
             speeds.append(copied.rows_per_s)
@@ -214,7 +214,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
         shown.append((time.time(), position))
 
     with Supervisor(config, config_file) as receiver:
-        spark = build_session(master=f"local[{config.apply.workers}]", target=config.target.path)
+        spark = build_session(master=f"local[{config.apply.workers}]", delta=False)
         wait_for_log(config, receiver, threading.Event(), partial(announce, config))
         with Replica(spark, config, on_group) as replica:
             begin = time.time() + _WARM_UP_S

@@ -132,7 +132,7 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
     from ..runtime.session import build_session
 
     base = recording.config()
-    spark = build_session(master=f"local[{base.apply.workers}]")
+    spark = build_session(master=f"local[{base.apply.workers}]", delta=False)
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
         for number in range(max(1, runs)):

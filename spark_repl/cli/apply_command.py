@@ -24,7 +24,7 @@ def apply(options: argparse.Namespace) -> int:
         until.check(relay)
     check_unowned(config, take_over=options.take_over)
     master = options.master or f"local[{config.apply.workers}]"
-    spark = build_session(master=master, target=config.target.path)
+    spark = build_session(master=master, delta=False)
     with Progress(config) as progress:
         replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
         if options.from_here:

@@ -14,7 +14,7 @@ _ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log
 # The commands as --help lists them.
 _GROUPS: dict[str, dict[str, str]] = {
     "To see it work": {
-        "setup": "once: check Java, fetch Delta's jars, make later starts quick",
+        "setup": "once: check Java, make later starts quick; fetch jars for reading tables",
         "demo": "apply a recorded bank's log, with two kills on the way, and check every cut",
     },
     "From a folder of log files": {
@@ -159,7 +159,12 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
 
 def _setup(commands: Commands) -> None:
     setup = commands.add("setup")
-    setup.add_argument("--s3", action="store_true", help="fetch the jars for a target on S3 too")
+    setup.add_argument(
+        "--delta", action="store_true", help="fetch the jars with which this Spark reads the tables"
+    )
+    setup.add_argument(
+        "--s3", action="store_true", help="fetch these jars and those for tables on S3"
+    )
 
 
 def _demo(commands: Commands) -> None:

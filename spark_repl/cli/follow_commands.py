@@ -12,9 +12,9 @@ from ..runtime.modules import leave_out
 from ..service.applied_purge import purge_applied
 from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
+from ..service.channel_sessions import SharedJvm
 from ..service.receiving import receive as receive_log
 from ..service.refusal import write_refusal
-from ..service.shared_jvm import SharedJvm
 from ..service.signals import at_signals
 from ..service.snapshot import snapshot as copy_alone
 from . import inspect
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         from ..runtime.session import build_session
 
         master = options.master or f"local[{config.apply.workers}]"
-        return build_session(master=master, target=config.target.path)
+        return build_session(master=master, delta=False)
 
     channel = ChannelRun(config, file, session, take_over=options.take_over)
     at_signals(channel.stop, channel.reload)

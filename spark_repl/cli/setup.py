@@ -1,8 +1,8 @@
-"""Set-up, once: Java is checked, Delta's jars are fetched, the class archive is made.
+"""Set-up, once: check Java and make the class archive, with which later starts are quick.
 
-``spark-repl setup``; every later start is offline and quick. ``--s3`` fetches the jars for a target
-on S3 too, which else the first start with such a target does. The module itself, called with two
-paths, is the run whose JVM archives its classes.
+``spark-repl setup`` needs no network. ``--delta`` also fetches the jars with which this Spark reads
+the tables, ``--s3`` those for tables on S3; otherwise the first ``build_session`` that needs them
+does. The module itself, called with two paths, is the run whose JVM archives its classes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from ..errors import SetupError
 from ..runtime.java import archive, check_java, delta_jars, jar_folder, s3_jars
@@ -56,7 +57,9 @@ def train(new_archive: str, target: str) -> None:
 
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     spark = build_session(
-        master="local[2]", java_options=f"-XX:ArchiveClassesAtExit={new_archive} {quiet}"
+        master="local[2]",
+        java_options=f"-XX:ArchiveClassesAtExit={new_archive} {quiet}",
+        delta=False,
     )
     config = Config.from_mapping({"relay": {"path": str(_TRAINING)}, "target": {"path": target}})
     with Replica(spark, config) as replica:
@@ -69,9 +72,13 @@ def train(new_archive: str, target: str) -> None:
 
 
 def setup(options: argparse.Namespace) -> int:
-    """Says what was found and made. Raises SetupError without Java or jars; exit code 0."""
-    fields = {"java": check_java(), "delta_jars": len(delta_jars()), "folder": str(jar_folder())}
-    print(f"Java {fields['java']}, {fields['delta_jars']} Delta jars in {fields['folder']}")
+    """Print what was found and made, and return 0. Raise SetupError without Java, or if jars are
+    wanted and cannot be fetched."""
+    fields: dict[str, Any] = {"java": check_java()}
+    print(f"Java {fields['java']}")
+    if options.delta or options.s3:
+        fields |= {"delta_jars": len(delta_jars()), "folder": str(jar_folder())}
+        print(f"{fields['delta_jars']} Delta jars in {fields['folder']}")
     if options.s3:
         fields["s3_jars"] = len(s3_jars())
         print(f"{fields['s3_jars']} jars of S3A in {cache_folder() / 'jars'}")

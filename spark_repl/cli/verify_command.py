@@ -65,7 +65,7 @@ def _repair(config: Config, master: str | None) -> Callable[..., dict[str, Any]]
     from ..service.snapshot import snapshot
 
     used = master or f"local[{config.apply.workers}]"
-    session = partial(build_session, master=used, target=config.target.path)
+    session = partial(build_session, master=used, delta=False)
     return partial(
         carry_out, config, session=session, copy=partial(snapshot, config, master=master)
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..ddl.folded_name import fold
 from ..delta.spark_names import quoted
-from ..errors import ConfigError, TargetError
+from ..errors import ConfigError, SetupError, TargetError
 from ..gtid import GtidSet
 from ..runtime.object_store import on_s3
 from .channels import channel_at
@@ -100,14 +100,19 @@ class CutReader:
         return frame.where(col(quoted(there.column)).isin(self._shards[name]))
 
     def _load(self, folder: str, version: int) -> DataFrame:
-        """A version, also of a cut that was pinned for longer than Delta lets a version be read: it
-        can't know that the files were kept."""
-        from pyspark.errors import AnalysisException
-
+        """Return a version, also of a cut that was pinned for longer than Delta lets a version be
+        read: it can't know that the files were kept. Raise SetupError in a session without Delta.
+        """
         reader = self._spark.read.format("delta").option("versionAsOf", version)
         try:
             return reader.load(folder)
-        except AnalysisException as error:
+        except Exception as error:  # without Delta it is Py4J's, which Spark Connect has not
+            if "DATA_SOURCE_NOT_FOUND" in str(error):
+                raise SetupError(
+                    "this Spark session can't read Delta tables: it has no Delta",
+                    hint="make the session with spark_repl.build_session(), or give spark-submit"
+                    " the jars that spark-repl setup --delta fetches",
+                ) from error
             if "TIME_TRAVEL_BEYOND" not in str(error):
                 raise
         before = self._spark.conf.get(_ENFORCED, None)

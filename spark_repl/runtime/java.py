@@ -1,4 +1,4 @@
-"""Java, Delta's jars, and the archive of loaded classes that makes later starts quick."""
+"""Java, jars for readers, and the archive of loaded classes that makes later starts quick."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from ..errors import JvmEndedError, SetupError, extra_named
 from .user_cache import cache_folder
 
 SCALA = "2.13"
+DELTA = {"4.2": "4.4.0"}
+"""by release of Spark, the release of Delta that reads tables with it"""
 _AWS_SDK = "2.35.4"  # what Hadoop 3.5.0 was built with
 _VERSIONS = ("17", "21")
 _ASK_S = 5.0
@@ -106,10 +108,16 @@ def _refuses(at: tuple[str, int]) -> bool:
 
 
 def delta_package() -> str:
-    """Maven coordinates of the Delta jar that fits the installed pyspark and delta-spark."""
+    """Return the Maven coordinates of the Delta jar that fits the installed pyspark. Raise
+    SetupError if none is known to fit."""
     with extra_named():
-        spark, delta = version("pyspark"), version("delta-spark")
-    return f"io.delta:delta-spark_{spark.rpartition('.')[0]}_{SCALA}:{delta}"
+        spark = ".".join(version("pyspark").split(".")[:2])
+    if spark not in DELTA:
+        raise SetupError(
+            f"no release of Delta is known to read tables with Spark {spark}",
+            hint=f"pip install 'pyspark=={max(DELTA)}.*'",
+        )
+    return f"io.delta:delta-spark_{spark}_{SCALA}:{DELTA[spark]}"
 
 
 def jar_folder() -> Path:
@@ -118,8 +126,9 @@ def jar_folder() -> Path:
 
 
 def delta_jars() -> list[str]:
-    """The jars of Delta, fetched by Ivy when they are not in the cache yet."""
-    return _jars(jar_folder(), [delta_package()])
+    """Return the jars of Delta without those that Spark has. Ivy fetches them when they are not in
+    the cache yet."""
+    return _not_shipped(_jars(jar_folder(), [delta_package()]))
 
 
 def s3_jars() -> list[str]:
@@ -138,14 +147,6 @@ def _jars(folder: Path, packages: list[str], *, without: str = "") -> list[str]:
     if not (folder / "complete").exists():
         _fetch(folder, packages, without)
     return sorted(str(jar) for jar in folder.glob("*.jar"))
-
-
-def class_path(s3: bool = False) -> str:
-    """The class path of a local JVM: Delta's jars (and S3A's) that Spark doesn't ship itself.
-
-    Of the others Spark's own versions must win: an older Jackson before them breaks Spark.
-    """
-    return os.pathsep.join(_not_shipped(delta_jars()) + (s3_jars() if s3 else []))
 
 
 def _not_shipped(jars: list[str]) -> list[str]:
@@ -202,12 +203,12 @@ def _place() -> str:
 
 
 def archive() -> Path:
-    """The class archive (class data sharing) for this Java and these jars; it may not exist.
+    """The class archive (class data sharing) for this Java and Spark's jars; it may not exist.
 
     Loading Spark's 20,000 classes is most of a start: with the archive a stream's first batch
     comes in 9 s instead of 13.5 s, for 15 instead of 26 s of processor time (with C1 alone).
     """
-    versions = f"java-{check_java()}-pyspark-{version('pyspark')}-delta-{version('delta-spark')}"
+    versions = f"java-{check_java()}-pyspark-{version('pyspark')}"
     # Java takes an archive only for the class path that it was made with, and for its very files.
     home = zlib.crc32(spark_home().encode())
     return cache_folder() / f"{versions}-{_place()}-{home:08x}.jsa"

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,19 +22,15 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from ..errors import SetupError
-from .java import archive, check_java, class_path, delta_jars, s3_jars, spark_home
+from .java import archive, check_java, delta_jars, s3_jars, spark_home
 from .object_store import on_s3
 from .store_clients import spark_settings
 
 _SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    # With Delta's default of 50 partitions each checkpoint costs 5-13 s on two cores.
-    "spark.databricks.delta.snapshotPartitions": "1",
     "spark.sql.shuffle.partitions": "2",
     # A second attempt of a task that still runs would write its files twice for nothing.
     "spark.speculation": "false",
@@ -49,6 +45,14 @@ _SETTINGS = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
     "spark.sql.streaming.checkpointFileManagerClass": "org.apache.spark.sql.execution.streaming"
     ".checkpointing.FileSystemBasedCheckpointFileManager",
+}
+
+# Only readers need them. The applier calls no class of Delta's.
+_DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # With Delta's default of 50 partitions a snapshot of a table costs 5-13 s on two cores.
+    "spark.databricks.delta.snapshotPartitions": "1",
 }
 
 _made: SparkSession | None = None
@@ -76,27 +80,33 @@ def build_session(
     settings: Mapping[str, str] = {},
     java_options: str = "",
     target: str = "",
+    delta: bool = True,
 ) -> SparkSession:
-    """Return a session with Delta and the applier's settings; ``settings`` win over ours.
+    """Return a session with the applier's settings, and with Delta; ``settings`` win over ours.
+
+    ``delta``: whether the session can read Delta tables. The jars are fetched when they are not in
+    the cache yet; so are Hadoop's S3A jars, if ``target``, where the tables are, is on S3. The
+    applier writes tables without Spark and needs neither.
 
     If the process has a SparkContext that is not from here, the session is a new one of that
     context: SQL settings, temporary views and data sources are its own, and master, jars and log
     level are the context's. Under spark-submit master and jars are kept. ``java_options`` go to the
-    driver's JVM. ``target``: where tables are to be written or read; one on S3 needs more jars,
-    which are fetched when they are not in the cache yet. Raises SetupError, ConfigError.
+    driver's JVM. Raises SetupError, ConfigError.
     """
     global _made
-    remote = bool(target) and on_s3(target)
+    remote = delta and bool(target) and on_s3(target)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    merged = {**_SETTINGS, **(spark_settings() if remote else {}), **settings}
+    read = {**(_DELTA if delta else {}), **(spark_settings() if remote else {})}
+    merged = {**_SETTINGS, **read, **settings}
     context = SparkContext._active_spark_context
     if context is not None and not (_made and _made.sparkContext is context):
         return _beside(context, merged)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         master = master or "local[*]"
-        merged = {"spark.master": master, **_own_jvm(master, java_options, remote), **merged}
+        jars = (delta_jars() if delta else []) + (s3_jars() if remote else [])
+        merged = {"spark.master": master, **_own_jvm(master, java_options, jars), **merged}
         _launch({"spark.app.name": name, **merged})
     builder = SparkSession.builder.appName(name)
     for key, value in merged.items():
@@ -121,6 +131,12 @@ def check_store(spark: SparkSession) -> None:
             hint="make the session with build_session(target=...), or give spark-submit the jars"
             " that spark-repl setup --s3 has fetched",
         )
+
+
+def jvm_process(spark: SparkSession) -> int:
+    """Return the process id of the driver's JVM."""
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
@@ -171,7 +187,7 @@ def _pass_on(pipe: int) -> None:
                     os.write(2, line)
 
 
-def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
+def _own_jvm(master: str, java_options: str, jars: Sequence[str]) -> dict[str, str]:
     """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
     settings = {"spark.driver.memory": "1536m"}
     if master.startswith("local"):  # YARN hands the zipped Python on
@@ -181,12 +197,11 @@ def _own_jvm(master: str, java_options: str, remote: bool) -> dict[str, str]:
     options = [f"-Dlog4j2.configurationFile={log4j2}", _LATE_C2, java_options]
     if master.startswith("local["):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
-        settings["spark.driver.extraClassPath"] = class_path(remote)
         if archive().exists() and not java_options:
             # Java says nothing and starts without it when the archive doesn't fit.
             options.append(f"-XX:SharedArchiveFile={archive()} -Xlog:cds=off -Xlog:cds+dynamic=off")
-    else:
-        settings["spark.jars"] = ",".join(delta_jars() + (s3_jars() if remote else []))
+    if jars:  # not on Java's own class path, which the class archive was made for
+        settings["spark.jars"] = ",".join(jars)
     if master.startswith("local-cluster"):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
     settings["spark.driver.extraJavaOptions"] = " ".join(options).strip()

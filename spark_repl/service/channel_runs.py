@@ -81,7 +81,7 @@ class ChannelRuns:
             channel.thread.start()
         while any(channel.thread.is_alive() for channel in self._channels.values()):
             channels = self._channels.values()
-            if all(c.is_at_rest for c in channels) or any(c.without_jvm for c in channels):
+            if all(c.is_at_rest for c in channels) or any(c.jvm_ended for c in channels):
                 self.stop()
             time.sleep(_POLL_S)  # signals are heard in between
         errors = [c.error for c in self._channels.values() if c.error is not None]
@@ -146,7 +146,7 @@ class _Channel:
             self.thread = thread(self._keep, f"channel {self._name}")
 
     @property
-    def without_jvm(self) -> bool:
+    def jvm_ended(self) -> bool:
         return isinstance(self.error, JvmEndedError)
 
     def stop(self) -> None:
@@ -221,7 +221,7 @@ class _Channel:
         that, None where it ends."""
         while True:
             lasting = isinstance(error, _LASTING)
-            ends = self._stopping.is_set() or self.without_jvm
+            ends = self._stopping.is_set() or self.jvm_ended
             when = "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
             again = "" if ends else f", is begun again {when}"
             log.warning("channel %s stopped by an error%s", self._name, again)

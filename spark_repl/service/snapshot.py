@@ -40,9 +40,7 @@ def snapshot(
     def session() -> SparkSession:
         from ..runtime.session import build_session
 
-        return build_session(
-            master=master or f"local[{config.apply.workers}]", target=config.target.path
-        )
+        return build_session(master=master or f"local[{config.apply.workers}]", delta=False)
 
     control = control_of(config)
     if only and standing(control).cut is not None:

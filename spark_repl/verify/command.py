@@ -101,7 +101,7 @@ def _workers(config: Config, master: str | None, connections: int) -> Runs:
     from ..runtime.session import build_session
     from ..runtime.workers import Workers
 
-    return Workers(build_session(master=master, target=config.target.path), connections)
+    return Workers(build_session(master=master, delta=False), connections)
 
 
 def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.runtime.java import delta_jars
 from tests.support.live.receiving import Command, config_for, processes, toml
 from tests.support.live.server import Server
 
@@ -41,8 +40,7 @@ def test_a_copy_and_what_follows(make_server: Callable[..., Server], tmp_path: P
     config = config_for(server, tmp_path, observe__listen="")
     file.write_text(toml(config))
     submit = [f"{sys.prefix}/bin/spark-submit", "--master", "local[2]"]
-    jars = ",".join(map(str, delta_jars()))
-    copy = Job(config, file, *submit, "--jars", jars, str(JOBS / "snapshot.py"))
+    copy = Job(config, file, *submit, str(JOBS / "snapshot.py"))
     out, err = copy.process.communicate(timeout=300)
     assert copy.process.returncode == 0, (out + err).decode()[-3000:]
     said = json.loads(out.splitlines()[-1])

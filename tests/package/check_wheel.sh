@@ -11,17 +11,14 @@ here=$(cd "$(dirname "$0")/../.." && pwd)
 wheel=$(realpath "$1")
 constraints=$(realpath "${2:-$here/constraints.txt}")
 beside=("${@:3}")
-cache=${SPARK_REPL_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/spark_repl}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 # Java says aloud when it is given options this way.
 unset PYTHONPATH PYTHONWARNINGS JAVA_TOOL_OPTIONS SPARK_HOME PYSPARK_PYTHON
-# A cache of its own, with the jars that are there already.
+# A cache of its own, which stays without jars: the applier needs none.
 export SPARK_REPL_CACHE=$work/cache
-mkdir -p cache "$cache/jars"
-ln -s "$cache/jars" cache/jars
 
 "${PYTHON:-python3}" -m venv venv
 venv/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -54,6 +51,10 @@ quiet spark-repl demo --keep kept
 # Where its appliers write, Java names the options that the demo gives it, and nothing else is said.
 if grep -v '^Picked up JAVA_TOOL_OPTIONS' kept/applier.err >&2; then
   echo "Error: the demo's appliers said something on standard error" >&2
+  exit 1
+fi
+if [ -e cache/jars ]; then
+  echo "Error: jars were fetched" >&2
   exit 1
 fi
 echo "The wheel works in silence."

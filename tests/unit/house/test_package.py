@@ -19,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import spark_repl
+from spark_repl.runtime.java import DELTA
 
 ROOT = Path(__file__).parents[3]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -122,6 +123,13 @@ def test_without_spark_the_extra_is_named(bank: Path, tmp_path: Path) -> None:
     assert "pip install 'spark-repl[spark]'" in ran.stderr
     ran = run_without("pyspark", WITHOUT + "from spark_repl import Replica")
     assert "SetupError: the Python package pyspark is not installed" in ran.stderr
+
+
+def test_the_jars_are_of_the_delta_that_the_tests_have() -> None:
+    pins = constraints()
+    spark = ".".join(pins["pyspark"].split(".")[:2])
+    assert pins["delta-spark"] == DELTA[spark]
+    assert "delta-spark" not in requirements(("spark",))
 
 
 @pytest.mark.parametrize("words", ["relay verify", "relay ls"])

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..errors import ConfigError
-from ..runtime.object_store import on_s3
 from ..runtime.workers import POOL
 
 if TYPE_CHECKING:
@@ -34,14 +32,12 @@ class SharedJvm:
         if workers >= _MANY and self._master.startswith("local"):
             self._settings["spark.python.daemon.module"] = _DAEMON
             self._settings["spark.python.factory.idleWorkerMaxPoolSize"] = str(_IDLE)
-        targets = [config.target.path for config in configs]
-        self._target = next((one for one in targets if on_s3(one)), targets[0])
         self._making = threading.Lock()
         self._first: SparkSession | None = None
 
     def session_of(self, config: Config) -> Callable[[], SparkSession]:
         """What gives the channel's session, which has settings, streams and data sources of its
-        own. Raises ConfigError where its target needs what the JVM was started without."""
+        own."""
         return partial(self._session, config)
 
     def _session(self, config: Config) -> SparkSession:
@@ -49,16 +45,9 @@ class SharedJvm:
 
         from ..runtime.session import build_session
 
-        if on_s3(config.target.path) and not on_s3(self._target):
-            raise ConfigError(
-                "target.path is on S3, and was not when this process started",
-                hint="start it again",
-            )
         with self._making:
             if self._first is None:
-                made = build_session(
-                    master=self._master, target=self._target, settings=self._settings
-                )
+                made = build_session(master=self._master, settings=self._settings, delta=False)
                 # Two first streams at one moment would each begin it.
                 ensure_callback_server_started(  # type: ignore[no-untyped-call]
                     made.sparkContext._gateway

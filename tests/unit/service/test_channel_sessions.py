@@ -1,0 +1,16 @@
+"""What the JVM of several channels is started with."""
+
+from __future__ import annotations
+
+from spark_repl.config import Config
+from spark_repl.service.channel_sessions import SharedJvm
+
+
+def config(target: str, workers: int) -> Config:
+    return Config().override({"target.path": target, "apply.workers": workers})
+
+
+def test_slots_for_all() -> None:
+    local, remote = config("/lake", 2), config("s3://bucket/lake", 3)
+    assert SharedJvm([local, remote], None)._master == "local[5]"
+    assert SharedJvm([local], "yarn")._master == "yarn"
