@@ -74,9 +74,11 @@ def _covered(folder: str, data_files: pa.Array) -> _Covered:
     for segment in _segments(folder):
         names = pa.array(segment.files, pa.string())
         numbers = np.asarray(pc.fill_null(pc.index_in(names, data_files), -1), np.int64)
-        numbers[~is_loose[numbers]] = -1  # -1 selects the last file, and stays -1
-        is_loose[numbers[numbers >= 0]] = False
-        if (numbers >= 0).any():
+        is_own = numbers >= 0
+        is_own[is_own] = is_loose[numbers[is_own]]  # else another segment has the file
+        numbers[~is_own] = -1
+        is_loose[numbers[is_own]] = False
+        if is_own.any():
             used.append((segment, numbers))
         else:
             needless.append(segment.path)

@@ -149,7 +149,7 @@ def test_a_longer_promise_of_a_table_that_nothing_is_applied_to(
     assert sum("t.a" in rows for _, rows in before) > 1
     hours_pass(10, target)
     tended(log.folder, target, keys=longer, parts=HERE)
-    assert vacuum(str(target / "t" / "a"), Remover(), time.time()) > 0
+    vacuum(str(target / "t" / "a"), Remover(), time.time())
     assert shown(target)[-len(before) :] == before
 
 

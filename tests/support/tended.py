@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,11 +66,10 @@ def _was_removed_earlier(path: Path, seconds: float) -> None:
         return
     milliseconds = int(1000 * seconds)
     if re.fullmatch(r"\d{20}\.json", path.name):
-        lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        for action in lines:
-            if "remove" in action:
-                action["remove"]["deletionTimestamp"] -= milliseconds
-        path.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+        text = path.read_text("utf-8")
+        earlier = re.sub(r'(?<="deletionTimestamp":)( ?)(\d+)', _minus(milliseconds), text)
+        if earlier != text:
+            path.write_text(earlier, "utf-8")
     elif path.name.endswith(".checkpoint.parquet"):
         table = pq.read_table(path)
         rows = table.to_pylist()
@@ -79,6 +77,10 @@ def _was_removed_earlier(path: Path, seconds: float) -> None:
             if row.get("remove"):
                 row["remove"]["deletionTimestamp"] -= milliseconds
         pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+
+def _minus(milliseconds: int) -> Callable[[re.Match[str]], str]:
+    return lambda found: f"{found[1]}{int(found[2]) - milliseconds}"
 
 
 def tended(
