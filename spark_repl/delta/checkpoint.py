@@ -40,6 +40,7 @@ def write_if_due(snapshot: Snapshot, durable: Durable) -> bool:
     promised needs. Raises OSError, and TargetError if the log does not reach back."""
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
+    durable.sync(snapshot.folder, snapshot.version)  # no checkpoint outlives what it names
     checkpoint_writer.write(snapshot.folder, snapshot.state)
     durable.sync_checkpoint(snapshot.folder)
     return True

@@ -86,7 +86,7 @@ def reconciled(folder: str, state: LogState, now_s: float) -> tuple[pa.Table, pa
     (seconds since 1970). Raises as ``write``."""
     base = log_checkpoints.newest(folder, state.version)
     adds, removes = dict[str, Action](), dict[str, Action]()
-    touched = set[str]()
+    touched, since = set[str](), set[str]()
     for actions in each_commit_after(folder, base.version if base else -1, state.version):
         for action in actions:
             if "remove" in action:
@@ -94,18 +94,19 @@ def reconciled(folder: str, state: LogState, now_s: float) -> tuple[pa.Table, pa
                 adds.pop(remove["path"], None)
                 removes[_key(remove)] = remove
                 touched.add(remove["path"])
+                since.add(_key(remove))
         for action in actions:
             if "add" in action:
                 add = action["add"]
                 adds[add["path"]] = add
                 removes.pop(_key(add), None)
                 touched.add(add["path"])
-    again = {_key(add) for add in adds.values()}
+                since.add(_key(add))
     old_adds = [
         _without(table, touched, table["path"]) for table in of_checkpoint(base, "add", ADD)
     ]
     old_removes = [
-        _without(table, again, _keys(table)) for table in of_checkpoint(base, "remove", REMOVE)
+        _without(table, since, _keys(table)) for table in of_checkpoint(base, "remove", REMOVE)
     ]
     since_ms = 1000 * (now_s - 3600 * retained_hours(state.metadata["configuration"]))
     gone = pa.concat_tables([*old_removes, to_rows(removes.values(), REMOVE)])
@@ -139,14 +140,13 @@ def _keys(table: pa.Table) -> pa.ChunkedArray:
 def _rows(state: LogState, adds: pa.Table, removes: pa.Table) -> pa.Table:
     """Return the checkpoint's rows: in each one column has a value."""
     parts = [
-        pa.Table.from_pylist([{kind: action}], schema=_STATE)
+        pa.Table.from_pylist([{kind: action} for action in actions], schema=_STATE)
         for kind, actions in (
             ("protocol", [state.protocol]),
             ("metaData", [state.metadata]),
             ("txn", state.txns.values()),
             ("domainMetadata", state.domains.values()),
         )
-        for action in actions
     ]
     for kind, table in (("add", adds), ("remove", removes)):
         table = table.combine_chunks()

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from ..errors import TargetError, reset_table
 from ..runtime.object_store import is_remote
-from .storage import is_whole, names, one_line, parquet_source, read
+from .storage import is_whole, names, names_after, one_line, parquet_source, read
 
 Action = dict[str, Any]
 
@@ -84,18 +84,23 @@ class Checkpoint:
 def newest(folder: str, upto: int | None = None) -> Checkpoint | None:
     """Return the newest whole checkpoint of the table at ``folder``, of a version up to ``upto``.
 
-    ``_last_checkpoint`` is a hint: if it is not there, names a later version, or files that are not
-    whole, the log is listed. Raises OSError.
+    ``_last_checkpoint`` is a hint: it may name an earlier one than the newest, since a writer may
+    have slept before it wrote the hint. So the log is listed from that version on; if no checkpoint
+    there is whole, all of it. Raises OSError.
     """
     log = os.path.join(folder, "_delta_log")
-    hint = _hint(folder)
-    version = int(hint.get("version", -1))
-    if version >= 0 and (upto is None or version <= upto):
-        paths = _hinted(log, version, hint)
-        if paths and all(is_whole(path) for path in paths):
-            return Checkpoint(version, paths)
-    candidates = _grouped(log, names(log), upto)
-    return next((one for one in candidates if all(is_whole(path) for path in one.paths)), None)
+    hinted = hinted_version(folder)
+    if hinted >= 0 and (upto is None or hinted <= upto):
+        newer = _newest_whole(log, names_after(log, f"{hinted:020d}."), upto)
+        if newer is not None:
+            return newer
+    return _newest_whole(log, names(log), upto)
+
+
+def _newest_whole(log: str, listed: Iterable[str], upto: int | None) -> Checkpoint | None:
+    remote = is_remote(log)  # an object that is listed is whole
+    candidates = _grouped(log, listed, upto)
+    return next((c for c in candidates if remote or all(map(is_whole, c.paths))), None)
 
 
 def hinted_version(folder: str) -> int:
@@ -111,24 +116,15 @@ def _hint(folder: str) -> dict[str, Any]:
     return {}
 
 
-def _hinted(log: str, version: int, hint: dict[str, Any]) -> tuple[str, ...]:
-    start = os.path.join(log, f"{version:020d}.checkpoint.")
-    if second := hint.get("v2Checkpoint"):
-        return (os.path.join(log, second["path"]),)
-    if parts := hint.get("parts"):
-        return tuple(f"{start}{n:010d}.{parts:010d}.parquet" for n in range(1, parts + 1))
-    return (f"{start}parquet",)
-
-
 def _grouped(log: str, listed: Iterable[str], upto: int | None) -> list[Checkpoint]:
     """Return the checkpoints whose parts are all listed, the newest first."""
     parts: dict[tuple[int, int, str], list[str]] = {}
     for name in sorted(listed):
         match = _NAME.fullmatch(name)
         if match and (upto is None or int(match["version"]) <= upto):
-            key = int(match["version"]), int(match["parts"] or 1), match["id"] or ""
+            key = int(match["version"]), int(match["parts"] or 0), match["id"] or ""
             parts.setdefault(key, []).append(os.path.join(log, name))
-    whole = [(key, paths) for key, paths in parts.items() if len(paths) == key[1] or not key[1]]
+    whole = [(key, paths) for key, paths in parts.items() if len(paths) == (key[1] or 1)]
     return [Checkpoint(key[0], tuple(paths)) for key, paths in sorted(whole, reverse=True)]
 
 

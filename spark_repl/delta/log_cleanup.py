@@ -28,6 +28,8 @@ from .storage import is_whole, listed, modified
 if TYPE_CHECKING:
     from .durable import Durable
 
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+"""property of a table that a feature was taken off: a version that reads none of those before"""
 _APART = 500
 _OPENED_S = 3600
 """a reader that has opened the table needs what it has found there no longer than that"""
@@ -108,13 +110,15 @@ def remove_commits(
     before: float,
     keep: Collection[int] = (),
     begin: int | None = None,
+    protected: int = 0,
     remover: Remover | None = None,
 ) -> int:
     """Removes commits that were written before a time (in seconds, as ``time.time``), but for those
     that younger versions stand on, those from ``begin`` on, and versions to ``keep``, which get
-    checkpoints of their own; when what stays is ``durable``. Returns how many. Raises OSError,
-    TargetError for a log that does not reach back, and FencedError: what is left then is removed
-    the next time."""
+    checkpoints of their own; when what stays is ``durable``. Versions before ``protected`` go all
+    at once, or stay (``checkpointProtection``). Returns how many. Raises OSError, TargetError for a
+    log that does not reach back, and FencedError: what is left then is removed the next time.
+    """
     log, remover = _Log(folder), remover or Remover()
     commits, all_checkpoints = log.versions[_COMMIT], log.versions[_CHECKPOINT]
     if not commits:
@@ -126,6 +130,8 @@ def remove_commits(
     base = max((v for v in all_checkpoints if v <= needed), default=0)
     old = [version for version in commits if version < base]
     promised = set(keep).intersection(old)
+    if min([base, *promised]) < protected:
+        return 0
     for version in sorted(promised.difference(all_checkpoints)):
         _write_checkpoint(folder, version)
     if last(folder) < base:  # by an older hint of others

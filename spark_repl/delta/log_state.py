@@ -92,7 +92,6 @@ class LogState:
         """Return the state after the commit of the next version, which has these ``actions``."""
         actions = list(actions)
         changed: dict[str, Any] = {"version": self.version + 1, "txn_id": None}
-        changed["totals"] = self.totals.after(actions) if self.totals else None
         txns, domains = dict(self.txns), dict(self.domains)
         for action in actions:
             if "txn" in action:
@@ -108,6 +107,9 @@ class LogState:
                 changed["timestamp_ms"] = info.get("inCommitTimestamp")
                 is_own = str(info.get("engineInfo", "")).startswith(f"{ENGINE_NAME}/")
                 changed["txn_id"] = info.get("txnId") if is_own else None
+        # Others may add a file that is live again, as ANALYZE and a backfill of row ids do.
+        totals = self.totals if changed["txn_id"] else None
+        changed["totals"] = totals.after(actions) if totals else None
         return replace(self, txns=txns, domains=domains, **changed)
 
 

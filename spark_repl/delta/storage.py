@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from ..errors import TargetError
 from ..runtime import store_errors
 from ..runtime.local_store import LocalStore
-from ..runtime.object_store import bucket_of, is_remote, key_of, parts_of
+from ..runtime.object_store import bucket_of, canonical, is_remote, key_of, parts_of
 from ..runtime.remote_store import RemoteStore
 from ..runtime.store_clients import delta_rs_options
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _PARQUET, _PARQUET_END = b"PAR1", 8
 """what a file begins and ends with; before the last one lies the length of the footer"""
 _MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:/")
 _LOCAL, _REMOTE = LocalStore(), RemoteStore()
 
 
@@ -38,8 +39,12 @@ def store_of(path: str) -> Store:
 
 def data_file(folder: str, path: str) -> str:
     """Where a file lies that the log of the table at ``folder`` names: by a URI, in which Spark
-    writes a percent sign of a partition's folder as %25."""
-    return os.path.join(folder, unquote(path))
+    writes a percent sign of a partition's folder as %25. It is relative to the folder, or absolute,
+    as in a shallow clone."""
+    decoded = unquote(path)
+    if _ABSOLUTE.match(path):
+        return canonical(decoded.removeprefix("file:"))
+    return os.path.join(folder, decoded)
 
 
 def read(path: str) -> bytes:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..runtime.object_store import is_remote
 from . import deletion_vector, features, log_state
 from .checkpoint_writer import reconciled
 from .intervals import retained_hours
@@ -46,7 +47,9 @@ def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] 
     old = [
         path
         for path, file in files
-        if file.modified < before_s and _is_candidate(path, snapshot.partition_columns)
+        if file.modified < before_s
+        and _is_text(path)
+        and _is_candidate(path, snapshot.partition_columns)
     ]
     if not old:
         return 0
@@ -54,6 +57,15 @@ def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] 
     paths = pa.array(old, pa.string())
     gone = paths.filter(pc.invert(pc.is_in(paths, needed))).to_pylist()
     return remover.files(os.path.join(folder, path) for path in gone)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a path is UTF-8: a log can't name any other."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_candidate(path: str, partition_columns: Collection[str]) -> bool:
@@ -68,11 +80,20 @@ def _named(snapshot: Snapshot, now_s: float) -> list[str]:
     """Return the paths, relative to the table, of the files that the newest version names, and of
     those that were removed within the retention."""
     paths = list[str]()
-    for table in reconciled(snapshot.folder, snapshot.state, now_s):
-        encoded = pc.match_substring(table["path"], "%")
-        paths += table["path"].filter(pc.invert(encoded)).to_pylist()
-        paths += (data_file("", one) for one in table["path"].filter(encoded).to_pylist())
+    folder = snapshot.folder
+    for table in reconciled(folder, snapshot.state, now_s):
+        other = pc.match_substring_regex(table["path"], "%|^/|^[A-Za-z][A-Za-z0-9+.-]+:/")
+        paths += table["path"].filter(pc.invert(other)).to_pylist()
+        for one in table["path"].filter(other).to_pylist():
+            paths.append(_relative(data_file(folder, one), folder))
         for vector in table["deletionVector"].drop_null().to_pylist():
-            if name := deletion_vector.path_of(snapshot.folder, vector):
-                paths.append(os.path.relpath(name, snapshot.folder))
+            if name := deletion_vector.path_of(folder, vector):
+                paths.append(_relative(name, folder))
     return paths
+
+
+def _relative(path: str, folder: str) -> str:
+    """Return a path relative to the table's folder, which others may name by another way."""
+    if not is_remote(folder):
+        path, folder = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.relpath(path, folder)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from ..errors import TargetError
 from .log_state import LiveTotals, LogState
 from .storage import put, read
 
@@ -64,7 +65,7 @@ def write(folder: str, state: LogState, txn_id: str | None) -> None:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     try:
         put(checksum_path(folder, state.version), text.encode())
-    except OSError as error:
+    except (OSError, TargetError) as error:
         logger.info("%s: version %d has no checksum: %s", folder, state.version, error)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from ..delta.log_replay import Action, read_commit
 from ..delta.storage import remove_if_there
+from ..errors import TargetError
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> l
             "%s: whether version %d comes with %d files of ours is not known: they are left to"
             " VACUUM", folder, tried_behind + 1, len(paths),
         )  # fmt: skip
-    except (OSError, ValueError) as error:
+    except (OSError, TargetError, ValueError) as error:
         log.warning("%s: %d files are left to VACUUM: %s", folder, len(paths), error)
     return []
 

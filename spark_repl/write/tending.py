@@ -17,7 +17,7 @@ from ..control.replaced import touch
 from ..control.retention import Retention
 from ..crash_points import reach
 from ..delta import checkpoint
-from ..delta.log_cleanup import remove_commits
+from ..delta.log_cleanup import PROTECTED_BEFORE, remove_commits
 from ..delta.removing import Remover
 from ..delta.vacuum import vacuum
 from ..errors import FencedError
@@ -107,6 +107,7 @@ class Tending:
             before=time.time() - 3600 * hours,
             keep=promised.kept.get(whole_of(table.path), ()),
             begin=promised.begin.get(whole_of(table.path), 0),
+            protected=int(table.snapshot.configuration.get(PROTECTED_BEFORE, 0)),
         )
         self._cleaned[whole_of(table.path)] = version
         log.info("%s: %d commits were removed from its log", table.name, removed)

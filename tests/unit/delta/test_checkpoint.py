@@ -49,13 +49,17 @@ def test_one_is_written_when_it_is_due_and_removes_nothing(
     folder, synced = str(log.parent), list[str]()
     named(log, NEWEST).unlink()
     (log / "_last_checkpoint").write_text(json.dumps({"version": 2}))
-    durable: Any = SimpleNamespace(sync_checkpoint=synced.append)
+    durable: Any = SimpleNamespace(
+        sync=lambda folder, upto: synced.append(f"{upto}, {named(log, upto).exists()}"),
+        sync_checkpoint=synced.append,
+    )
     snapshot = TableLog().snapshot(folder)
     assert snapshot is not None and snapshot.version == NEWEST
     is_due = apart == NEWEST - 2
     monkeypatch.setattr(checkpoint, "EVERY", apart)
     assert checkpoint.write_if_due(snapshot, durable) == is_due
-    assert synced == [folder] * is_due and named(log, NEWEST).exists() == is_due
+    # What it stands on goes to the disk before it.
+    assert synced == [f"{NEWEST}, False", folder] * is_due and named(log, NEWEST).exists() == is_due
     commits = sorted(path.name for path in log.glob("*.json"))
     assert commits == [f"{version:020d}.json" for version in range(NEWEST + 1)]
     assert last(folder) == (NEWEST if is_due else 2) and rows(log) == NEWEST + 1

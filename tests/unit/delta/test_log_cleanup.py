@@ -81,6 +81,15 @@ def clean(folder: str, *keep: int, begin: int | None = None) -> int:
     )
 
 
+def test_protected_checkpoints_go_at_once_or_stay(folder: str) -> None:
+    """Delta's feature checkpointProtection, which DROP FEATURE leaves on a table."""
+    durable, at = Durable(os.path.dirname(folder)), time.time() - 3600
+    assert remove_commits(folder, durable, before=at, protected=13) == 0
+    assert remove_commits(folder, durable, before=at, protected=12, keep=[3]) == 0
+    assert names(folder, "checkpoint.parquet") == [12, 24]
+    assert remove_commits(folder, durable, before=at, protected=12) == 12
+
+
 def test_what_young_versions_stand_on_stays(folder: str) -> None:
     """The 20th is the oldest young one, and stands on the checkpoint at 12."""
     assert clean(folder) == 12

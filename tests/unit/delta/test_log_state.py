@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ import pytest
 from spark_repl.delta import checkpoint_writer, log_checkpoints, version_checksum
 from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.commit_file import Operation, complete, publish
-from spark_repl.delta.log_state import LiveTotals, LogState, load
+from spark_repl.delta.log_state import LiveTotals, LogState, advance, load
+from spark_repl.delta.removing import Remover
 from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.storage import data_file
 from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
@@ -108,6 +113,90 @@ def test_removed_files_leave_a_checkpoint_after_their_retention(table):
     assert [part["path"].to_pylist() for part in base.files("remove")] == [["b"]]
 
 
+def test_a_file_that_goes_twice_is_in_a_checkpoint_once(table):
+    """RESTORE takes a removed file back."""
+    table.commit(add("a"))
+    table.commit(remove("a"))
+    checkpoint_writer.write(table.folder, table.snapshot().state)
+    table.others(add("a"))
+    table.commit(remove("a", deletionTimestamp=10**14 + 5))
+    checkpoint_writer.write(table.folder, table.snapshot().state)
+    base = log_checkpoints.newest(table.folder)
+    assert base is not None
+    (removed,) = base.files("remove")
+    assert removed["deletionTimestamp"].to_pylist() == [10**14 + 5]
+
+
+def test_a_hint_that_names_an_older_checkpoint_hides_no_newer_one(table):
+    """Its writer slept, and woke behind a clean-up of the log."""
+    for number in range(6):
+        table.commit(add(f"f{number}"))
+    before, older = table.snapshot(), table.log.snapshot(table.folder, 2)
+    files = live_files(table.folder, before.version)
+    for state in (table.log.snapshot(table.folder, 5).state, older.state):
+        checkpoint_writer.write(table.folder, state)
+    log = Path(table.folder, "_delta_log")
+    log.joinpath("_last_checkpoint").write_text('{"version":2,"size":4}')
+    for version in range(5):
+        log.joinpath(f"{version:020d}.json").unlink()
+    assert table.snapshot() == before
+    assert live_files(table.folder, before.version) == files
+    table.commit(add("more"))
+
+
+def test_a_multi_part_checkpoint_of_one_part_may_lie_beside_one_of_one_file(table):
+    table.commit(add("a"))
+    checkpoint_writer.write(table.folder, table.snapshot().state)
+    log = Path(table.folder, "_delta_log")
+    whole = log / f"{1:020d}.checkpoint.parquet"
+    whole.with_name(f"{1:020d}.checkpoint.{1:010d}.{1:010d}.parquet").write_bytes(
+        whole.read_bytes()
+    )
+    log.joinpath("_last_checkpoint").unlink()
+    assert log_checkpoints.newest(table.folder) is not None
+
+
+def test_a_checkpoint_of_many_transactions_takes_no_time_for_each(table):
+    txns = {f"app{n}": {"appId": f"app{n}", "version": n} for n in range(40_000)}
+    state = replace(table.snapshot().state, txns=txns)
+    begin = time.process_time()
+    checkpoint_writer.write(table.folder, state)
+    assert time.process_time() - begin < 5  # 16 s and more, when each was a table
+    after = load(table.folder)
+    assert after is not None and after.txns == txns
+
+
+def test_vacuum_spares_what_the_log_names_by_a_uri(tmp_path):
+    folder = tmp_path / "a b"
+    retention = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    table = Table(folder, {**VECTORS, **retention})
+    link = tmp_path / "link"
+    link.symlink_to(folder)
+    files = [folder / f"{n}.parquet" for n in range(6)] + [folder / "\udcff.parquet"]
+    for file in files:
+        file.write_bytes(b"x")
+        os.utime(file, (1, 1))
+    uri = str(folder).replace(" ", "%20")
+    paths = "0.parquet", f"file:{uri}/1.parquet", f"file://{uri}/2.parquet", f"{uri}/3.parquet"
+    table.commit(*map(add, [*paths, f"file:{link}/4.parquet"]))
+    assert vacuum(table.folder, Remover(), time.time()) == 1
+    assert [file.exists() for file in files] == [True] * 5 + [False, True]
+    assert data_file(table.folder, paths[1]) == str(files[1])
+
+
+def test_a_preview_of_a_feature_is_the_feature(table):
+    features = ["appendOnly", "deletionVectors", "inCommitTimestamp-preview", "invariants"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    listed = {"readerFeatures": ["deletionVectors"], "writerFeatures": features}
+    metadata = table.snapshot().state.metadata
+    timestamps = {"delta.enableInCommitTimestamps": "true"}
+    metadata = {**metadata, "configuration": {**VECTORS, **timestamps}}
+    table.others({"protocol": {**protocol, **listed}}, {"metaData": metadata})
+    before = table.snapshot()
+    table.log.set_properties(before, {"k": "v"}, "us")
+    assert table.snapshot().state.protocol == before.state.protocol
+
+
 def test_a_checkpoint_of_an_older_version_leaves_the_hint(table):
     for number in range(4):
         table.commit(add(f"f{number}"))
@@ -147,6 +236,18 @@ def test_checksums_go_on_over_commits_of_others(table):
     assert version_checksum.read_totals(table.folder, 2) is None
     table.commit(add("c"))
     assert version_checksum.read_totals(table.folder, 3) == LiveTotals(2, 17)
+
+
+def test_totals_are_not_carried_over_commits_of_others(table):
+    """A backfill of row ids, or ANALYZE, adds files that are live."""
+    table.commit(add("a"))
+    state = table.commit(add("b"))
+    assert state.totals == LiveTotals(2, 20)
+    info = {"commitInfo": {"operation": "ROW TRACKING BACKFILL", "engineInfo": "Spark"}}
+    publish(table.folder, 3, [info, add("a", dataChange=False, baseRowId=0)])
+    assert advance(table.folder, state, 3).totals is None
+    table.commit(add("c"))
+    assert version_checksum.read_totals(table.folder, 4) == LiveTotals(3, 30)
 
 
 def test_a_checksum_that_can_not_be_written_is_no_error(table):
