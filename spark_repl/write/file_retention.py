@@ -7,6 +7,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ..delta import features
 from ..delta.intervals import hours_of
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
 
 def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
     """The same of a table that nothing is applied to any more, as it was dropped, or waits for its
-    copy; nothing where there is none."""
+    copy; nothing where there is none. Raises TargetError for a feature that is not known."""
     snapshot = delta.snapshot(folder)
     short = shorter(snapshot.configuration, hours) if snapshot else {}
     if snapshot and short:
+        features.check(snapshot)
         delta.set_properties(snapshot, short, app)
         log.info("%s: files that no version names stay %d hours from now on", folder, hours)
 

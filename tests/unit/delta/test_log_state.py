@@ -23,6 +23,7 @@ from spark_repl.delta.storage import data_file
 from spark_repl.delta.table_log import TableLog
 from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
+from spark_repl.write.file_retention import keep_files_of
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 SCHEMA = json.dumps({"type": "struct", "fields": [COLUMN]})
@@ -268,3 +269,13 @@ def test_features_come_with_the_properties_and_types_that_need_them(table):
     mapped = NewTable(after.schema_string, {"delta.columnMapping.mode": "name"})
     with pytest.raises(TargetError, match="columnMapping"):
         table.log.alter(after, mapped, [], Stamp("us", 2, ""))
+
+
+def test_a_table_with_an_unknown_feature_gets_no_longer_retention(table):
+    """Of a table that nothing is applied to any more nobody else looks at the features."""
+    before = table.snapshot().state.protocol
+    features = {kind: [*before[kind], "catalogManaged"] for kind in before if "Features" in kind}
+    table.others({"protocol": {**before, **features}})
+    with pytest.raises(TargetError, match="catalogManaged"):
+        keep_files_of(table.log, table.folder, 1000, "us")
+    assert table.snapshot().version == 1
