@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Action = dict[str, Any]
 
+_ROWS_AT_ONCE = 50_000
 _TEXTS = pa.map_(pa.string(), pa.string())
 _STATE = pa.schema(
     {
@@ -68,7 +69,10 @@ def write(folder: str, state: LogState) -> None:
     adds, removes = reconciled(folder, state, time.time())
     table = _rows(state, adds, removes)
     content = io.BytesIO()
-    pq.write_table(table, content, compression="snappy")
+    # Without Arrow's schema a reader takes all texts alike. A row group is read as a whole.
+    pq.write_table(
+        table, content, compression="snappy", store_schema=False, row_group_size=_ROWS_AT_ONCE
+    )
     put(checkpoint_path(folder, state.version), content.getvalue())
     if log_checkpoints.hinted_version(folder) <= state.version:
         hint = {
@@ -149,11 +153,9 @@ def _rows(state: LogState, adds: pa.Table, removes: pa.Table) -> pa.Table:
         )
     ]
     for kind, table in (("add", adds), ("remove", removes)):
-        table = table.combine_chunks()
-        arrays = [
-            column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
-            for column in table.columns
+        schema = pa.struct(list(table.schema))
+        rows = [
+            pa.StructArray.from_arrays(b.columns, fields=[*b.schema]) for b in table.to_batches()
         ]
-        rows = pa.StructArray.from_arrays(arrays, fields=list(table.schema))
-        parts.append(pa.table({kind: rows}))
+        parts.append(pa.table({kind: pa.chunked_array(rows, schema)}))
     return pa.concat_tables(parts, promote_options="default")

@@ -60,6 +60,10 @@ def _uses(snapshot: Snapshot) -> Iterator[str]:
         yield "appendOnly"
     if snapshot.has("delta.enableRowTracking") and not snapshot.has("delta.enableDeletionVectors"):
         yield "rowTracking without deletion vectors"  # a file written anew has new row ids
+    if properties.get("delta.checkpoint.writeStatsAsJson", "").lower() == "false":
+        yield "delta.checkpoint.writeStatsAsJson = false"  # a checkpoint may lack statistics
+    if "delta.setTransactionRetentionDuration" in properties:
+        yield "delta.setTransactionRetentionDuration"  # the position may go
     if any(name.startswith("delta.constraints.") for name in properties):
         yield "checkConstraints"
     if snapshot.partition_columns and MATERIALIZED not in snapshot.features:

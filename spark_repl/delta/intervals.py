@@ -19,9 +19,10 @@ def retained_hours(configuration: Mapping[str, str]) -> float:
 
 
 def hours_of(interval: str) -> float:
-    """Return the hours of an interval; infinity for one that can't be read, so that what it keeps
-    stays."""
+    """Return the hours of an interval; infinity for one that can't be read or is negative, so that
+    what it keeps stays."""
     text = interval.lower().strip().removeprefix("interval").strip()
     if not re.fullmatch(rf"({_PART.pattern}\s*)+", text):
         return math.inf
-    return sum(float(number) * _HOURS[unit] for number, unit in _PART.findall(text))
+    hours = sum(float(number) * _HOURS[unit] for number, unit in _PART.findall(text))
+    return hours if hours >= 0 else math.inf

@@ -48,20 +48,18 @@ class Checkpoint:
                 wanted = (action for action in _lines(path) if action.keys() & set(_STATE))
                 actions += wanted
                 continue
-            table = _read(path, _STATE)
-            for name in table.column_names:
-                rows = table.column(name).drop_null().to_pylist(maps_as_pydicts="strict")
-                actions += [{name: _plain(row)} for row in rows]
+            for table in _read_groups(path, _STATE):
+                for name in table.column_names:
+                    rows = table.column(name).drop_null().to_pylist(maps_as_pydicts="strict")
+                    actions += [{name: _plain(row)} for row in rows]
         return actions
 
     def files(self, kind: str) -> Iterator[pa.Table]:
         """Yield tables of the fields of ``kind``, "add" or "remove": a row for each action. Raises
         OSError, and TargetError for a damaged file."""
         for path in self._paths_of_files():
-            table = _read(path, (kind,))
-            if kind in table.column_names:
-                column = table.column(kind).combine_chunks()
-                rows = column.drop_null()
+            for table in _read_groups(path, (kind,)):
+                rows = table.column(kind).combine_chunks().drop_null()
                 if len(rows):
                     yield pa.Table.from_arrays(rows.flatten(), schema=pa.schema(list(rows.type)))
 
@@ -72,10 +70,8 @@ class Checkpoint:
                 sidecars += [a["sidecar"]["path"] for a in _lines(path) if "sidecar" in a]
                 continue
             yield path
-            table = _read(path, ("sidecar",))
-            if "sidecar" in table.column_names:
-                rows = table.column("sidecar").drop_null().to_pylist()
-                sidecars += [row["path"] for row in rows]
+            for table in _read_groups(path, ("sidecar",)):
+                sidecars += [row["path"] for row in table["sidecar"].drop_null().to_pylist()]
         log = os.path.dirname(self.paths[0])
         for name in dict.fromkeys(sidecars):
             yield os.path.join(log, "_sidecars", name)
@@ -134,11 +130,14 @@ def _lines(path: str) -> Iterator[Action]:
             yield json.loads(line)
 
 
-def _read(path: str, columns: tuple[str, ...]) -> pa.Table:
+def _read_groups(path: str, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+    """Yield those of the columns that a checkpoint has, a table for each row group: texts of more
+    than 2 GiB cannot be read at once. Raises OSError, and TargetError for a damaged file."""
     try:
         with pq.ParquetFile(parquet_source(path)) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
-            return file.read(columns=present)
+            for number in range(file.num_row_groups if present else 0):
+                yield file.read_row_group(number, columns=present)
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and (error.errno or is_remote(path)):
             raise

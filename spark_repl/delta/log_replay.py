@@ -37,6 +37,12 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
         return [json.loads(line) for line in content.split("\n") if line.strip()]
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise TargetError(
+            f"version {version} of the table's log is damaged: {error}",
+            file=commit_path(folder, version),
+            hint=f"bring that file back from a backup, or {reset_table()}",
+        ) from error
 
 
 def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:

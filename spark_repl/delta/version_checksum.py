@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +21,7 @@ from .storage import put, read
 Action = dict[str, Any]
 
 logger = logging.getLogger(__name__)
+_FEW = 100
 
 
 def checksum_path(folder: str, version: int) -> str:
@@ -31,7 +31,7 @@ def checksum_path(folder: str, version: int) -> str:
 
 def read_totals(folder: str, version: int) -> LiveTotals | None:
     """Return the totals that a version's checksum has; None if it has none, or not all."""
-    with suppress(FileNotFoundError, ValueError, KeyError):
+    with suppress(OSError, TargetError, ValueError, KeyError):
         content = json.loads(read(checksum_path(folder, version)))
         deleted, vectors = content.get("numDeletedRecordsOpt"), content.get("numDeletionVectorsOpt")
         if vectors is None and "deletionVectors" in content["protocol"].get("readerFeatures", ()):
@@ -56,18 +56,14 @@ def write(folder: str, state: LogState, txn_id: str | None) -> None:
     content |= {"numMetadata": 1, "numProtocol": 1}
     if state.timestamp_ms is not None:
         content["inCommitTimestampOpt"] = state.timestamp_ms
-    content |= {
-        "setTransactions": _values(state.txns),
-        "domainMetadata": _values(state.domains),
-        "metadata": state.metadata,
-        "protocol": state.protocol,
-    }
+    content |= {"metadata": state.metadata, "protocol": state.protocol}
+    # Both may be left out, and each commit writes them again.
+    if len(state.txns) <= _FEW:
+        content["setTransactions"] = list(state.txns.values())
+    if len(state.domains) <= _FEW:
+        content["domainMetadata"] = list(state.domains.values())
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     try:
         put(checksum_path(folder, state.version), text.encode())
     except (OSError, TargetError) as error:
         logger.info("%s: version %d has no checksum: %s", folder, state.version, error)
-
-
-def _values(by_name: Any) -> Sequence[Action]:
-    return list(by_name.values())

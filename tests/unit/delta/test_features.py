@@ -54,6 +54,10 @@ def test_refused_where_in_use():
         "checkConstraints"
     )
     assert refused(table(delta_appendOnly="true")) == "appendOnly"
+    kept = table(delta_setTransactionRetentionDuration="interval 1 day")
+    assert refused(kept) == "delta.setTransactionRetentionDuration"
+    lacks = table(delta_checkpoint_writeStatsAsJson="false")
+    assert refused(lacks) == "delta.checkpoint.writeStatsAsJson = false"
     assert refused(table(metadata={"delta.generationExpression": "1"})) == "generatedColumns"
     assert refused(table(metadata={"delta.identity.start": 1})) == "identityColumns"
     without = "partitions (c) without materializePartitionColumns"

@@ -192,6 +192,17 @@ def test_a_checkpoint_with_other_damage_is_refused_by_name(log, tmp_path, lost):
     assert found.value.file == str(path) and found.value.hint
 
 
+@pytest.mark.parametrize("content", ['{"add": {"pa', "\udcff"])
+def test_a_damaged_commit_is_named(log, content):
+    """A writer without atomic renames, or a failure of the disk, leaves half of one."""
+    folder = log(1, 2)
+    path = Path(folder, "_delta_log", f"{1:020d}.json")
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(TargetError, match="version 1 of the table's log is damaged") as found:
+        live_files(folder, 1)
+    assert found.value.file == str(path) and found.value.hint
+
+
 def test_a_commit_without_commit_info_says_nothing(log):
     folder = log(1)
     path = Path(folder, "_delta_log", f"{1:020d}.json")

@@ -279,3 +279,27 @@ def test_a_table_with_an_unknown_feature_gets_no_longer_retention(table):
     with pytest.raises(TargetError, match="catalogManaged"):
         keep_files_of(table.log, table.folder, 1000, "us")
     assert table.snapshot().version == 1
+
+
+def test_a_checksum_names_no_more_than_a_hundred_transactions(table: Table) -> None:
+    """Each commit writes one: it would grow with every application that ever wrote."""
+    path = Path(table.folder, "_delta_log")
+    for number in range(101):
+        table.commit(app=f"app {number}")
+        version = table.snapshot().version
+        content = json.loads((path / f"{version:020d}.crc").read_text())
+        assert len(table.snapshot().state.txns) == number + 2
+        if number < 99:
+            assert len(content["setTransactions"]) == number + 2
+        else:
+            assert "setTransactions" not in content
+
+
+def test_a_checksum_that_cannot_be_read_is_none(table: Table) -> None:
+    version = table.snapshot().version
+    path = Path(table.folder, "_delta_log", f"{version:020d}.crc")
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    table.log = TableLog()
+    table.commit()
+    assert table.snapshot().version == version + 1

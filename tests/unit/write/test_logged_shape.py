@@ -19,7 +19,9 @@ from spark_repl.write.table import DeltaState, Table
 
 def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
     session = Session("d", explicit_timestamps=explicit)
-    found = classify_in(f"CREATE TABLE t (id INT PRIMARY KEY, {column})", session).definition
+    found = classify_in(
+        f"CREATE TABLE t (id INT PRIMARY KEY, {column}) CHARSET utf8mb4", session
+    ).definition
     assert found is not None
     return found
 

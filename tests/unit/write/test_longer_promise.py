@@ -12,6 +12,8 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.held_rows import HeldRows
 from spark_repl.control.layout import Layout
+from spark_repl.delta.log_state import LogState
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import TargetError
 from spark_repl.write.file_retention import properties
 from spark_repl.write.longer_promise import LongerPromise
@@ -49,7 +51,7 @@ class Tables:
         return self.promise.give(lambda: False, of_others=True)
 
     def _snapshot(self, folder: str) -> Any:
-        return MagicMock(folder=folder, configuration=properties(6))
+        return Snapshot(folder, 1, "m", '{"fields": []}', properties(6), LogState(1, {}, {}))
 
     def _set(self, snapshot: Any, properties: Any, app: str) -> None:
         path = str(Path(snapshot.folder).relative_to(self.tracking.layout.target))

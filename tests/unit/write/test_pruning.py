@@ -19,6 +19,8 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.replaced import touch
 from spark_repl.control.retention import Retention, recorded
 from spark_repl.control.settle import Settle
+from spark_repl.delta.log_state import LogState
+from spark_repl.delta.snapshot import Snapshot
 from spark_repl.gtid import GtidSet
 from spark_repl.write.file_retention import properties
 from spark_repl.write.upkeep import Upkeep
@@ -56,7 +58,8 @@ class Kept:
         table = MagicMock(path="t/a")
         table.name, table.snapshot.configuration = "t.a", properties(hours)
         tracking.tables = {"t.a": table}
-        tracking.delta.snapshot.return_value = MagicMock(configuration=properties(hours))
+        snapshot = Snapshot("", 1, "m", '{"fields": []}', properties(hours), LogState(1, {}, {}))
+        tracking.delta.snapshot.return_value = snapshot
         self.forgotten = list[str]()
         target: Any = Target(
             path=str(folder), vacuum_hours=1, every_cut_hours=now.every,

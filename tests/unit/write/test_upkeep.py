@@ -27,8 +27,9 @@ from spark_repl.control.retention import Retention, recorded
 from spark_repl.delta import log_state
 from spark_repl.delta.add_actions import AddActions
 from spark_repl.delta.columns import schema_json
+from spark_repl.delta.log_state import LogState
 from spark_repl.delta.removing import Remover
-from spark_repl.delta.snapshot import NewTable
+from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import TableLog
 from spark_repl.delta.vacuum import vacuum
@@ -161,7 +162,7 @@ def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
     ("interval", "hours"),
     [("interval 168 hours", 168), ("INTERVAL 1 week", 168), ("interval 1 day 2 hours", 26),
      ("2 weeks", 336), ("interval 90 minutes", 1.5), ("interval 1 month", math.inf),
-     ("30.5 days", 732), ("1209600000 milliseconds", 336)],
+     ("30.5 days", 732), ("1209600000 milliseconds", 336), ("interval -1 days", math.inf)],
 )  # fmt: skip
 def test_hours_of_an_interval(interval: str, hours: float) -> None:
     assert hours_of(interval) == hours
@@ -243,7 +244,8 @@ def test_a_first_promise_is_kept_by_all_that_cuts_show(made: Any, tmp_path: Path
     made.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
     control.claim()
     control.publish(Cut(1, "", "log", {}, {"t.gone": TableVersion("t/gone", 1, "m", 1)}))
-    made.tracking.delta.snapshot.return_value = MagicMock(configuration=properties(6))
+    shorter = Snapshot("", 1, "m", '{"fields": []}', properties(6), LogState(1, {}, {}))
+    made.tracking.delta.snapshot.return_value = shorter
     made.upkeep._changed = {"t.a"}
     made.upkeep._work()
     made.tracking.delta.snapshot.assert_called_once_with(made.tracking.layout.table("t/gone"))
