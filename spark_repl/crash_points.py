@@ -24,6 +24,7 @@ POINTS = (
     "after_cut",
     "before_checkpoint",
     "before_statement",
+    "planned_statement",
     "after_statement",
     "compacted",
     "after_compaction",

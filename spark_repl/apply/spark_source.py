@@ -21,7 +21,7 @@ the log that is there now: behind a purge, or in another log, the stream stops.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,12 +101,12 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise ConfigError("mysql_relay needs the option path", hint='.option("path", FOLDER)')
         self.path = given["path"]
         self.index_folder = given.get("index") or cache_index_folder(self.path)
-        self.start = int(given.get("start", START.packed))
-        self.base = int(given.get("base", "0"))
-        self.max_bytes = int(given.get("maxbytespertrigger", "0"))
+        self.start = _number(given, "start", START.packed)
+        self.base = _number(given, "base", 0)
+        self.max_bytes = _number(given, "maxBytesPerTrigger", 0)
         self.takes_published = given.get("end", "") == "published"
         self.leases = given.get("lease", "true").lower() != "false"
-        self.wait_s = int(given.get("waitms", _WAIT_MS)) / 1000
+        self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
         self.final: int | None = None
         self._lease = Lease()
         here = Path(self.path)
@@ -262,6 +262,17 @@ class MySQLRelayBatch(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._stream.read(partition)
+
+
+def _number(given: Mapping[str, str], option: str, default: int) -> int:
+    """Return an option that is a whole number. Raises ConfigError for any other text."""
+    text = given.get(option.lower(), str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(
+            f"option {option} of mysql_relay must be a whole number, not {text!r}"
+        ) from None
 
 
 def _end_of(log: RelayLog, base: int) -> int:

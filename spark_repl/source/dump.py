@@ -37,7 +37,7 @@ TEMPORARY = frozenset({1040, 1053, 1129, 1152, 1158, 1159, 1160, 1161, 1184, 120
                        2002, 2003, 2005, 2006, 2013, 2014, 2055, 3032, 3168, 4031})  # fmt: skip
 # Errors of an account that logged in before: they pass when the change of its secret, or its
 # creation anew, is complete on both sides.
-_ACCOUNT = frozenset({1045, 1130, 1698, 1820, 1862, 3118, 4020})
+_ACCOUNT = frozenset({1045, 1130, 1698, 1820, 1862, 3118, 3955, 4020})
 TRIED_AGAIN = "it is tried again"
 
 LOST_LOGS = (
@@ -200,7 +200,7 @@ def error_of(number: int, text: str, account: str = "CURRENT_USER()") -> SourceE
         hint = f"{grant(privilege, [EVERYTHING], account)}, on the source"
     elif number in (1044, 1045, 1698):
         hint = "check source.user and its password, and the host that the account may come from"
-    elif number in (1820, 1862, 3118, 4020):
+    elif number in (1820, 1862, 3118, 3955, 4020):
         hint = "unlock the account or renew its password on the source"
     elif number in (1130, 3159):
         hint = 'let the account connect from this host, or with source.tls = "required"'

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_repl.apply.checkpoint import forget_foreign
-from spark_repl.errors import LogError
+from spark_repl.errors import ConfigError, LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.receiver.purge import purge
 from spark_repl.relay.index import build_index
@@ -35,6 +35,12 @@ def test_a_stream_goes_on_from_where_it_was(relay: Path, tmp_path: Path) -> None
     assert ask(reader_of(relay, tmp_path), end) == end
     purge(relay, 100)  # the place is in the last file, which stays
     assert ask(reader_of(relay, tmp_path), end) == end
+
+
+@pytest.mark.parametrize("option", ["start", "base", "maxBytesPerTrigger", "waitMs"])
+def test_an_option_that_is_no_number_is_named(relay: Path, tmp_path: Path, option: str) -> None:
+    with pytest.raises(ConfigError, match=f"option {option} .* whole number, not '1 s'"):
+        reader_of(relay, tmp_path, **{option: "1 s"})
 
 
 def test_a_place_that_was_purged_is_an_error(relay: Path, tmp_path: Path) -> None:
