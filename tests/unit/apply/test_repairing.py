@@ -36,7 +36,7 @@ class Opened:
         self.table = MagicMock(path="t/a", position=100, definition=definition())
         self.table.columns.fits.return_value = True
         self.tracking = tracking = self.stager.tracking
-        tracking.options.direct, tracking.waiting = True, {}
+        tracking.waiting = {}
         tracking.quarantines.return_value = {}
         tracking.tables = {"t.a": self.table}
         tracking.live.return_value = self.table
@@ -57,7 +57,6 @@ class Opened:
 @pytest.mark.parametrize(
     ("change", "why", "again"),
     [
-        (lambda o: setattr(o.tracking.options, "direct", False), "repairs no single rows", False),
         (lambda o: o.tracking.waiting.update({"t.a": MagicMock(reason="x")}), "waits for", False),
         (lambda o: setattr(o.table, "path", "t/a@2"), "was replaced", True),
         (lambda o: setattr(o.tracking.live, "return_value", None), "was replaced", True),

@@ -91,7 +91,12 @@ def test_a_file_in_whose_place_somebody_has_other_rows(tmp_path: Path) -> None:
 def test_a_vector_that_is_gone_when_rows_are_compared(tmp_path: Path) -> None:
     """Behind the digests of the files, which are whole."""
     found = begun(tmp_path, "a")
-    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^",
+        "offset": 4,
+        "sizeInBytes": 34,
+    }
     marked = {"one": {"path": "one", "deletionVector": vector}}
     found.sets["t.a"] = replace(found.sets["t.a"], files=marked)
     found.digest(digest_files)
