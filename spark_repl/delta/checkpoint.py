@@ -25,7 +25,6 @@ from .storage import is_file, is_whole, names
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from .durable import Durable
     from .snapshot import Snapshot
 
 EVERY = 50
@@ -34,15 +33,17 @@ NEVER = "1000000000"
 """``delta.checkpointInterval`` of our tables: no commit of theirs writes a checkpoint."""
 
 
-def write_if_due(snapshot: Snapshot, durable: Durable) -> bool:
-    """Write a checkpoint of a version when the last one lies ``EVERY`` commits back, and make it
-    ``durable``. The commits that it replaces stay until ``log_cleanup`` removes those that nothing
-    promised needs. Raises OSError, and TargetError if the log does not reach back."""
+def write_if_due(snapshot: Snapshot) -> bool:
+    """Write a checkpoint of a version when the last one lies ``EVERY`` commits back.
+
+    Nothing is synced here. Of a new table the control table's row must be on the disk first, as
+    ``control.settle`` ensures. The commits stay until ``log_cleanup`` has synced the checkpoint and
+    removes those that nothing promised needs. Raises OSError, and TargetError if the log does not
+    reach back.
+    """
     if snapshot.version - last(snapshot.folder) < EVERY:
         return False
-    durable.sync(snapshot.folder, snapshot.version)  # no checkpoint outlives what it names
     checkpoint_writer.write(snapshot.folder, snapshot.state)
-    durable.sync_checkpoint(snapshot.folder)
     return True
 
 

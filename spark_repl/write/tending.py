@@ -87,8 +87,7 @@ class Tending:
             raise failed
 
     def _checkpoint(self, table: Table) -> None:
-        durable = self.tracking.settle.durable
-        checkpoint.write_if_due(table.snapshot, durable)
+        checkpoint.write_if_due(table.snapshot)
 
     def _clean_log(self, table: Table) -> None:
         """Removes commits that no promise needs, once so many have come."""

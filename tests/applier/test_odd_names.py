@@ -7,7 +7,6 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.control.layout import Layout, encode
 from spark_repl.delta import checkpoint
-from spark_repl.delta.durable import Durable
 from spark_repl.delta.reader import newest_version, read
 from spark_repl.errors import SettingError, TargetError
 from spark_repl.observe.status import status
@@ -40,7 +39,7 @@ def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
         for table in tables:
             log.transaction(insert(table, (3 + number, "y")))
     run(log.folder, odd_target)
-    layout, delta, durable = Layout(str(odd_target)), LocalDelta(), Durable(str(odd_target))
+    layout, delta = Layout(str(odd_target)), LocalDelta()
     for table in tables:
         folder = layout.table(layout.path_of("t", table.name))
         expected = [(1, table.name), (2, "x"), (3, "y"), (4, "y")]
@@ -48,7 +47,7 @@ def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
         assert newest_version(folder) == delta.version(folder)
         snapshot = delta.snapshot(folder)
         assert snapshot is not None  # of the last run upkeep may not have come to all tables
-        assert checkpoint.write_if_due(snapshot, durable) or checkpoint.last(folder)
+        assert checkpoint.write_if_due(snapshot) or checkpoint.last(folder)
         assert checkpoint.last(folder) > 0
         assert len(read(folder, 1)) == 2
     assert set(status(str(odd_target))["tables"]) == {f"t.{name}" for name in NAMES}

@@ -71,7 +71,7 @@ class Aged:
         version = self.delta.commit(self.snapshot, actions, Stamp("app", number + 1, "{}"))
         self.snapshot = self.delta.advance(self.snapshot, version)
         assert self.delta.is_newest(self.snapshot)
-        checkpoint.write_if_due(self.snapshot, self.durable)
+        checkpoint.write_if_due(self.snapshot)
 
     def age(self, hours: int = 2) -> None:
         for entry in Path(self.folder).rglob("*.*"):
