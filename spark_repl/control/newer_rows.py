@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from ..delta.checkpoint import is_newest
 from ..delta.log_replay import read_commit
 from ..delta.storage import data_file, read
+from ..errors import TargetError
 from ..runtime.threads import Pool
 from .row_schema import SCHEMA
 
@@ -40,7 +41,7 @@ def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
         if newest == version or not is_newest(folder, newest):
             return None
         return newest, rows_of(folder, files)
-    except (FileNotFoundError, ValueError, pa.ArrowInvalid):
+    except (FileNotFoundError, TargetError, ValueError, pa.ArrowInvalid):
         return None
 
 

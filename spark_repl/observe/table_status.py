@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..delta.log_replay import Action, read_commit
+from ..errors import TargetError
 from ..position import RelayPosition
 from ..runtime.threads import Pool
 
@@ -52,7 +53,7 @@ def _commit(folder: str, version: int) -> list[Action] | None:
     """None where it can't be read, too: a status is a look, and says what it can."""
     try:
         return read_commit(folder, version)
-    except (OSError, ValueError):
+    except (OSError, TargetError):
         return None
 
 
