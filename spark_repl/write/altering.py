@@ -96,7 +96,7 @@ class TableChanges:
         known."""
         with table.lock:
             self._tracking.commits.refresh(table)
-            return not self._tracking.commits.live_files(table)
+            return not self._tracking.commits.live(table).adds
 
     def truncate(self, table: Table, cut: Cut, definition: TableDefinition | None = None) -> None:
         """Takes all rows out of the table, which is of another ``definition`` then."""

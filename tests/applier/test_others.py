@@ -54,6 +54,22 @@ def delete_by_others(folder: str, version: int | None = None) -> None:
     put(folder, at + 1, [{"remove": removed(add, 1)}, {"add": marked}], operation="DELETE")
 
 
+def behind_our_commit(patch: pytest.MonkeyPatch, act: Callable[[str, int], object]) -> list[int]:
+    """Has ``act`` follow our first commit to t.a, with the table's folder and the version, which
+    the list has then."""
+    true, done = LocalDelta.commit, list[int]()
+
+    def commit(self: Any, planned: Snapshot, *args: Any) -> int:
+        version = true(self, planned, *args)
+        if not done and planned.folder.endswith("/t/a"):
+            done.append(version)
+            act(planned.folder, version)
+        return version
+
+    patch.setattr(LocalDelta, "commit", commit)
+    return done
+
+
 @pytest.mark.parametrize("lost", [False, True])
 @pytest.mark.parametrize("last", [False, True])
 def test_delete_right_behind_our_commit(log, target, monkeypatch, lost, last):
@@ -63,18 +79,13 @@ def test_delete_right_behind_our_commit(log, target, monkeypatch, lost, last):
     log.transaction(insert(A, *want))
     if not last:
         log.transaction(insert(A, (10, "x")))
-    true, done = LocalDelta.commit, list[int]()
 
-    def commit(self: Any, planned: Snapshot, *args: Any) -> int:
-        version = true(self, planned, *args)
-        if not done and planned.folder.endswith("/t/a"):
-            done.append(version)
-            delete_by_others(planned.folder)
-            if lost:
-                raise broken()
-        return version
+    def delete_then(folder: str, version: int) -> None:
+        delete_by_others(folder)
+        if lost:
+            raise broken()
 
-    monkeypatch.setattr(LocalDelta, "commit", commit)
+    done = behind_our_commit(monkeypatch, delete_then)
     if last:
         assert run(log.folder, target, group_max_transactions=1)
         log.transaction(insert(A, (10, "x")))
@@ -321,18 +332,13 @@ def test_a_commit_that_was_written_over(log, target, monkeypatch, operation):
     next commit, and by the next start."""
     log.transaction(insert(A, *[(key, "a") for key in range(5)]))
     log.transaction(insert(A, (9, "b")))
-    true, done = LocalDelta.commit, list[int]()
 
-    def commit(self: Any, planned: Snapshot, *args: Any) -> int:
-        version = true(self, planned, *args)
-        if not done and planned.folder.endswith("/t/a"):
-            done.append(version)
-            os.remove(log_replay.commit_path(planned.folder, version))
-            put(planned.folder, version, [], operation=operation)
-        return version
+    def write_over(folder: str, version: int) -> None:
+        os.remove(log_replay.commit_path(folder, version))
+        put(folder, version, [], operation=operation)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalDelta, "commit", commit)
+        done = behind_our_commit(patch, write_over)
         error = stopped(log.folder, target, group_max_transactions=1)
     assert (
         error.message == f"version {done[0]} of the table's log was written over by another writer"

@@ -10,9 +10,11 @@ import http.client
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Literal
 from urllib.parse import urlsplit
+
+from .http_handler import EveryMethod
 
 Dropped = Literal["request", "answer"] | None
 
@@ -37,11 +39,11 @@ class DroppingProxy(ThreadingHTTPServer):
         """Keep silent: clients end connections, too."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(EveryMethod):
     protocol_version = "HTTP/1.1"
     server: DroppingProxy
 
-    def _pass_on(self) -> None:
+    def respond(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         dropped = self.server.drops(self.command, self.path)
         self.close_connection = True
@@ -64,24 +66,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
-
-    def do_GET(self) -> None:
-        self._pass_on()
-
-    def do_HEAD(self) -> None:
-        self._pass_on()
-
-    def do_PUT(self) -> None:
-        self._pass_on()
-
-    def do_POST(self) -> None:
-        self._pass_on()
-
-    def do_DELETE(self) -> None:
-        self._pass_on()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is logged."""
 
 
 @contextmanager

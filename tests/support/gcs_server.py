@@ -17,10 +17,12 @@ import urllib.request
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from xml.sax.saxutils import escape
+
+from .http_handler import EveryMethod
 
 BUCKET = "bank"
 _REFUSES = "/_refuses"
@@ -59,11 +61,11 @@ class GcsProxy(ThreadingHTTPServer):
             return error.code, error.headers, error.read()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(EveryMethod):
     protocol_version = "HTTP/1.1"
     server: GcsProxy
 
-    def _handle(self) -> None:
+    def respond(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         target = urlsplit(self.path)
         bucket, _, key = target.path[1:].partition("/")
@@ -178,24 +180,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
-
-    def do_GET(self) -> None:
-        self._handle()
-
-    def do_HEAD(self) -> None:
-        self._handle()
-
-    def do_PUT(self) -> None:
-        self._handle()
-
-    def do_POST(self) -> None:
-        self._handle()
-
-    def do_DELETE(self) -> None:
-        self._handle()
-
-    def log_message(self, *_: object) -> None:
-        """Nothing is logged."""
 
 
 def _json_path(bucket: str, key: str) -> str:

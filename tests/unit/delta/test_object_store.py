@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 import uuid
 from collections.abc import Iterator
@@ -18,7 +17,6 @@ from spark_repl.cli.main import main
 from spark_repl.config import Config
 from spark_repl.control.channels import channels
 from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.xa_store import XaStore
 from spark_repl.delta import checkpoint, deletion_vector, storage
@@ -26,13 +24,13 @@ from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json,
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
 from spark_repl.delta.new_file import date_ahead
-from spark_repl.errors import ConfigError, FencedError, OtherChannelError, TargetError
+from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.runtime.object_store import canonical
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store_clients import spark_settings
 from spark_repl.schedule.branches import Branch, Xid
 from spark_repl.write.key_index import KeyIndex
-from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
+from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, rows, run
 from tests.support.s3_server import (
     BUCKET,
@@ -41,6 +39,7 @@ from tests.support.s3_server import (
     requested,
     s3_server,
 )
+from tests.support.store_checks import check_fences, check_history
 
 ROWS = pa.table({"id": pa.array([5, 3, 9], pa.int64()), "name": ["a", None, "c"]})
 
@@ -148,16 +147,7 @@ def test_deletion_vectors(target):
 
 
 def test_control_table_fences(target):
-    with pytest.raises(TargetError, match="nothing has been applied"):
-        Control.existing(target)
-    first, second = (Control(Layout(target).control) for _ in range(2))
-    assert first.claim() == 1
-    first.publish(Cut(7, "", "log", {}, {}))
-    assert second.claim(take_over=True) == 2
-    with pytest.raises(FencedError, match="taken this target over"):
-        first.publish(Cut(8, "", "log", {}, {}))
-    second.publish(Cut(9, "", "log", {}, {}))
-    assert [cut.position for cut in Control.existing(target).cuts()] == [7, 9]
+    check_fences(target)
 
 
 def test_two_channels(target, tmp_path):
@@ -220,25 +210,7 @@ def test_branches_survive_the_machine(target, tmp_path):
 
 
 def test_history_cut_off_anywhere_without_its_working_state(target, tmp_path):
-    """Every crash loses the machine too: what is on the object store is enough to go on from."""
-    log, a, b = LogWriter(tmp_path / "log"), Table("a"), Table("b")
-    for statement in ("CREATE DATABASE t", a.create, b.create):
-        log.ddl(statement)
-    log.transaction(insert(a, (1, "x"), (2, "x")), insert(b, (1, "x")))
-    log.xa_prepare((b"one", b"", 1), insert(a, (3, "xa")))
-    log.transaction(update(a, ((1, "x"), (1, "y"))), delete(b, (1, "x")))
-    log.transaction(insert(a, (4, "x")), delete(a, (2, "x")), insert(b, (5, "x")))
-    log.xa_end("COMMIT", (b"one", b"", 1))
-    log.transaction(update(a, ((4, "x"), (4, "y"))))
-    for step in (6, 9, 12):
-        assert not run(log.folder, target, crash=step, group_max_transactions=2)
-        shutil.rmtree(tmp_path / "cache")
-    assert run(log.folder, target, group_max_transactions=2)
-    assert rows(target, a) == [(1, "y"), (3, "xa"), (4, "y")]
-    assert rows(target, b) == [(5, "x")]
-    last = cuts(target)[-1]
-    for name, table in (("t.a", a), ("t.b", b)):
-        assert rows(target, table, last.tables[name].version) == rows(target, table)
+    check_history(target, tmp_path, (6, 9, 12))
 
 
 def test_a_table_in_quarantine(target, tmp_path, capsys):
