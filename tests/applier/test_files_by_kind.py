@@ -113,18 +113,21 @@ def test_a_shared_table(tmp_path: Path, target: Path, channel: str) -> None:
             log.transaction(update(one(name), ((key, "x"), (key, "y"))))
             assert run(log.folder, target, channel=name, group_max_transactions=1, **given)
     most = below_target(target)
-    for _ in range(2):
+    # In the second pair of rounds no row arrives: a channel drops the indexes of files that the
+    # other one's VACUUM has removed only when its own turn comes.
+    for rows_arrive in (True, True, False, False):
         for name in (channel, *(other for other in CHANNELS if other != channel)):
-            key += 1
             age(target)
-            logs[name].transaction(insert(one(name), (key, "more")))
+            if rows_arrive:
+                key += 1
+                logs[name].transaction(insert(one(name), (key, "more")))
             with applier(logs[name].folder, target, channel=name, parts=PARTS, **given) as found:
                 apply_without_stream(found)
                 tend(found)
                 tend(found)
     left = below_target(target)
     assert left[DATA] < most[DATA] / 2
-    assert left[KEY_INDEX] <= left[DATA] + 2
+    assert left[KEY_INDEX] <= left[DATA]
     assert left["T/_delta_log/*.checkpoint.parquet"] <= 4
     for name, log in logs.items():
         log.xa_end("ROLLBACK", XID)
