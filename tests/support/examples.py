@@ -43,6 +43,7 @@ NOT_RUN = {
     "docs/architecture.md text 1": "a drawing",
     "docs/clusters.md text 1": "a master and a worker that stay",
     "docs/tables.md sql 1": "a question to a table that is not there",
+    "docs/benchmarks.md bash 1": "they need a log and a source of the reader's",
     "docs/channels.md bash 1": "live/test_channels_live.py::test_two_sources_in_one_process",
     "docs/channels.md bash 2": "they follow a server each, until they are stopped",
 }
