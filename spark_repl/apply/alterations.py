@@ -7,34 +7,34 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..ddl.additive import additive
-from ..ddl.alteration import Altered, KeptColumn
-from ..ddl.altered import alter
-from ..ddl.column_rules import ruled, with_gone
-from ..ddl.columns import same_type
-from ..ddl.deleted_rows import check_deleted_rows
-from ..ddl.folded_name import check_columns
-from ..ddl.policy import Policy
-from ..ddl.referring import with_parent, with_referenced
-from ..ddl.renamed import rename
-from ..ddl.row_filters import check_looked_at
-from ..ddl.table_modes import check_without_rows, outlives_source
-from ..ddl.told_apart import check_key_stays
-from ..ddl.tool_names import Role, tool_table
-from ..ddl.way import Way
+from ..alter.alteration import Altered, KeptColumn
+from ..alter.apply_alter import alter
+from ..alter.renamed import rename
+from ..alter.renamed_references import with_parent, with_referenced
+from ..alter.retained_columns import additive
 from ..decode.staged import same_shape
 from ..errors import SettingError, StatementError
+from ..rules.deleted_rows import check_deleted_rows
+from ..rules.disjoint_filters import check_key_stays
+from ..rules.projection import ruled, with_gone
+from ..rules.row_filters import check_looked_at
+from ..rules.table_mode import check_without_rows, outlives_source
+from ..rules.tool_names import Role, tool_table
+from ..sql.columns import same_type
+from ..sql.ddl_outcome import Way
+from ..sql.folded_name import check_columns
+from ..sql.policy import Policy
 from ..write.altered_rows import UNKNOWN_ROWS, without_zero_dates
 from ..write.shards import check_renamed_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..alter.partition_rows import PartitionRows
     from ..binlog.definition import ForeignKey, TableDefinition
     from ..control.cut import Cut
-    from ..ddl.actions import Alteration
-    from ..ddl.partition_rows import PartitionRows
-    from ..ddl.session import Session
+    from ..sql.actions import Alteration
+    from ..sql.session import Session
     from ..write.altering import TableChanges
     from ..write.table import Table
     from ..write.tracking import Tracking

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..alter.declared_charsets import told_by
 from ..control.quarantine import CURE
-from ..ddl.folded_name import fold
-from ..ddl.told_charsets import told_by
 from ..decode.cascade_plan import HINT, Plan, plan
 from ..decode.staged import same_shape
 from ..errors import DecodeError
 from ..position import RelayPosition
+from ..sql.folded_name import fold
 from ..write.cascade_task import CascadeTask
 from ..write.compaction import CompactTask
 from ..write.key_index import build

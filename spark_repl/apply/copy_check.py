@@ -15,10 +15,10 @@ import numpy as np
 
 from ..control.copies import logged_while_copied, record_copy, standing
 from ..control.cut import Waiting
-from ..ddl.effect import classify_in
-from ..ddl.session import Session
 from ..errors import StatementError
 from ..relay.record import Kind, gtid_name
+from ..sql.classify import classify_in
+from ..sql.session import Session
 from .read_logged import concerned, read_query
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..control.cut import Waiting
-from ..ddl.statement import Effect
-from ..ddl.tool_names import tool_table
-from ..ddl.way import Way
 from ..errors import SettingError, StatementError
+from ..rules.tool_names import tool_table
+from ..sql.ddl_outcome import Way
+from ..sql.statement import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..ddl.filters import ReplicationFilters
+    from ..rules.replication_filters import ReplicationFilters
     from ..write.tracking import Tracking
     from .logged import Logged
     from .tool_tables import ToolTables

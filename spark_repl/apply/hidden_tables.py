@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ddl.statement import TEMPORARY
 from ..errors import SettingError
+from ..sql.statement import TEMPORARY
 
 if TYPE_CHECKING:
     from ..write.tracking import Tracking

@@ -14,11 +14,11 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from ..crash_points import reach
-from ..ddl.way import Way
 from ..errors import LogError, RowError, SparkReplError
 from ..observe.statement_status import StatementRow
 from ..observe.worker_status import APPLYING, STAGING
 from ..relay.record import Kind
+from ..sql.ddl_outcome import Way
 from .xa_keeping import keeping
 
 if TYPE_CHECKING:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..ddl.shown_text import without_literals, without_secrets
 from ..gtid import GtidSet
 from ..relay.source_place import SourcePlace
+from ..sql.shown_text import without_literals, without_secrets
 
 if TYPE_CHECKING:
     from ..binlog.events.event import FormatDescription, Query
     from ..control.cut import Cut
-    from ..ddl.session import Session
-    from ..ddl.statement import Statement
-    from ..ddl.way import Way
+    from ..sql.ddl_outcome import Way
+    from ..sql.session import Session
+    from ..sql.statement import Statement
 
 _TEXT_MAX = 200
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..ddl.statement import Effect
 from ..decode.staged import same_shape
 from ..errors import SchemaError
+from ..sql.statement import Effect
 from .logged import before
 
 if TYPE_CHECKING:

@@ -19,8 +19,6 @@ import numpy as np
 from ..control.quarantine import CURE, Quarantine, begin, end, mark_of, quarantines
 from ..control.quarantine_store import QuarantineStore
 from ..crash_points import reach
-from ..ddl.policy import Policy
-from ..ddl.statement import Effect
 from ..delta.removing import Remover
 from ..errors import (
     DecodeError,
@@ -32,6 +30,8 @@ from ..errors import (
 )
 from ..gtid import GtidSet
 from ..position import RelayPosition
+from ..sql.policy import Policy
+from ..sql.statement import Effect
 from .read_logged import concerned
 
 if TYPE_CHECKING:

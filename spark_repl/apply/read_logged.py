@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..ddl.statement import UNKNOWN_TABLE, Effect
 from ..errors import StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.logged_query import read_statement
 from ..relay.record import Flag, Kind
 from ..relay.split import is_split, pieces_of
+from ..sql.statement import UNKNOWN_TABLE, Effect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..binlog.events.event import Query
-    from ..ddl.rewrites import Rewrites
-    from ..ddl.statement import Statement
     from ..relay.log import RelayLog
+    from ..rules.database_renames import Rewrites
+    from ..sql.statement import Statement
     from .logged import Logged
 
 # A table of the name is not there before them.

@@ -17,7 +17,6 @@ import numpy as np
 from py4j.protocol import Py4JNetworkError
 
 from ..crash_points import reach
-from ..ddl.column_rules import masked_otherwise
 from ..decode.added_columns import Commits
 from ..errors import (
     ConcurrentChangeError,
@@ -32,6 +31,7 @@ from ..errors import (
 from ..gtid import GtidSet
 from ..relay.record import Kind, gtid_name
 from ..relay.source_place import SourcePlace
+from ..rules.projection import masked_otherwise
 from ..runtime.retry import disk_full, first_line, temporary
 from ..schedule.group import WITHOUT_ROWS, Group
 from ..write.row_repair import RowRepair

@@ -17,13 +17,13 @@ from ..control.continuity import NOWHERE, Begin
 from ..control.copies import CatchUp
 from ..control.cut import Waiting
 from ..control.owner import succeed
-from ..ddl.row_filters import check_row_filters
 from ..errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
 from ..observe.applier_status import Counters, Result
 from ..observe.endpoint import open_endpoint
 from ..observe.looks import looks
 from ..observe.note import Note, lost_file
 from ..relay.log import open_log
+from ..rules.row_filters import check_row_filters
 from ..runtime.part_files import remove_dead_parts
 from ..runtime.private_files import make_folder
 from ..runtime.retry import Retries

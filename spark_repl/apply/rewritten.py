@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..control.name_case import unlike_table_rule
-from ..ddl.statement import Effect
 from ..decode.renamed_tables import SHARED, claim
 from ..errors import SchemaError, SettingError
+from ..sql.statement import Effect
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
     from ..control.cut import Cut
-    from ..ddl.rewrites import Rewrites
-    from ..ddl.statement import Statement
+    from ..rules.database_renames import Rewrites
+    from ..sql.statement import Statement
     from ..write.tracking import Tracking
 
 log = logging.getLogger(__name__)

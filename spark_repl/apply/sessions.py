@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..control.system_time_zone import recorded
-from ..ddl.folded_name import fold
-from ..ddl.session import Session
-from ..ddl.statement import ROW_CHANGES, Effect
+from ..sql.folded_name import fold
+from ..sql.session import Session
+from ..sql.statement import ROW_CHANGES, Effect
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
     from ..control.cut import Cut
-    from ..ddl.statement import Statement
+    from ..sql.statement import Statement
     from ..write.tracking import Tracking
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from ..binlog.definition import UNREAD
 from ..control.owner import succeed
-from ..ddl.folded_name import fold
 from ..decode.packed_tables import Packing
 from ..decode.seen_cascades import Cascades, unknown_refusal
 from ..decode.staged import StageTask
@@ -27,6 +26,7 @@ from ..runtime.workers import all_of
 from ..schedule.group import StagedGroup
 from ..schedule.planner import shared_out
 from ..schedule.tasks import Mask, stage_tasks
+from ..sql.folded_name import fold
 from .quarantining import Quarantining
 from .reading import Reading
 

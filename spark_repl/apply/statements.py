@@ -11,22 +11,22 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..alter.renamed import like
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of
 from ..control.copies import last_copy
 from ..control.cut import Waiting
-from ..ddl.effect import classify_in
-from ..ddl.foreign_keys import named
-from ..ddl.policy import Policy
-from ..ddl.renamed import like
-from ..ddl.statement import Effect
-from ..ddl.table_modes import appends, has_versions, logs_changes, nullable, outlives_source
-from ..ddl.table_options import OF_OTHERS
-from ..ddl.way import Way
 from ..errors import SettingError, StaleCopyError, StatementError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS
 from ..relay.record import Kind
+from ..rules.table_mode import appends, has_versions, logs_changes, nullable, outlives_source
+from ..sql.classify import classify_in
+from ..sql.ddl_outcome import Way
+from ..sql.foreign_keys import named
+from ..sql.policy import Policy
+from ..sql.statement import Effect
+from ..sql.table_options import OF_OTHERS
 from .alterations import Alterations, refused_by_policy
 from .copy_check import give_up
 from .filtered import FilteredStatements
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ..control.copies import CatchUp
     from ..control.cut import Cut
-    from ..ddl.rewrites import Rewrites
+    from ..rules.database_renames import Rewrites
     from ..write.altering import TableChanges
     from ..write.tracking import Tracking
     from .applied_log import AppliedLog

@@ -10,23 +10,23 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..alter.alteration import KeptColumn
+from ..alter.online_tools import check_tool_alteration, copied
+from ..alter.renamed import like, rename
 from ..control.left_out import LeftTable
-from ..ddl.alteration import KeptColumn
-from ..ddl.online_tools import check_tool_alteration, copied
-from ..ddl.renamed import like, rename
-from ..ddl.session import Session
-from ..ddl.statement import Effect
-from ..ddl.tool_names import Role, ToolTable, tool_tables
-from ..ddl.way import Way
 from ..errors import SettingError
+from ..rules.tool_names import Role, ToolTable, tool_tables
+from ..sql.ddl_outcome import Way
+from ..sql.session import Session
+from ..sql.statement import Effect
 from .logged import before
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..alter.alteration import Altered
     from ..binlog.definition import TableDefinition
-    from ..ddl.alteration import Altered
-    from ..ddl.rewrites import Rewrites
+    from ..rules.database_renames import Rewrites
     from ..write.tracking import Tracking
     from .alterations import Alterations
     from .logged import Logged

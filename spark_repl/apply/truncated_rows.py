@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..ddl.extra_columns import keeps_deleted
-from ..ddl.policy import Policy
-from ..ddl.table_modes import has_versions
 from ..decode.added_columns import truncated_at
+from ..rules.metadata_columns import keeps_deleted
+from ..rules.table_mode import has_versions
+from ..sql.policy import Policy
 from ..write.ended_versions import TruncatedVersions
 from ..write.soft_deletes import Truncated
 

@@ -15,7 +15,6 @@ from ..binlog.events.xid import DAMAGED, Xid
 from ..control.by_hand import XaDecision, xa_decisions
 from ..control.name_case import ASK
 from ..control.xa_store import XaStore
-from ..ddl.folded_name import fold
 from ..delta.removing import Remover
 from ..errors import GivenUpError, SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK
@@ -25,6 +24,7 @@ from ..relay.record import Flag, Kind, gtid_text
 from ..relay.split import is_split, pieces_of
 from ..schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ..schedule.group import XA_PARTS, Records
+from ..sql.folded_name import fold
 from .failures import said
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
-from ..ddl.way import Way
+from ..sql.ddl_outcome import Way
 from .made_log import ROWS_COLUMNS, MadeLog
 from .memory import Memory
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..alter.schema_history import SchemaHistory
 from ..binlog.types.forms import Forms
 from ..config import Config
 from ..control.layout import Layout
-from ..ddl.schema_history import SchemaHistory
 from ..decode.read_changes import read_changes
 from ..decode.stage import stage
 from ..decode.staged import StageTask

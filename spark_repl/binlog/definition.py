@@ -146,7 +146,7 @@ class Column:
     visible: bool = True
     form: Form = Form.USUAL
     default: str | None = field(default=None, compare=False)
-    """what an INSERT means that leaves the column out (``ddl.defaults``); None: not known"""
+    """what an INSERT means that leaves the column out (``alter.defaults``); None: not known"""
     generated: str = field(default="", compare=False)
     """``(expression) VIRTUAL`` or ``... STORED`` of a generated column, the expression in the words
     of its statement, names in backticks where they were quoted; no TABLE_MAP says it"""
@@ -234,7 +234,7 @@ class TableDefinition:
     row_filter: str = ""
     """over the source's columns: the target has the rows alone for which it is true; '': all"""
     mode: str = ""
-    """what the target has of the rows (``ddl.table_modes``); '': those of the source"""
+    """what the target has of the rows (``rules.table_mode``); '': those of the source"""
     logged_key: tuple[int, ...] = ()
     """the source's key, where the target's rows are not told apart by it"""
     gone: tuple[str, ...] = field(default=(), compare=False)

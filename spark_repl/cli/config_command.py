@@ -20,21 +20,21 @@ from ..config.side_by_side import side_by_side
 from ..config.tables import SHAPING_KEYS, TABLE_KEYS, TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
-from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
-from ..ddl.overlapping import overlapping
-from ..ddl.passing_values import passing_values
-from ..ddl.policy import Policies
-from ..ddl.row_filters import check_row_filters, names_of
-from ..ddl.table_rules import TableRules
 from ..errors import ConfigError, SchemaError, SparkReplError
+from ..rules.filter_domains import passing_values
+from ..rules.overlapping import overlapping
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.row_filters import check_row_filters, names_of
+from ..rules.table_rules import TableRules
 from ..source.account import mask_key, password_of, tls_of
+from ..sql.folded_name import fold
+from ..sql.policy import Policies
 from .configuration import failing
 from .inspect import emit
 from .other_engines import engine_findings
 
 if TYPE_CHECKING:
-    from ..ddl.rewrites import Rewrites
+    from ..rules.database_renames import Rewrites
 
 MASK = "***"
 _SECRETS = ("source.password", "source.password_command")

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from ..config import Config, read_values
 from ..config.tables import read_tables
-from ..ddl.row_filters import check_row_filters
 from ..errors import ConfigError
+from ..rules.row_filters import check_row_filters
 from . import log_lines
 
 

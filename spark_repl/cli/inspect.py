@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..control.channels import channel_at, opened
-from ..ddl.shown_text import without_secrets
 from ..errors import ConfigError, TargetError
 from ..observe.screen import columns
 from ..relay.index import TransactionIndex, build_index
@@ -19,6 +18,7 @@ from ..relay.lease import Lease
 from ..relay.look import look
 from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from ..runtime.user_cache import cache_index_folder
+from ..sql.shown_text import without_secrets
 
 if TYPE_CHECKING:
     from ..control.channels import Channel

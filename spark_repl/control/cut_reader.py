@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from ..ddl.folded_name import fold
 from ..delta.spark_names import quoted
 from ..errors import ConfigError, SetupError, TargetError
 from ..gtid import GtidSet
 from ..runtime.object_store import on_s3
+from ..sql.folded_name import fold
 from .channels import channel_at
 from .control import Control
 from .cut_export import manifest

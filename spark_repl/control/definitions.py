@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from ..alter.recorded_definition import recorded_definition
 from ..binlog.definition import ForeignKey, TableDefinition, foreign_keys_of
-from ..ddl.recorded_definition import recorded_definition
 from ..gtid import GtidSet
 from .by_hand import of_statements
 from .table_paths import made_by_rows

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..config.tables import MODE_COLUMNS
-from ..ddl.extra_columns import name_of
 from ..errors import ConfigError
 from ..gtid import GtidSet, format_uuid
+from ..rules.metadata_columns import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..config.tables import MODE_COLUMNS
-from ..ddl.extra_columns import name_of
-from ..ddl.folded_name import fold
 from ..delta.spark_names import quoted
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet, format_uuid
+from ..rules.metadata_columns import name_of
+from ..sql.folded_name import fold
 from .history_reader import ANONYMOUS, check_known
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..ddl.recorded_definition import recorded_definition
+from ..alter.recorded_definition import recorded_definition
 from ..gtid import GtidSet
 from .by_hand import of_statements
 from .row_formats import known_fields

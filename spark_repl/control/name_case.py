@@ -12,11 +12,11 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from ..alter.lower_names import folded
 from ..binlog.table_name import database_of
-from ..ddl.folded_name import CASE_HINT, fold, unlike_rule
-from ..ddl.lower_names import folded
-from ..ddl.statement import Effect, Statement
 from ..errors import SchemaError, SettingError, StatementError
+from ..sql.folded_name import CASE_HINT, fold, unlike_rule
+from ..sql.statement import Effect, Statement
 
 if TYPE_CHECKING:
     from .control import Control

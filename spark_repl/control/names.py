@@ -25,8 +25,8 @@ from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
 
-from ..ddl.folded_name import fold
 from ..errors import BEGIN_AGAIN, OTHER_TARGET, OtherChannelError, SettingError, TargetError
+from ..sql.folded_name import fold
 from .control import Control
 from .layout import Layout
 from .noted_names import (

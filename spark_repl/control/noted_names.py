@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from .. import formats
 from ..config import Config
 from ..config.renaming import SHARD, is_shared, shard_of, whole_of
-from ..ddl.folded_name import fold
 from ..errors import TargetError
+from ..sql.folded_name import fold
 from .copies import KIND as COPY
 from .copies import Copy
 from .shown_tables import shown_tables

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.table_name import database_of
-from ..ddl.filters import ReplicationFilters
 from ..errors import BEGIN_AGAIN, SettingError
+from ..rules.replication_filters import ReplicationFilters
 from .name_case import ASK
 from .source_names import SourceNames
 from .table_paths import current_paths
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ..binlog.definition import TableDefinition
-    from ..ddl.routes import Routes
+    from ..rules.table_routes import Routes
     from .control import Control
     from .name_case import NameCase
 

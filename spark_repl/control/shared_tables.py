@@ -14,9 +14,9 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from ..config.renaming import is_shared, shard_of, whole_of
-from ..ddl.folded_name import fold
-from ..ddl.told_apart import HINT, ChannelRows
 from ..errors import SettingError
+from ..rules.disjoint_filters import HINT, ChannelRows
+from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

@@ -16,8 +16,6 @@ from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import TEXT_ERRORS_HINT
 from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.text import gather
-from ..ddl.column_rules import hidden_columns
-from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..decode.added_columns import copied_from
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file
@@ -30,6 +28,8 @@ from ..errors import (
     SparkReplError,
     Unconvertible,
 )
+from ..rules.projection import hidden_columns
+from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN, is_temporary
 from .source_tables import full_name

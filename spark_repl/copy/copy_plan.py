@@ -27,10 +27,6 @@ from ..control.table_paths import (
     used_paths,
     whole_name,
 )
-from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
-from ..ddl.table_modes import MIRROR
-from ..ddl.table_rules import TableRules
 from ..delta.log_replay import newest_version
 from ..errors import (
     ALL_SHARDS,
@@ -42,8 +38,12 @@ from ..errors import (
 )
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.table_mode import MIRROR
+from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
+from ..sql.folded_name import fold
 from ..write.shard_columns import check_alike
 from .chunk import patiently
 from .prepared import before_branches

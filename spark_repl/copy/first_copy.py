@@ -23,7 +23,6 @@ from ..config.renaming import SHARD
 from ..control.channels import layout_of
 from ..control.control import Control
 from ..control.copies import Copy, last_copy, record_copy
-from ..ddl.filters import ReplicationFilters
 from ..delta.log_replay import last_user_metadata
 from ..delta.stamp import Stamp
 from ..delta.table_log import TableLog
@@ -39,6 +38,7 @@ from ..errors import (
     Stopped,
 )
 from ..gtid import GtidSet
+from ..rules.replication_filters import ReplicationFilters
 from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
 from ..write.app_ids import copies_of

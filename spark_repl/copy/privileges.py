@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Self
 from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import database_of
 from ..config.wildcards import fits, is_plain, plain
-from ..ddl.filters import ReplicationFilters
 from ..errors import SourceError
+from ..rules.replication_filters import ReplicationFilters
 from ..source.grants import EVERYTHING, account_of, grant
 from .source_tables import quoted
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from ..apply.read_rows import RowsToRepair
 from ..binlog.types.forms import Forms
-from ..ddl.column_rules import ColumnRules
-from ..ddl.filters import ReplicationFilters
-from ..ddl.table_rules import TableRules
 from ..decode.added_columns import deleted_from
 from ..errors import RowsOutdated, RowsRefused
 from ..gtid import GtidSet
+from ..rules.projection import ColumnRules
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection, begin_query, connect
 from ..write.staged_rows import key_digests, staged_rows

@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
+from ..alter.lower_names import folded_definition
 from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import KEY_TEXT_HINT, charset_of, to_text
 from ..binlog.definition import (
@@ -21,13 +22,12 @@ from ..binlog.definition import (
 )
 from ..binlog.table_name import parts_of, table_name
 from ..config.renaming import whole_of
-from ..ddl.effect import Effect, classify
-from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
-from ..ddl.lower_names import folded_definition
-from ..ddl.masks import masks_order
 from ..decode.renamed_tables import claim
 from ..errors import DecodeError, NoTableError, SchemaError, SourceError
+from ..rules.masking import masks_order
+from ..rules.replication_filters import ReplicationFilters
+from ..sql.classify import Effect, classify
+from ..sql.folded_name import fold
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 _NO_FILTERS = ReplicationFilters()

@@ -16,15 +16,15 @@ from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.table_name import table_name
 from ..binlog.types.forms import Forms
 from ..config.tables import NO_ROWS
-from ..ddl.column_rules import ColumnRules
-from ..ddl.filters import ReplicationFilters
-from ..ddl.row_filters import check_row_filter
-from ..ddl.table_modes import check_without_rows
-from ..ddl.table_rules import TableRules
-from ..ddl.told_apart import check_told_apart
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..receiver.identity import read_identity
+from ..rules.disjoint_filters import check_told_apart
+from ..rules.projection import ColumnRules
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.row_filters import check_row_filter
+from ..rules.table_mode import check_without_rows
+from ..rules.table_rules import TableRules
 from ..source.account import addresses
 from ..source.connection import DumpConnection
 from ..source.grants import EVERYTHING, grant

@@ -7,18 +7,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..config.tables import NO_ROWS
-from ..ddl.column_rules import ColumnRules
-from ..ddl.folded_name import check_columns
-from ..ddl.row_filters import check_row_filter
-from ..ddl.table_modes import check_without_rows
-from ..ddl.told_apart import check_told_apart
 from ..errors import ConfigError, SettingError
+from ..rules.disjoint_filters import check_told_apart
+from ..rules.projection import ColumnRules
+from ..rules.row_filters import check_row_filter
+from ..rules.table_mode import check_without_rows
+from ..sql.folded_name import check_columns
 from ..write.table_options import TableOptions
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..config import Config
-    from ..ddl.table_rules import TableRules
+    from ..rules.table_rules import TableRules
 
 
 def target_shapes(

@@ -32,9 +32,9 @@ from ..binlog.types import nested, text
 from ..binlog.types.calendar import ZERO_DATES_HINT
 from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.values import Values
-from ..ddl.real_literal import REAL_DETAIL
 from ..errors import DecodeError, SchemaError, SourceLostError, SparkReplError
 from ..source.dump import refusal
+from ..sql.real_literal import REAL_DETAIL
 
 _T = ColumnType
 _UTF8MB4 = 45

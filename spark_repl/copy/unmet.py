@@ -10,9 +10,9 @@ from ..binlog.table_name import database_of, plain_name, table_name
 from ..config.renaming import halves, letters
 from ..config.rules import nearest
 from ..config.wildcards import fits, is_plain
-from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
-from ..ddl.table_rules import TableRules
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.table_rules import TableRules
+from ..sql.folded_name import fold
 from .source_tables import Query, case_of_names
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 In: a StageTask, numbers and paths alone. Out: Staged: one Arrow stream per table and shard, one
 chain of changes per key of this worker's, with the position of each. Of all workers' chains
 ``folding`` makes one net change a key; ``write.net_changes`` asks for it. ``target_rows`` gives
-rows the target's columns, masked by ``ddl.masks`` before anything is written. Where the source logs
-no foreign key's cascades, ``seen_cascades`` finds what calls for them, and ``cascade_kernel``
-simulates them for ``write.emulated_cascades``. ``read_changes`` gives all row changes instead.
+rows the target's columns, and masks them (``rules.masking``) before anything is written. If the
+source does not log the cascades of foreign keys, ``seen_cascades`` detects the changes that cause
+them, and ``cascade_kernel`` simulates the cascades for ``write.emulated_cascades``.
+``read_changes`` returns all row changes instead.
 
 Runs on executors without a session; nothing of what it writes is visible to a reader.
 """

@@ -1,4 +1,4 @@
-"""Values of the columns that the target alone has (``ddl.extra_columns``), where changes are
+"""Values of the columns that the target alone has (``rules.metadata_columns``), where changes are
 decoded and where rows are read from the source."""
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import pyarrow as pa
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.table_name import plain_name
 from ..config.renaming import shard_of
-from ..ddl.extra_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE, extra_of
-from ..ddl.table_modes import HISTORY, MIRROR, OF_IMAGES, logs_changes
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
+from ..rules.metadata_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE, extra_of
+from ..rules.table_mode import HISTORY, MIRROR, OF_IMAGES, logs_changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,9 +12,9 @@ import pyarrow as pa
 from ..binlog.rows.change_bits import EXISTED, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.types.forms import USUAL, Forms
-from ..ddl.folded_name import fold
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from ..sql.folded_name import fold
 from .cascade_kernel import DELETED, INSERTED, UPDATED
 from .spans import read_images, slices
 

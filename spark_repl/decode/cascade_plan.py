@@ -12,8 +12,8 @@ from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import NAMES, charset_of
 from ..binlog.charsets.comparing import EXACT
 from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
-from ..ddl.folded_name import fold
 from ..errors import DecodeError
+from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, ForeignKey, TableDefinition

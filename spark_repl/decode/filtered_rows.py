@@ -17,16 +17,16 @@ import pyarrow.compute as pc
 from ..binlog.charsets.charset import TEXT_ERRORS_HINT
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
-from ..ddl.column_rules import hidden_columns
-from ..ddl.row_filters import UNKNOWN_HINT, filter_of, unknown
-from ..ddl.table_modes import OF_IMAGES
 from ..errors import DecodeError, Unconvertible
 from ..position import RelayPosition
+from ..rules.projection import hidden_columns
+from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
+from ..rules.table_mode import OF_IMAGES
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
-    from ..ddl.row_filters import RowFilter
+    from ..rules.row_filters import RowFilter
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..alter.schema_history import SchemaHistory
 from ..binlog.events.xid import Xid
 from ..binlog.types.forms import Forms
-from ..ddl.schema_history import SchemaHistory
 from ..errors import LogError, SparkReplError, StatementError
 from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..relay.gtid_column import gtid_column

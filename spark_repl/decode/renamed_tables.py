@@ -12,7 +12,7 @@ from ..errors import SchemaError
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
     from ..binlog.types.forms import Forms
-    from ..ddl.rewrites import Rewrites
+    from ..rules.database_renames import Rewrites
 
 SHARED = (
     "leave one of the two out (filters.ignore_table has names as they are behind"

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..binlog.kernels.jit import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
-from ..ddl.folded_name import fold
 from ..errors import DecodeError
 from ..position import RelayPosition
+from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import ForeignKey, TableDefinition

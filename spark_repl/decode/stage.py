@@ -20,12 +20,12 @@ from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
-from ..ddl.column_rules import hidden_columns
-from ..ddl.extra_columns import keeps_deleted
-from ..ddl.row_filters import check_row_filter
-from ..ddl.table_modes import APPEND, MIRROR, OF_IMAGES
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from ..rules.metadata_columns import keeps_deleted
+from ..rules.projection import hidden_columns
+from ..rules.row_filters import check_row_filter
+from ..rules.table_mode import APPEND, MIRROR, OF_IMAGES
 from .added_columns import changed_by
 from .filtered_rows import filtered
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains

@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
-from ..ddl.column_rules import ColumnRules
-from ..ddl.rewrites import Rewrites
-from ..ddl.table_modes import MIRROR
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
+from ..rules.database_renames import Rewrites
+from ..rules.projection import ColumnRules
+from ..rules.table_mode import MIRROR
 from .renamed_tables import RenamedTables
 from .seen_cascades import Cascades
 from .unapplied import Unapplied

@@ -1,6 +1,8 @@
-"""A logged table's rows as the target has them, where that is not as they are: it keeps more
-(``ddl.additive``: columns that the source has dropped are NULL, values of narrower columns are made
-the wider ones; ``ddl.extra_columns``), lacks columns, or has them masked (``ddl.column_rules``)."""
+"""Logged rows in the shape of the target's table.
+
+The target may keep columns that the source dropped (``alter.retained_columns``; they are NULL) or
+widened types, have metadata columns (``rules.metadata_columns``), and lack or mask columns of the
+source (``rules.projection``)."""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..binlog.json.diff import pending_diffs
-from ..ddl.column_rules import hidden_columns
-from ..ddl.conversion import convert
-from ..ddl.extra_columns import extra_of
-from ..ddl.masks import hashed, is_constant, masked, masks_key
-from ..ddl.type_change import TypeChange
-from ..ddl.widening import UTC
+from ..convert.conversion import convert
+from ..convert.type_change import TypeChange
+from ..convert.widening import UTC
 from ..errors import SchemaError
+from ..rules.masking import hashed, is_constant, masked, masks_key
+from ..rules.metadata_columns import extra_of
+from ..rules.projection import hidden_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

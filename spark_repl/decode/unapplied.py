@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..binlog.definition import UNREAD
-from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
+from ..rules.replication_filters import ReplicationFilters
+from ..sql.folded_name import fold
 from .packed_tables import Packing
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition
-    from ..ddl.rewrites import Rewrites
+    from ..rules.database_renames import Rewrites
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ..alter.renamed import rename
 from ..binlog.types.forms import Forms
 from ..control.definitions import Definitions
 from ..control.name_case import NameCase
 from ..control.quarantine import mark_of
 from ..control.recorded_filters import recorded
-from ..ddl.renamed import rename
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
 from ..decode.unapplied import Alone

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ..control.row_formats import known_fields
-from ..ddl.shown_text import is_about_tables
+from ..sql.shown_text import is_about_tables
 from .worker_status import now
 
 _LAST = 20
@@ -19,7 +19,7 @@ _LAST = 20
 
 @dataclass(frozen=True)
 class StatementRow:
-    """A statement that was applied. ``way``: a ``ddl.way.Way``; ``gtid``: its name, '' without."""
+    """An applied statement. ``way``: a ``sql.ddl_outcome.Way``; ``gtid``: '' if it has none."""
 
     gtid: str
     way: str

@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ..config.side_by_side import check_side_by_side
-from ..ddl.overlapping import overlapping
 from ..errors import (
     ConfigError,
     FencedError,
@@ -24,6 +23,7 @@ from ..errors import (
     SparkReplError,
     TakenFirstError,
 )
+from ..rules.overlapping import overlapping
 from ..runtime.java import jvm_end
 from ..runtime.threads import thread, under_channel
 from .run_reports import report_of

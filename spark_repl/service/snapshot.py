@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..control.channels import check_unowned, control_of
 from ..control.copies import standing
-from ..ddl.table_rules import TableRules
 from ..errors import SourceError
+from ..rules.table_rules import TableRules
 from .first_copy import copy_tables
 from .older_log import clear_older
 

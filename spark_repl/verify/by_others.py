@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, whole_of
-from ..ddl.folded_name import fold
 from ..delta import foreign
 from ..delta.log_replay import read_commit
 from ..errors import TargetError
+from ..sql.folded_name import fold
 from ..write.app_ids import keeps_position, position_of
 from ..write.sharing_channels import ALONE, SharingChannels, columns_in
 

@@ -20,8 +20,8 @@ from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating
 from ..copy.source_tables import full_name, quoted
-from ..ddl.masks import masks_order
 from ..delta.digests import mix
+from ..rules.masking import masks_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from ..binlog.charsets import BINARY
 from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..binlog.types.forms import Forms
 from ..copy.source_tables import literal, quoted
-from ..ddl.masks import masks_order
+from ..rules.masking import masks_order
 from .compare import Keys, Sums, differing, sums
 from .differences import Differing
 from .saved_digests import load

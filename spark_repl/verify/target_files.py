@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config.renaming import shard_of
-from ..ddl.extra_columns import shard_column
 from ..delta import deletion_vector
 from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
 from ..delta.digests import Digests, digests, mix
 from ..delta.statistics import row_count
 from ..delta.storage import is_gone
+from ..rules.metadata_columns import shard_column
 from ..write.shard_columns import columns_of
 from .saved_digests import load, save
 

@@ -18,14 +18,14 @@ from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..copy.chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
-from ..ddl.column_rules import ColumnRules, masked_otherwise
-from ..ddl.extra_columns import deleted_column, without_extra
-from ..ddl.filters import ReplicationFilters
-from ..ddl.table_modes import appends, keeps_more
-from ..ddl.table_rules import TableRules
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
 from ..observe.verify_status import OF_MODE, WITHOUT_HISTORY
+from ..rules.metadata_columns import deleted_column, without_extra
+from ..rules.projection import ColumnRules, masked_otherwise
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.table_mode import appends, keeps_more
+from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .by_others import ByOthers, look_above

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..alter.alteration import Altered, KeptColumn
 from ..config.renaming import whole_of
-from ..ddl.alteration import Altered, KeptColumn
-from ..ddl.widening import widens
+from ..convert.widening import widens
 from ..delta import partitions
 from ..delta.columns import Columns
 from ..delta.schema_change import altered as altered_metadata

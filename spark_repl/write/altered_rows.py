@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
+from ..alter.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
+from ..alter.defaults import literal
 from ..binlog.definition import DATE_TYPES, Column, ColumnType, Form
 from ..binlog.json.variant_text import document_to_variant
-from ..ddl.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
-from ..ddl.conversion import convert
-from ..ddl.defaults import literal
-from ..ddl.expressions.evaluation import InputRows, computed
-from ..ddl.moments import put_utc
-from ..ddl.same_values import keeps_values
-from ..ddl.type_change import TypeChange
+from ..convert.conversion import convert
+from ..convert.lossless import keeps_values
+from ..convert.temporal import put_utc
+from ..convert.type_change import TypeChange
 from ..delta.columns import one_chunk
 from ..delta.schema_change import has_mapping, keeps_columns
 from ..errors import SettingError, StatementError
+from ..expressions.evaluation import InputRows, computed
 from .compaction import CompactTask, live_rows
 from .key_index import write_indexed
 from .logged_images import are_images, check_dates
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from ..binlog.definition import TableDefinition
-    from ..ddl.session import Session
     from ..delta.snapshot import NewTable, Snapshot
+    from ..sql.session import Session
 
 NULL = "NULL"
 UNKNOWN_ROWS = (

@@ -14,11 +14,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..alter.alteration import Altered, KeptColumn
 from ..crash_points import reach
-from ..ddl.alteration import Altered, KeptColumn
-from ..ddl.table_modes import outlives_source
-from ..ddl.way import Way
 from ..errors import StatementError
+from ..rules.table_mode import outlives_source
+from ..sql.ddl_outcome import Way
 from .altered_columns import (
     bring_columns,
     columns_behind,
@@ -52,14 +52,14 @@ from .wider_table import widen
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..alter.partition_rows import PartitionRows
     from ..binlog.definition import TableDefinition
     from ..control.cut import Cut
-    from ..ddl.partition_rows import PartitionRows
-    from ..ddl.session import Session
     from ..delta.log_replay import Action
     from ..delta.snapshot import NewTable
     from ..delta.stamp import Stamp
     from ..runtime.workers import Workers
+    from ..sql.session import Session
     from .altered_rows import MadeRows
     from .ended_versions import TruncatedVersions
     from .soft_deletes import Truncated

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..ddl.table_modes import has_versions
+from ..rules.table_mode import has_versions
 from . import direct
 from .commit import commit, marked_rows
 from .compaction import CompactTask, RewriteTask, rewrite

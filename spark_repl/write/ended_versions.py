@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..ddl.extra_columns import numbers_of
+from ..rules.metadata_columns import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

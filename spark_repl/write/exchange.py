@@ -27,8 +27,8 @@ from .partition_files import taken_out, whole
 from .written import LiveFile, Written
 
 if TYPE_CHECKING:
+    from ..alter.partition_rows import PartitionRows
     from ..control.cut import Cut
-    from ..ddl.partition_rows import PartitionRows
     from ..delta.log_replay import Action
     from ..runtime.workers import Workers
     from .table import Table

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..ddl.extra_columns import numbers_of
 from ..delta import deletion_vector
+from ..rules.metadata_columns import numbers_of
 from .key_index import KeyIndex, hash_keys, is_exact
 from .key_segments import candidates
 

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..alter.defaults import default_value
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
-from ..ddl.defaults import default_value
-from ..ddl.table_modes import OF_IMAGES, has_versions
 from ..delta.columns import bits, equal, flat_parts, one_chunk
 from ..errors import DecodeError, reset_table
 from ..position import RelayPosition
+from ..rules.table_mode import OF_IMAGES, has_versions
 from . import missing_values
 from .key_index import hash_keys
 

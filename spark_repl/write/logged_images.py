@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from ..binlog.definition import DATE_TYPES
-from ..ddl.extra_columns import TRUNCATE, numbers_of
-from ..ddl.table_modes import logs_changes
+from ..rules.metadata_columns import TRUNCATE, numbers_of
+from ..rules.table_mode import logs_changes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..binlog.definition import TableDefinition
-    from ..ddl.type_change import TypeChange
+    from ..convert.type_change import TypeChange
 
 
 def are_images(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:

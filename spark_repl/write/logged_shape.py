@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import REPLACEMENT
 from ..binlog.definition import NUMERIC_TYPES, ColumnType
-from ..ddl.column_rules import hides_columns, shown_columns
-from ..ddl.extra_columns import check_extra, extra_of, shard_column
-from ..ddl.table_modes import check_mode
-from ..ddl.told_apart import check_key_stays
-from ..ddl.tool_names import tool_table
 from ..errors import SchemaError, SettingError, reset_table
+from ..rules.disjoint_filters import check_key_stays
+from ..rules.metadata_columns import check_extra, extra_of, shard_column
+from ..rules.projection import hides_columns, shown_columns
+from ..rules.table_mode import check_mode
+from ..rules.tool_names import tool_table
 from .row_error import copied_anew
 
 if TYPE_CHECKING:
     from ..binlog.definition import Column, TableDefinition
-    from ..ddl.column_rules import ColumnRules
+    from ..rules.projection import ColumnRules
     from .table import Table
 
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)

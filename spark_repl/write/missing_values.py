@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..alter.defaults import default_value
 from ..binlog.definition import ColumnType, TableDefinition
 from ..binlog.json.diff import apply_diffs, pending_diffs
 from ..binlog.rows.change_bits import EXISTS
-from ..ddl.defaults import default_value
 from ..decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources
 from ..delta.columns import one_chunk
 from ..errors import DecodeError

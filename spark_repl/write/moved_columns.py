@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..config.renaming import shard_of
-from ..ddl.extra_columns import shard_column
 from ..delta.columns import Columns
 from ..errors import BEGIN_AGAIN, OTHER_TARGET, TargetError
+from ..rules.metadata_columns import shard_column
 from .altered_rows import AlterTask
 from .compaction import CompactTask
 from .shard_columns import columns_of, union

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.rows.change_bits import MOVED
-from ..ddl.extra_columns import keeps_deleted
-from ..ddl.table_modes import appends
 from ..decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ..decode.staged import EXTRA
 from ..delta.columns import one_chunk
 from ..delta.large_columns import joined
+from ..rules.metadata_columns import keeps_deleted
+from ..rules.table_mode import appends
 from .key_changes import effective
 from .keyless import heads, value_codes, whole_bag
 from .missing_values import ChangeLog, MissingValues, assemble

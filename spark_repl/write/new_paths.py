@@ -10,9 +10,9 @@ from ..control.given_paths import GivenPaths
 from ..control.layout import Layout
 from ..control.other_channels import OtherChannels
 from ..control.table_paths import check_free, copied_paths, given_paths, newest_copy
-from ..ddl.extra_columns import shard_column
 from ..delta import storage
 from ..errors import TargetError
+from ..rules.metadata_columns import shard_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

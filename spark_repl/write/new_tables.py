@@ -11,12 +11,12 @@ from ..control.copies import last_copy
 from ..control.noted_names import shards_had
 from ..control.shared_tables import SharedTable
 from ..control.table_paths import MADE_BY_ROWS, announce
-from ..ddl.extra_columns import shard_column
-from ..ddl.folded_name import check_columns
-from ..ddl.row_filters import check_row_filter
-from ..ddl.told_apart import check_told_apart
 from ..delta.stamp import Stamp
 from ..errors import ConcurrentChangeError, TargetError, about_table
+from ..rules.disjoint_filters import check_told_apart
+from ..rules.metadata_columns import shard_column
+from ..rules.row_filters import check_row_filter
+from ..sql.folded_name import check_columns
 from .app_ids import columns_of_all
 from .joined_table import Joining, left_over, make_or_join
 from .new_paths import NewPaths

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from ..ddl.conversion import convert
-from ..ddl.extra_columns import numbers_of
+from ..convert.conversion import convert
 from ..errors import StatementError
+from ..rules.metadata_columns import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..binlog.definition import TableDefinition
-    from ..ddl.type_change import TypeChange
+    from ..convert.type_change import TypeChange
 
 _STRICT_ALL_TABLES = 1 << 22
 

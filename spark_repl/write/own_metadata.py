@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from .. import formats
-from ..ddl.recorded_definition import recorded_definition
+from ..alter.recorded_definition import recorded_definition
 from ..delta.log_replay import last_user_metadata
 from ..gtid import GtidSet
 from ..relay.source_place import SourcePlace

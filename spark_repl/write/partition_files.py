@@ -20,7 +20,7 @@ from .compaction import CompactTask, RewriteTask, rewrite
 from .written import Written
 
 if TYPE_CHECKING:
-    from ..ddl.partition_rows import PartitionRows
+    from ..alter.partition_rows import PartitionRows
     from ..delta.log_replay import Action
     from ..runtime.workers import Workers
     from .table import Table

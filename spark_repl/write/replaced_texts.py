@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.charsets.charset import REPLACEMENT, charset_of
-from ..ddl.type_change import TypeFamily, family_of
+from ..convert.type_change import TypeFamily, family_of
 
 if TYPE_CHECKING:
-    from ..ddl.alteration import KeptColumn
-    from ..ddl.type_change import TypeChange
+    from ..alter.alteration import KeptColumn
+    from ..convert.type_change import TypeChange
 
 _MEMBERS = (TypeFamily.ENUM, TypeFamily.SET)
 

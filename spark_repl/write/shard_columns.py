@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..config.renaming import whole_of
-from ..ddl.extra_columns import shard_column
 from ..delta.columns import Columns, delta_type, field_json, plain
 from ..delta.common_type import common_type
 from ..delta.schema_change import ColumnIds, featured
 from ..delta.snapshot import NewTable
 from ..errors import ALL_SHARDS, SettingError
+from ..rules.metadata_columns import shard_column
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

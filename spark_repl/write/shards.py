@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ..config.renaming import whole_of
-from ..ddl.policy import Policy
 from ..errors import (
     ALL_SHARDS,
     BEGIN_AGAIN,
@@ -15,6 +14,7 @@ from ..errors import (
     StatementError,
     TargetError,
 )
+from ..sql.policy import Policy
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.table_name import plain_name
-from ..ddl.extra_columns import TRUNCATE, deleted_column
 from ..delta.columns import read_rows
+from ..rules.metadata_columns import TRUNCATE, deleted_column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ..ddl.extra_columns import keeps_deleted
 from ..decode.part import Part
 from ..delta.columns import one_chunk
 from ..delta.digests import digests
+from ..rules.metadata_columns import keeps_deleted
 from ..runtime.private_files import opener
 
 if TYPE_CHECKING:

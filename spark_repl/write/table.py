@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..alter.renamed import rename
 from ..config.renaming import SHARD, is_shared, shard_of
 from ..control.cut import TableVersion
-from ..ddl.extra_columns import keeps_deleted, numbers_of, shard_column
-from ..ddl.renamed import rename
 from ..delta.add_actions import AddActions
 from ..delta.columns import Columns
+from ..rules.metadata_columns import keeps_deleted, numbers_of, shard_column
 from .own_metadata import COMPLETE, WITHOUT_HISTORY
 from .sharing_channels import ALONE, SharingChannels
 

@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from ..binlog.types.forms import USUAL, Forms
 from ..control.retention import Retention
-from ..ddl.column_rules import ColumnRules
-from ..ddl.extra_columns import shard_column
-from ..ddl.filters import ReplicationFilters
-from ..ddl.folded_name import fold
-from ..ddl.policy import Policies, Policy
-from ..ddl.table_rules import TableRules
 from ..delta import checkpoint, partitions
 from ..delta.columns import schema_json
 from ..delta.corrected_statistics import CORRECT, PROPERTY
 from ..delta.snapshot import NewTable
+from ..rules.metadata_columns import shard_column
+from ..rules.projection import ColumnRules
+from ..rules.replication_filters import ReplicationFilters
+from ..rules.table_rules import TableRules
 from ..source.account import mask_key
+from ..sql.folded_name import fold
+from ..sql.policy import Policies, Policy
 from . import file_retention
 
 if TYPE_CHECKING:

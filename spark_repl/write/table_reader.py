@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..alter.lower_names import folded_definition
+from ..alter.renamed import rename
 from ..config.renaming import SHARD, is_shared, shard_of
 from ..control.by_hand import makes_rows_differ
 from ..control.copies import consistent_paths
 from ..control.foreign_changes import foreign_changes
 from ..control.table_paths import made_by_statements
-from ..ddl.lower_names import folded_definition
-from ..ddl.renamed import rename
 from ..delta import features
 from ..delta.columns import Columns
 from ..errors import TargetError

@@ -10,9 +10,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..ddl.folded_name import fold
-from ..ddl.told_apart import check_as_told
-from ..ddl.told_charsets import says_charset, told_by
+from ..alter.declared_charsets import says_charset, told_by
+from ..rules.disjoint_filters import check_as_told
+from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..alter.lower_names import folded_definition
 from ..binlog.definition import LEFT_OUT
 from ..config.renaming import SHARD, is_shared
 from ..control.database_charsets import DatabaseCharsets
@@ -25,10 +26,9 @@ from ..control.setting_faults import raise_all
 from ..control.settle import Settle
 from ..control.shared_tables import shared_rules
 from ..control.table_paths import MADE_BY_ROWS, shown_paths
-from ..ddl.folded_name import fold
-from ..ddl.lower_names import folded_definition
 from ..delta.stamp import Stamp
 from ..errors import DecodeError, SchemaError, SettingError, StatementError
+from ..sql.folded_name import fold
 from .ahead import TablesAhead
 from .broken_tables import BrokenTables
 from .key_index import KeyIndex
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from ..control.cut import Cut, InQuarantine, Waiting
     from ..control.layout import Layout
     from ..control.quarantine import Quarantine
-    from ..ddl.column_rules import ColumnRules
-    from ..ddl.policy import Policy
     from ..delta.table_log import TableLog
     from ..errors import SparkReplError
     from ..gtid import GtidSet
     from ..relay.source_place import SourcePlace
+    from ..rules.projection import ColumnRules
+    from ..sql.policy import Policy
     from .ahead import Held
     from .places import TablePlace
     from .table import Table

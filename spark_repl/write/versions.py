@@ -21,12 +21,12 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from ..binlog.rows.change_bits import EXISTS
-from ..ddl.extra_columns import numbers_of
 from ..decode.folding import DUPLICATE_KEY, MISSING_ROW, codes
 from ..decode.staged import EXTRA
 from ..delta.columns import one_chunk, read_rows, with_type
 from ..delta.partitions import NO_PARTITION, unplaced
 from ..errors import SettingError, TargetError
+from ..rules.metadata_columns import numbers_of
 from .change_data import write_changes
 from .ended_versions import ENDS, ended
 from .key_index import write_indexed

@@ -19,9 +19,9 @@ from spark_repl.control.retention import Retention
 from spark_repl.copy.recopy import Recopier, ask
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave
 from spark_repl.copy.repairer import Repairer
-from spark_repl.ddl.effect import classify
 from spark_repl.errors import RowsRefused
 from spark_repl.observe import verify_status
+from spark_repl.sql.classify import classify
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (

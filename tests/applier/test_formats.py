@@ -24,7 +24,6 @@ from spark_repl.control.xa_store import XaStore
 from spark_repl.copy import recopy
 from spark_repl.copy.repair_request import RepairRequest
 from spark_repl.copy.repair_request import left as left_repairs
-from spark_repl.ddl.effect import classify
 from spark_repl.errors import FormatError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe import verify_status
@@ -34,6 +33,7 @@ from spark_repl.receiver.report import Report, read_report
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
+from spark_repl.sql.classify import classify
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from spark_repl.write import key_index, key_segments, own_metadata
 from tests.fixtures.make_format_kinds import EACH, KINDS, SHARDS_OF, WITHHELD, rows_of

@@ -148,7 +148,7 @@ def test_what_no_change_says(log: LogWriter, target: Path) -> None:
 
 
 def classified(table: Table) -> Any:
-    from spark_repl.ddl.effect import classify
+    from spark_repl.sql.classify import classify
 
     return classify(table.create, table.database).definition
 

@@ -14,8 +14,8 @@ from spark_repl.control import recorded_filters
 from spark_repl.control.channels import channel_at, opened
 from spark_repl.control.copies import Copy, last_copy, record_copy
 from spark_repl.copy.copy_plan import in_shared
-from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.gtid import GtidSet
+from spark_repl.rules.replication_filters import ReplicationFilters
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import run
 from tests.support.made_copy import read_into

@@ -11,8 +11,8 @@ import pytest
 
 from spark_repl.binlog.charsets.charset import NAMES, ORDERED, charset_of
 from spark_repl.binlog.charsets.comparing import comparable, tells_all_letters
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.row_filters import row_filter
+from spark_repl.rules.row_filters import row_filter
+from spark_repl.sql.classify import classify
 from tests.support.live.server import Server
 
 _PRINTABLE = [chr(code) for code in range(32, 127)]

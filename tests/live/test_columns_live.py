@@ -18,8 +18,8 @@ import pytest
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
 from spark_repl.copy.repair_rows import read
 from spark_repl.copy.source_tables import list_tables
-from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import SchemaError
+from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.source.connection import DumpConnection
 from spark_repl.write.staged_rows import key_digests
 from tests.support.live.following import Following

@@ -1,4 +1,4 @@
-"""ALTER TABLE between all types on a server, beside what ``ddl.conversion`` makes of values."""
+"""ALTER TABLE between all types on a server, beside what ``convert.conversion`` makes of values."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from spark_repl.binlog.charsets.one_byte import one_byte_table
 from spark_repl.binlog.charsets.written import DAMAGED, TWO_BYTES, letters
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.ddl.session import Session
-from spark_repl.ddl.type_change import TypeChange, TypeFamily, family_of
+from spark_repl.convert.type_change import TypeChange, TypeFamily, family_of
 from spark_repl.errors import Unconvertible
+from spark_repl.sql.session import Session
 from tests.support.live.alter_grid import STRICT, TRUNCATE, Grid, arrow, attempt, column_of
 from tests.support.live.grid_types import MOMENTS, TYPES, ZERO_DATES
 from tests.support.live.server import Server
@@ -154,7 +154,7 @@ def test_every_character_becomes_what_the_server_makes_of_it(connection: Any, of
 
 @pytest.fixture
 def converted_null() -> Callable[[str, str], Any]:
-    from spark_repl.ddl.conversion import convert
+    from spark_repl.convert.conversion import convert
 
     forms = Forms(zero_dates="string")
 

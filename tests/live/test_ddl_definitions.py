@@ -12,17 +12,17 @@ from typing import Any
 import pymysql
 import pytest
 
+from spark_repl.alter.apply_alter import alter
+from spark_repl.alter.renamed import like
 from spark_repl.binlog.definition import ColumnType, TableDefinition
 from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import Query, parse_header, parse_query
 from spark_repl.binlog.events.query_status import _variables
 from spark_repl.binlog.events.table_map import parse_table_map
-from spark_repl.ddl.altered import alter
-from spark_repl.ddl.effect import Effect, classify, classify_in
-from spark_repl.ddl.foreign_keys import named
-from spark_repl.ddl.renamed import like
-from spark_repl.ddl.session import Session
 from spark_repl.errors import StatementError
+from spark_repl.sql.classify import Effect, classify, classify_in
+from spark_repl.sql.foreign_keys import named
+from spark_repl.sql.session import Session
 from tests.support.live.ddl_generator import Generator, quoted
 from tests.support.live.server import Server
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.ddl.routes import Routes
 from spark_repl.errors import SparkReplError
+from spark_repl.rules.table_routes import Routes
 from tests.support.live.server import Server
 from tests.support.local_delta import last_shown, run
 

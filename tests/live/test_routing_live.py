@@ -10,8 +10,8 @@ import pytest
 from spark_repl.config import Config
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.copy.survey import survey
-from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import SchemaError
+from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.source.connection import DumpConnection
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for

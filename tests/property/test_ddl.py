@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.ddl.effect import Effect, classify
+from spark_repl.sql.classify import Effect, classify
 
 WORDS = st.sampled_from(
     [

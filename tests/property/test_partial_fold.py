@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap
 
-from spark_repl.ddl.effect import classify
 from spark_repl.decode.folding import EveryTable
 from spark_repl.decode.part import Part
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
+from spark_repl.sql.classify import classify
 from spark_repl.write.direct import write
 from spark_repl.write.written import PlannedFiles, WriteTask
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update

@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.extra_columns import with_extra
-from spark_repl.ddl.row_filters import row_filter
-from spark_repl.ddl.told_apart import ChannelRows
+from spark_repl.rules.disjoint_filters import ChannelRows
+from spark_repl.rules.metadata_columns import with_extra
+from spark_repl.rules.row_filters import row_filter
+from spark_repl.sql.classify import classify
 
 _FOUND = classify(
     "CREATE TABLE t.a (id INT, s VARCHAR(9), b VARCHAR(9) COLLATE utf8mb4_bin,"

@@ -19,11 +19,11 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, last_copy, record_copy, standing
 from spark_repl.control.layout import Layout
 from spark_repl.control.table_paths import used_paths
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.delta.columns import write_file
 from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
+from spark_repl.rules.replication_filters import ReplicationFilters
+from spark_repl.sql.classify import classify
 from spark_repl.write.app_ids import copies_of
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking

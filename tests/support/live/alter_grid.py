@@ -1,4 +1,4 @@
-"""What a server makes of values by ALTER TABLE, beside what ``ddl.conversion`` makes of them."""
+"""Values that a server makes by ALTER TABLE, beside those of ``convert.conversion``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pyarrow as pa
 from spark_repl.binlog.definition import Column
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.binlog.types.values import Values
+from spark_repl.convert.conversion import convert, keeps_values
+from spark_repl.convert.type_change import TypeChange
 from spark_repl.copy.text_rows import select_list, to_arrow
-from spark_repl.ddl.conversion import convert, keeps_values
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.session import Session
-from spark_repl.ddl.type_change import TypeChange
 from spark_repl.errors import SchemaError, Unconvertible
+from spark_repl.sql.classify import classify
+from spark_repl.sql.session import Session
 
 STRICT = "STRICT_TRANS_TABLES"
 TRUNCATE = "TIME_TRUNCATE_FRACTIONAL"

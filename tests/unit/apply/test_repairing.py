@@ -12,10 +12,10 @@ import pytest
 from spark_repl.apply.read_rows import RowsToRepair
 from spark_repl.apply.repairing import Repairing
 from spark_repl.control.cut import Cut
-from spark_repl.ddl.effect import classify
 from spark_repl.errors import RowsOutdated
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.record import RECORD
+from spark_repl.sql.classify import classify
 
 SET = "11111111-2222-3333-4444-555555555555:1-"
 CUT = Cut(100, f"{SET}3", "log", {}, {}, group_gtids="")

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
+from spark_repl.alter.defaults import default_value
 from spark_repl.binlog.definition import Column, ColumnType, Form, TableDefinition
 from spark_repl.binlog.rows.columns import decode_column
 from spark_repl.binlog.rows.row_images import RowImages
@@ -22,13 +23,12 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.binlog.types.temporal import days
 from spark_repl.binlog.types.values import Values
 from spark_repl.copy.text_rows import to_arrow
-from spark_repl.ddl.defaults import default_value
-from spark_repl.ddl.effect import classify
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
+from spark_repl.sql.classify import classify
 from spark_repl.write.logged_shape import check_definition
 from spark_repl.write.table import DeltaState, Table
 from tests.support.decoder_log import printed, read_log

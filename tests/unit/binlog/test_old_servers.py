@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from spark_repl import read_changes
+from spark_repl.alter.schema_history import SchemaHistory
 from spark_repl.binlog.events.event import Query
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.ddl.schema_history import SchemaHistory
 from spark_repl.errors import DecodeError, LogError
 from spark_repl.relay.log import open_log
 from tests.support.binlog_writer import LogWriter, Table, insert

@@ -6,10 +6,10 @@ import struct
 
 import pytest
 
+from spark_repl.alter.schema_history import SchemaHistory
 from spark_repl.binlog.events.event import Query
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.schema_history import SchemaHistory
-from spark_repl.ddl.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from spark_repl.sql.classify import classify
+from spark_repl.sql.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 
 
 def query(statement: bytes, collation: int, mode: int = 0, xid: bytes = b"") -> Query:

@@ -10,10 +10,10 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.config.renaming import whole_of
-from spark_repl.ddl.overlapping import overlapping
-from spark_repl.ddl.row_filters import check_row_filters
-from spark_repl.ddl.table_rules import TableRules
 from spark_repl.errors import ConfigError
+from spark_repl.rules.overlapping import overlapping
+from spark_repl.rules.row_filters import check_row_filters
+from spark_repl.rules.table_rules import TableRules
 
 RULE: dict[str, Any] = {
     "match": r"shop.all\_orders", "to": "lake.orders", "row_filter": "region = 'eu'",

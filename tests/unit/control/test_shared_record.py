@@ -13,8 +13,8 @@ from spark_repl.control.channels import channels, opened
 from spark_repl.control.control import Control
 from spark_repl.control.names import Names
 from spark_repl.control.shared_tables import SharedTable, shared_tables
-from spark_repl.ddl.told_apart import ChannelRows
 from spark_repl.errors import SettingError
+from spark_repl.rules.disjoint_filters import ChannelRows
 from tests.support.before_append import Before
 
 KEY = (("id", "whole number"),)

@@ -12,8 +12,8 @@ import pytest
 from spark_repl.binlog.types.text import gather
 from spark_repl.copy.source_tables import SourceTable, refuse_diffs
 from spark_repl.copy.text_rows import read_rows, select_list
-from spark_repl.ddl.effect import classify
 from spark_repl.errors import SourceError, SourceLostError
+from spark_repl.sql.classify import classify
 
 _MAX = 0xFFFFFF
 

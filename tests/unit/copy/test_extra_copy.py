@@ -15,10 +15,10 @@ from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
 from spark_repl.copy import chunk
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
 from spark_repl.copy.repair_rows import _Gone, stage_gone
-from spark_repl.ddl.column_rules import ColumnRules
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.table_rules import TableRules
 from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.table_rules import TableRules
+from spark_repl.sql.classify import classify
 from spark_repl.write.missing_values import bits
 
 from .test_copy_rows import Bytes, answer

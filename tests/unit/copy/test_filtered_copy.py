@@ -12,11 +12,11 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.config import Source
 from spark_repl.config.tables import TableRule
 from spark_repl.copy import chunk
-from spark_repl.ddl.column_rules import ColumnRules
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.table_rules import TableRules
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import SchemaError
+from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.table_rules import TableRules
+from spark_repl.sql.classify import classify
 
 from .test_copy_rows import Bytes, answer
 

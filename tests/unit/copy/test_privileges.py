@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from spark_repl.copy.privileges import check_privileges, wanted_places
-from spark_repl.ddl.filters import ReplicationFilters
 from spark_repl.errors import SourceError
+from spark_repl.rules.replication_filters import ReplicationFilters
 
 _TO = " TO `repl`@`%`"
 _ALL = "GRANT SELECT, REPLICATION SLAVE ON *.*" + _TO

@@ -7,9 +7,9 @@ import pytest
 from spark_repl.config import Config
 from spark_repl.copy.source_tables import kept_names
 from spark_repl.copy.unmet import unmet, unmet_columns, unmet_on
-from spark_repl.ddl.filters import ReplicationFilters
-from spark_repl.ddl.table_rules import TableRules
 from spark_repl.errors import SchemaError
+from spark_repl.rules.replication_filters import ReplicationFilters
+from spark_repl.rules.table_rules import TableRules
 
 NAMES = ["shop.orders", "shop.log_1", "crm.people"]
 

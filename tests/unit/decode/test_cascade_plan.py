@@ -8,9 +8,9 @@ import pytest
 
 from spark_repl.binlog.definition import Column, TableDefinition
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.ddl.effect import classify
 from spark_repl.decode.cascade_plan import Plan, plan
 from spark_repl.errors import DecodeError
+from spark_repl.sql.classify import classify
 
 Tables = dict[str, TableDefinition]
 

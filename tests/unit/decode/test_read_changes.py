@@ -99,9 +99,9 @@ def test_minimal_metadata_gives_what_full_metadata_gives() -> None:
 )
 def test_without_names_there_is_no_guess(statements: list[str], words: str) -> None:
     # Scenarios 155, 156: a type or length that is not the table's is no row of it.
+    from spark_repl.alter.schema_history import SchemaHistory
     from spark_repl.binlog.events.event import Query
     from spark_repl.binlog.rows.walk import walk
-    from spark_repl.ddl.schema_history import SchemaHistory
     from tests.support.decoder_log import read_log
 
     args = read_log(FIXTURES / "minimal_metadata" / "binlog.000001", compressed=False)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_repl import Config
-from spark_repl.ddl.effect import classify
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.partitions import check, split, unplaced
 from spark_repl.errors import ConfigError, SchemaError, TargetError
+from spark_repl.sql.classify import classify
 
 KINDS = [pa.int64(), pa.string(), pa.bool_(), pa.date32(), pa.large_string()]
 VALUES: dict[pa.DataType, Any] = {

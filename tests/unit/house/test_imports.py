@@ -20,7 +20,7 @@ CONTRACTS = tomllib.loads(CONFIG.read_text("utf-8"))["tool"]["importlinter"]["co
 WRONG = {
     "rooms": ("errors.py", "from . import crash_points"),
     "cycles": ("binlog/types/values.py", "from ..rows import columns"),
-    "pure": ("ddl/effect.py", "from ..runtime import session"),
+    "pure": ("sql/classify.py", "from ..runtime import session"),
     "spark": ("observe/metrics.py", "import pyspark"),
     "kernels": ("relay/log.py", "import numba"),
     "delta-rs": ("write/table.py", "import deltalake"),

@@ -13,11 +13,11 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.control.layout import Layout
-from spark_repl.ddl.effect import classify
 from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.snapshot import NewTable
 from spark_repl.errors import SourceLostError
+from spark_repl.sql.classify import classify
 from spark_repl.verify.cut_files import CutFiles
 from spark_repl.verify.table_check import TableCheck
 from spark_repl.verify.target_files import FileSet, digest_files

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
-from spark_repl.ddl.effect import classify
+from spark_repl.sql.classify import classify
 from spark_repl.verify import repairs
 from spark_repl.verify.repairs import repairs_of
 from spark_repl.verify.table_check import TableCheck

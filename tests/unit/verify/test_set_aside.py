@@ -13,7 +13,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut, InQuarantine, Waiting
 from spark_repl.control.layout import Layout
 from spark_repl.copy.source_tables import SourceTable
-from spark_repl.ddl.effect import classify
+from spark_repl.sql.classify import classify
 from spark_repl.verify.verifier import Verifier, VerifyLimits
 from spark_repl.verify.work_folder import TablePlan
 from tests.support.local_delta import LocalDelta

@@ -7,12 +7,12 @@ from contextlib import nullcontext
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
-from spark_repl.ddl.effect import classify_in
-from spark_repl.ddl.session import Session
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import SchemaError
+from spark_repl.sql.classify import classify_in
+from spark_repl.sql.session import Session
 from spark_repl.write.logged_shape import check_definition
 from spark_repl.write.table import DeltaState, Table
 

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_repl.alter.apply_alter import alter
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.ddl.altered import alter
-from spark_repl.ddl.effect import classify_in
-from spark_repl.ddl.session import Session
 from spark_repl.errors import Unconvertible
+from spark_repl.sql.classify import classify_in
+from spark_repl.sql.session import Session
 from spark_repl.write.altered_rows import AlteredRows, without_zero_dates
 
 SESSION = Session("d", time_zone="+00:00", charsets={"d": "utf8mb4_0900_ai_ci"})

@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.definition import TableDefinition
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.extra_columns import with_extra
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.schema_change import with_column_ids
 from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.errors import SettingError
+from spark_repl.rules.metadata_columns import with_extra
+from spark_repl.sql.classify import classify
 from spark_repl.write.shard_columns import check_alike, columns_of, stays_in_files, union
 
 MAPPED = {"delta.columnMapping.mode": "name"}

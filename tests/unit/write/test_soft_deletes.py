@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
-from spark_repl.ddl.column_rules import ColumnRules
-from spark_repl.ddl.effect import classify
-from spark_repl.ddl.extra_columns import keeps_deleted
-from spark_repl.ddl.table_rules import TableRules
+from spark_repl.rules.metadata_columns import keeps_deleted
+from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.table_rules import TableRules
+from spark_repl.sql.classify import classify
 from spark_repl.write.soft_deletes import Truncated
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

@@ -11,8 +11,8 @@ from spark_repl import Config
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
-from spark_repl.ddl.effect import classify
 from spark_repl.runtime.threads import Pool
+from spark_repl.sql.classify import classify
 from spark_repl.write.table import Table
 from spark_repl.write.table_options import TableOptions
 from spark_repl.write.tracking import Tracking

@@ -1,0 +1,84 @@
+"""What a table becomes by one statement, and where each of its columns then comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..binlog.definition import TableDefinition
+    from ..expressions.value_type import Node
+    from .partition_rows import PartitionRows
+
+
+@dataclass(frozen=True, slots=True)
+class KeptColumn:
+    """The column ``number`` of the table before, converted where the type is another one.
+    ``written``: whether the statement says its type."""
+
+    number: int
+    written: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A new column; rows that are there get ``default``, as ``Column.default`` has it."""
+
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A new column; rows that are there get the moment of the statement (CURRENT_TIMESTAMP)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """A column of which rows that are there get an expression's values: of the columns as they are
+    afterwards, by their numbers there. ``virtual``: a generated column that is not stored."""
+
+    expression: Node
+    virtual: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A column whose values for rows that are there the log does not say, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The target's column ``number``, which the source had dropped and has again; rows of NULL get
+    what rows that are there get in a new column."""
+
+    number: int
+    new: Filled | Now
+
+
+Origin = KeptColumn | Filled | Now | Computed | Unknown | Restored
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """``origins`` [columns of ``definition``]. ``rows_go``: what becomes of the rows is not known
+    from the log, and why (DISCARD TABLESPACE); '' where it is; ``rows_come``: nor which others
+    there are then (IMPORT TABLESPACE)."""
+
+    definition: TableDefinition
+    origins: tuple[Origin, ...]
+    rows_go: str = ""
+    rows_come: bool = False
+    numbered: tuple[str, ...] = ()
+    """columns that were there and have AUTO_INCREMENT now: a 0 in them became a number that the log
+    does not say (not with the sql_mode NO_AUTO_VALUE_ON_ZERO)"""
+    converted: bool = False
+    """whether texts have the table's character set and collation now, whatever theirs was"""
+    gone: PartitionRows | None = None
+    """the rows that go with their partitions, or change places with another table's; nothing else
+    is changed then"""
+    null_dates: bool = False
+    """whether dates that no calendar has are NULL in the rows"""
+    replaced_texts: bool = False
+    """whether bytes without a character are U+FFFD in the rows"""

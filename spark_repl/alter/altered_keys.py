@@ -1,0 +1,188 @@
+"""The keys of a table after ALTER TABLE: indexes, the key that the server logs, foreign keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import CHARACTER_TYPES, ColumnType
+from ..errors import StatementError
+from ..sql import foreign_keys, keys
+from ..sql.actions import (
+    AddColumn,
+    AddKey,
+    ChangeColumn,
+    DropConstraint,
+    DropIndex,
+    RenameIndex,
+)  # fmt: skip
+from ..sql.columns import not_null
+from ..sql.create_table import keys_of
+from ..sql.keys import PRIMARY, UNIQUE, Key
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, ForeignKey, PlainIndex, TableDefinition, UniqueIndex
+    from ..sql.actions import Alteration
+    from ..sql.key_clause import KeyClause
+    from .column_actions import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """``columns``: NOT NULL where the primary key is. The others: as TableDefinition has them."""
+
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+    has_primary: bool | None
+    unique: tuple[UniqueIndex, ...] | None
+    indexes: tuple[PlainIndex, ...] | None
+
+
+def altered_keys(
+    definition: TableDefinition,
+    alteration: Alteration,
+    entries: Sequence[Entry],
+    columns: tuple[Column, ...],
+) -> Keyed:
+    """Raises StatementError for a key's column that is not there. Where the UNIQUE indexes are not
+    known (rows have made the table) the key is what is left of it: the next TABLE_MAP names it."""
+    new = _new_keys(alteration)
+    new_columns = {
+        e.before.name.lower(): c for e, c in zip(entries, columns, strict=True) if e.before
+    }
+    left = _left(_keys_before(definition), alteration, definition)
+    new_columns |= _again(left, entries, columns, new_columns)
+    _check_choices(left, entries, columns)
+    kept = [key for k in left if (key := keys.carried(k, new_columns)) is not None]
+    primary = [key for key in kept if key.kind == PRIMARY]
+    names = {name.lower() for key in primary for name in key.columns}
+    names |= {p.column.lower() for key in new if key.kind == PRIMARY for p in key.parts}
+    columns = tuple(not_null(c) if c.name.lower() in names else c for c in columns)
+    made = keys.ordered(keys.added(kept, new, columns), columns)
+    has_primary = any(key.kind == PRIMARY and key.name for key in made)
+    unknown = definition.unique is None
+    return Keyed(
+        columns,
+        keys.logged(made, columns),
+        None if unknown and not has_primary and definition.has_primary is None else has_primary,
+        None if unknown else keys.unique_of(made),
+        None if definition.indexes is None else keys.plain_of(made),
+    )
+
+
+def _keys_before(definition: TableDefinition) -> list[Key]:
+    """A logged key of which nobody knows whether it is a PRIMARY KEY stands for one, nameless."""
+    names = tuple(definition.columns[i].name for i in definition.primary_key)
+    old_keys = []
+    if definition.has_primary or (names and definition.unique is None):
+        old_keys.append(Key(PRIMARY, PRIMARY if definition.has_primary else "", names))
+    old_keys += [
+        Key(UNIQUE, u.name, u.columns, u.whole, prefixes=u.prefixes)
+        for u in definition.unique or ()
+    ]
+    plain = definition.indexes or ()
+    return old_keys + [Key("INDEX", p.name, p.columns, generated=p.generated) for p in plain]
+
+
+def _left(before: list[Key], alteration: Alteration, definition: TableDefinition) -> list[Key]:
+    """Without what DROP INDEX, DROP PRIMARY KEY and DROP CONSTRAINT name; indexes renamed."""
+    left, new_names = list(before), dict[str, str]()
+    for action in alteration.actions:
+        if isinstance(action, DropIndex):
+            name = action.name.lower()
+            left = [k for k in left if (k.name or PRIMARY).lower() != name]
+        elif isinstance(action, DropConstraint) and not action.kind:
+            foreign = {key.name.lower() for key in definition.foreign_keys or ()}
+            name = action.name.lower()
+            left = [
+                k for k in left
+                if name in foreign or k.kind not in (PRIMARY, UNIQUE) or k.name.lower() != name
+            ]  # fmt: skip
+        elif isinstance(action, RenameIndex):
+            new_names[action.name.lower()] = action.new
+    return [replace(key, name=new_names.get(key.name.lower(), key.name)) for key in left]
+
+
+def _again(
+    left: Sequence[Key],
+    entries: Sequence[Entry],
+    columns: Sequence[Column],
+    kept: Mapping[str, Column],
+) -> dict[str, Column]:
+    """New columns with the names of dropped ones, whose places in indexes they take. Raises
+    StatementError where the index is unique: it is then over a prefix as long as the old column."""
+    inside = {name.lower() for key in left for name in key.columns} - kept.keys()
+    unique = {n.lower() for key in left if key.kind in (PRIMARY, UNIQUE) for n in key.columns}
+    renewed = {}
+    for entry, column in zip(entries, columns, strict=True):
+        name = column.name.lower()
+        if entry.before is None and name in inside:
+            if name in unique:
+                said = f"what a UNIQUE index over the new column {column.name} holds is not known"
+                raise StatementError(said)
+            renewed[name] = column
+    return renewed
+
+
+def _check_choices(
+    left: Sequence[Key], entries: Sequence[Entry], columns: Sequence[Column]
+) -> None:
+    """Raises StatementError for an ENUM or SET in a UNIQUE index that becomes text: the index is
+    then over a prefix, whose length depends on the ENUM's character set (measured on 9.7.4)."""
+    inside = {name.lower() for key in left if key.kind == UNIQUE for name in key.columns}
+    for entry, column in zip(entries, columns, strict=True):
+        before = entry.before
+        if before is None or before.name.lower() not in inside:
+            continue
+        if before.type in (ColumnType.ENUM, ColumnType.SET) and column.type in CHARACTER_TYPES:
+            said = f"what a UNIQUE index over column {before.name} holds is not known"
+            raise StatementError(said)
+
+
+def without_inline_keys(alteration: Alteration) -> Alteration:
+    """Without REFERENCES among columns' attributes, which a server before 9.0 passes over."""
+    actions = tuple(
+        replace(action, column=replace(action.column, references=()))
+        if isinstance(action, AddColumn | ChangeColumn)
+        else action
+        for action in alteration.actions
+    )
+    return replace(alteration, actions=actions)
+
+
+def _new_keys(alteration: Alteration) -> list[KeyClause]:
+    clauses: list[KeyClause] = []
+    for action in alteration.actions:
+        if isinstance(action, AddKey):
+            clauses.append(action.key)
+        elif isinstance(action, AddColumn | ChangeColumn):
+            clauses += keys_of(action.column)
+    return clauses
+
+
+def altered_foreign_keys(
+    definition: TableDefinition,
+    alteration: Alteration,
+    entries: Sequence[Entry],
+) -> tuple[ForeignKey, ...] | None:
+    """The foreign keys afterwards, under the columns' new names; None where they are not known."""
+    if definition.foreign_keys is None:
+        return None
+    new = {e.before.name.lower(): e.name for e in entries if e.before}
+
+    def renamed(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(new.get(name.lower(), name) for name in names)
+
+    before = tuple(
+        replace(
+            key,
+            columns=renamed(key.columns),
+            referenced=renamed(key.referenced) if key.parent == definition.name else key.referenced,
+        )
+        for key in definition.foreign_keys
+    )
+    clauses = _new_keys(alteration)
+    added = [key.foreign for key in clauses if key.foreign is not None]
+    gone = [a.name for a in alteration.actions if isinstance(a, DropConstraint)]
+    return foreign_keys.altered(before, definition.name, added, gone)

@@ -1,0 +1,140 @@
+"""What a table becomes by a statement that the source has accepted: ALTER TABLE, CREATE INDEX, DROP
+INDEX.
+
+Pure. What does not fit the definition, or depends on what is not known of the table, is a
+StatementError: the definition is then wrong, or too little is known to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..binlog.table_name import database_of
+from ..errors import StatementError
+from ..sql.actions import Alteration, RowsGo, SetCharset
+from ..sql.charsets import ASSUMED
+from ..sql.columns import finished, in_charset
+from ..sql.create_table import is_text
+from ..sql.new_columns import is_nullable, with_timestamps
+from ..sql.string_literals import in_column
+from ..sql.table_options import ROWLESS, other_engine
+from .alteration import Altered, KeptColumn
+from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
+from .altered_partitions import altered_partitions
+from .column_actions import Entry, arranged
+from .column_source import origins
+from .copied_rows import copies_rows
+from .renamed import rename
+
+if TYPE_CHECKING:
+    from ..sql.classify import Statement
+    from ..sql.session import Session
+
+
+def alter(
+    definition: TableDefinition,
+    statement: Statement | Alteration,
+    session: Session,
+) -> Altered:
+    """The table after ``statement``.
+
+    Raises StatementError with the table for a column or key that does not fit (with MySQL's number
+    and words where it has them), and for what depends on something that is not known.
+    """
+    alteration = statement if isinstance(statement, Alteration) else statement.alteration
+    if alteration is None:
+        return Altered(definition, tuple(KeptColumn(i) for i in range(len(definition.columns))))
+    try:
+        if not session.inline_keys:
+            alteration = without_inline_keys(alteration)
+        return _alter(definition, alteration, session)
+    except StatementError as error:
+        raise error.at(table=definition.name) from None
+
+
+def _alter(definition: TableDefinition, alteration: Alteration, session: Session) -> Altered:
+    entries = arranged(definition, alteration, session)
+    charset, converts = _charset(alteration, definition, session)
+    converted = (definition.charset, charset) if converts else ("", "")
+    columns = _columns(entries, converted, charset, session)
+    keyed = altered_keys(definition, alteration, entries, columns)
+    foreign = altered_foreign_keys(definition, alteration, entries)
+    parted = altered_partitions(definition, alteration.actions, entries)
+    after = replace(
+        definition,
+        columns=keyed.columns,
+        primary_key=keyed.primary_key,
+        foreign_keys=foreign,
+        has_primary=keyed.has_primary,
+        unique=keyed.unique,
+        charset=charset,
+        indexes=keyed.indexes,
+        partitioning=parted.partitioning,
+        rowless=alteration.engine in ROWLESS if alteration.engine else definition.rowless,
+        engine=other_engine(alteration.engine) if alteration.engine else definition.engine,
+    )
+    gone = [action for action in alteration.actions if isinstance(action, RowsGo)]
+    reasons, come = [action.reason for action in gone], any(action.come for action in gone)
+    reasons += [parted.reason] if parted.reason else []
+    numbered = tuple(
+        column.name
+        for entry, column in zip(entries, keyed.columns, strict=True)
+        if column.auto_increment
+        and entry.before
+        and not entry.before.auto_increment
+        and entry.clause
+    )
+    if alteration.renamed:
+        after = rename(after, alteration.renamed)
+    if not is_text(after):
+        raise StatementError("the statement is not text in its client's character set")
+    copies = copies_rows(alteration, entries, keyed.columns, session)
+    origin = origins(entries, keyed.columns, session, converts=converts, copies=copies)
+    return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
+
+
+def _charset(
+    alteration: Alteration, definition: TableDefinition, session: Session
+) -> tuple[str, bool]:
+    """The table's character set afterwards, and whether columns are converted to it."""
+    settings = [action for action in alteration.actions if isinstance(action, SetCharset)]
+    converts = any(action.convert for action in settings)
+    if not settings:
+        return definition.charset, False
+    charset = next((a.charset for a in settings if a.convert), settings[-1].charset)
+    if not charset:
+        charset = session.charset_of(database_of(definition.name_on_source))
+    if not charset:
+        raise StatementError("the database's default character set is not known")
+    return charset, converts
+
+
+def _columns(
+    entries: Sequence[Entry], sets: tuple[str, str], charset: str, session: Session
+) -> tuple[Column, ...]:
+    """The columns, as far as no key says more. ``sets``: the table's character set before CONVERT
+    TO and behind it, '' without."""
+    table, converted = sets
+    written = [entry.clause or entry.before for entry in entries]
+    clauses = iter(with_timestamps([item for item in written if item is not None], session))
+    columns = []
+    for entry in entries:
+        if entry.clause is None:
+            assert entry.before is not None
+            kept = replace(entry.before, name=entry.name)
+            columns.append(in_charset(kept, converted, session, table) if converted else kept)
+            continue
+        clause = entry.clause = next(clauses)
+        text = clause.type.code in CHARACTER_TYPES
+        if converted and entry.before and clause.type.code == ColumnType.BLOB:
+            # By the old column's size, whatever the new one's type says (seen on 9.7.4).
+            raise StatementError(f"the size of column {entry.name} behind CONVERT TO is not known")
+        if text and converted and clause.charset.lower() != "binary":
+            clause = replace(clause, charset=converted)
+        default = charset or ASSUMED  # where rows have made the table it is not known
+        clause = entry.clause = in_column(clause, default)
+        columns.append(finished(clause, default, session, nullable=is_nullable(clause)))
+    return tuple(columns)

@@ -1,0 +1,301 @@
+"""Where each column's values for the rows that are there come from after ALTER TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.definition import ColumnType
+from ..errors import NotComputed, Unconvertible
+from ..expressions.assign_literal import as_stored
+from ..expressions.collations import compared, compares_nothing
+from ..expressions.reader import read
+from ..expressions.resolution import resolved
+from ..sql.columns import is_longer, prints_alike, same_collation, same_type, zero_of
+from ..sql.default_clause import NOT_KNOWN, Default, constant
+from ..sql.moment_default import is_moment
+from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
+from ..sql.sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
+from ..sql.string_literals import in_own_charset
+from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column
+    from ..sql.session import Session
+    from .column_actions import Entry
+
+# Functions of the session's time zone, or of its lc_time_names.
+_OF_SESSION = frozenset((
+    "from_unixtime", "unix_timestamp", "dayname", "monthname", "date_format", "time_format",
+    "str_to_date",
+))  # fmt: skip
+_TWICE = "what a backslash in it becomes under NO_BACKSLASH_ESCAPES depends on the server"
+
+_IN_PLACE = (
+    "column {} becomes other text, and whether its server has computed them anew (ALGORITHM) is not"
+    " in the log"
+)
+
+
+def origins(
+    entries: Sequence[Entry],
+    columns: Sequence[Column],
+    session: Session,
+    *,
+    converts: bool,
+    copies: bool,
+) -> tuple[Origin, ...]:
+    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``converts``:
+    whether all are converted to a character set; ``copies``: whether the server computes STORED
+    columns again."""
+    return _Origins(entries, columns, session, converts, copies).all()
+
+
+class _Origins:
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        columns: Sequence[Column],
+        session: Session,
+        converts: bool,
+        copies: bool,
+    ) -> None:
+        self._entries, self._columns, self._session = entries, columns, session
+        self._converts, self._copies = converts, copies
+        self._printed = set[int]()  # virtual columns whose inputs are printed otherwise
+        self._at = {column.name.lower(): i for i, column in enumerate(columns)}
+        self._known: dict[int, Origin] = {}
+        self._begun: set[int] = set()
+
+    def all(self) -> tuple[Origin, ...]:
+        return tuple(self._of(i) for i in range(len(self._columns)))
+
+    def _of(self, i: int) -> Origin:
+        if i not in self._known:
+            self._begun.add(i)
+            self._known[i] = self._origin(i)
+        return self._known[i]
+
+    def _origin(self, i: int) -> Origin:
+        entry, column = self._entries[i], self._columns[i]
+        if column.generated:
+            return self._generated(i)
+        default = entry.clause.default if entry.clause else None
+        if default == NOT_KNOWN and (entry.before is None or entry.before.nullable):
+            return Unknown(
+                f"what TIMESTAMP of column {column.name} means: explicit_defaults_for_timestamp is"
+                " not in the log"
+            )
+        if entry.before is not None:
+            return KeptColumn(entry.number, entry.clause is not None)
+        if column.auto_increment:
+            return Unknown(
+                f"the numbers that column {column.name} gives to the rows that are there"
+            )
+        if default is not None and default.unknown:
+            return Unknown(f"the default of column {column.name} is not known: {default.unknown}")
+        if default is not None and default.expression:
+            said = f"the default of column {column.name} is an expression"
+            if self._is_escaped_twice(default.expression, i):
+                return Unknown(f"{said}: {_TWICE}")
+            if is_moment(default.expression, column):
+                return Now()
+            if default.constant is None:
+                return self._computed(i, default.expression, said)
+        return _of_default(entry, column, self._session)
+
+    @property
+    def _reading(self) -> Session:
+        """A session that reads a virtual column: not strict, its time zone not known."""
+        bits = self._session.sql_mode & ~(STRICT | TIME_TRUNCATE_FRACTIONAL)
+        return replace(self._session, sql_mode=bits, time_zone="")
+
+    def _generated(self, i: int) -> Origin:
+        entry, column = self._entries[i], self._columns[i]
+        before, inner = entry.before, _inner(column.generated, self._mode(i))
+        said = f"the values of the generated column {column.name}"
+        kept = before is not None and before.generated and same_type(before, column)
+        if before is not None and kept and _inner(before.generated, 0) == inner:
+            names = {word for kind, word in inner if kind == NAME}
+            stable = all(self._is_stable(name, defaults="default" in names) for name in names)
+            if printed := self._printed_otherwise(i, names):
+                if not column.generated.endswith("VIRTUAL"):
+                    return Unknown(f"{said}: {_IN_PLACE.format(printed)}")
+                self._printed.add(i)
+            elif stable and not (self._compared_otherwise(i, names) or self._is_read_again(i)):
+                return KeptColumn(entry.number, entry.clause is not None)
+        cursor = _expression(column.generated, self._mode(i))
+        expression, _, _ = column.generated.rpartition(" ")
+        if self._is_escaped_twice(expression, i):
+            return Unknown(f"{said}: {_TWICE}")
+        if (value := constant(cursor.again())) is not None:
+            virtual = column.generated.endswith("VIRTUAL")
+            made = in_own_charset(Default(constant=value, charset=self._charset(i, cursor)), column)
+            if made.constant is None:
+                return Unknown(f"{said}: {made.unknown}")
+            return _filled(made.constant, column, self._reading if virtual else self._session)
+        return self._computed(i, expression, said)
+
+    def _charset(self, i: int, cursor: Cursor) -> str:
+        """The character set of the string that an expression is, as ``Default`` has it."""
+        of_session = self._session.connection if self._entries[i].clause is not None else ""
+        return cursor.charset() or of_session
+
+    def _mode(self, i: int) -> int:
+        """The sql_mode that the column's expression was written in: the server writes as 0 does."""
+        return self._session.sql_mode if self._entries[i].clause is not None else 0
+
+    def _is_escaped_twice(self, expression: str, i: int) -> bool:
+        """Whether the server writes the expression down with escapes, and reads it without them (so
+        9.7.4)."""
+        mode = self._mode(i)
+        return bool(mode & NO_BACKSLASH_ESCAPES) and any(
+            token.kind == STRING and "\\" in token.text for token in tokens(expression, mode)
+        )
+
+    def _computed(self, i: int, expression: str, said: str) -> Origin:
+        column, session = self._columns[i], self._session
+        virtual = column.generated.endswith("VIRTUAL")
+        written = self._entries[i].clause is not None
+        try:
+            node = resolved(
+                expression,
+                session.sql_mode if written else None,
+                self._columns,
+                i,
+                session,
+                virtual=virtual,
+            )
+        except NotComputed as reason:
+            return Unknown(f"{said}: {reason}")
+        for number in node.columns:
+            if isinstance(origin := self._of(number), Unknown):
+                return Unknown(f"{said}: {origin.reason}")
+        return Computed(node, virtual)
+
+    def _inputs(self, i: int, names: set[str]) -> list[int]:
+        """The columns of these names that were there before, other than ``i``."""
+        numbers = [self._at[name] for name in sorted(names) if name in self._at]
+        return [n for n in numbers if n != i and self._entries[n].before is not None]
+
+    def _written(self, number: int) -> bool:
+        """Whether the statement says the column's type, or converts it."""
+        return self._converts or self._entries[number].clause is not None
+
+    def _printed_otherwise(self, i: int, names: set[str]) -> str:
+        """The name of an input of column ``i`` whose same values may be other texts now, or that
+        comes from such a one; "" for none."""
+        for number in self._inputs(i, names):
+            before, after = self._entries[number].before, self._columns[number]
+            if number not in self._begun:
+                self._of(number)
+            alike = before is None or not self._written(number) or prints_alike(before, after)
+            if number in self._printed or not alike:
+                return after.name
+        return ""
+
+    def _is_read_again(self, i: int) -> bool:
+        """Whether the server computes the STORED column ``i`` anew, and reads the session as it
+        does: the one that has written the rows may have been another."""
+        stored = self._columns[i].generated.endswith("STORED")
+        return self._copies and stored and self._reads_session(i)
+
+    def _reads_session(self, i: int) -> bool:
+        names = {word for kind, word in _inner(self._columns[i].generated, self._mode(i))}
+        inputs = [self._at[name] for name in sorted(names) if name in self._at]
+        return not names.isdisjoint(_OF_SESSION) or any(self._is_of_session(n) for n in inputs)
+
+    def _is_of_session(self, number: int) -> bool:
+        """Whether an expression that names the column has other values in another session."""
+        column = self._columns[number]
+        if column.generated.endswith("VIRTUAL") and self._reads_session(number):
+            return True
+        pads = bool(self._session.sql_mode & PAD_CHAR_TO_FULL_LENGTH)
+        return column.type == ColumnType.TIMESTAMP or (pads and column.type == ColumnType.STRING)
+
+    def _compared_otherwise(self, i: int, names: set[str]) -> bool:
+        """Whether the values of column ``i``, whose inputs are what they were, may be others
+        because texts are compared by another collation. Where they are computed then, no collation
+        decides about them: what one would decide about is refused."""
+        inputs = set[int]()
+        for number in self._inputs(i, names):
+            before, after = self._entries[number].before, self._columns[number]
+            written = self._written(number)
+            if before is not None and not same_collation(before, after, written=written):
+                inputs.add(number)
+        return bool(inputs) and bool(inputs & self._compared(i))
+
+    def _compared(self, i: int) -> set[int]:
+        """The columns whose collation may decide about the values of column ``i``."""
+        expression, _, _ = self._columns[i].generated.rpartition(" ")
+        mode = self._session.sql_mode if self._entries[i].clause is not None else None
+        virtual = self._columns[i].generated.endswith("VIRTUAL")
+        everything = set(range(len(self._columns)))
+        try:
+            if compares_nothing(read(expression, mode)):
+                return set()
+            return compared(
+                resolved(expression, mode, self._columns, i, self._session, virtual=virtual)
+            )
+        except (NotComputed, RecursionError):
+            return everything
+
+    def _is_stable(self, name: str, *, defaults: bool) -> bool:
+        """Whether what the name means has the same values as before, and the same ``defaults``
+        where these count. Names of functions, too, are no columns that change."""
+        i = self._at.get(name)
+        if i is None or (i in self._begun and i not in self._known):
+            return True  # no column depends on itself
+        before, after = self._entries[i].before, self._columns[i]
+        if before is None or before.name.lower() != name:
+            return False
+        if defaults and (self._entries[i].new_default or before.default != after.default):
+            return False
+        origin = self._of(i)
+        kept = isinstance(origin, KeptColumn) and origin.number == self._entries[i].number
+        alike = same_type(before, after) or is_longer(before, after)
+        return kept and alike and after.nullable >= before.nullable
+
+
+def _filled(said: str, column: Column, session: Session) -> Filled | Unknown:
+    try:
+        return Filled(as_stored(said, column, session))
+    except Unconvertible as error:
+        return Unknown(error.message)
+
+
+def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
+    default = entry.clause.default if entry.clause else None
+    if default is None:
+        filled = "NULL" if column.nullable else zero_of(column)
+        kind = f"a NOT NULL column of type {column.type_name} has no default"
+        return Unknown(f"{kind}: {column.name}") if filled is None else Filled(filled)
+    if default.now:
+        return Now()
+    if default.literal is not None and column.default is not None:
+        return _filled(column.default, column, session)
+    if default.constant is None:
+        return Unknown(f"the default of column {column.name} is an expression")
+    return _filled(default.constant, column, session)
+
+
+def _expression(generated: str, sql_mode: int) -> Cursor:
+    inner = Cursor(tokens(generated, sql_mode)).parentheses()
+    while inner.at_mark("("):
+        rest = inner.again()
+        within = rest.parentheses()
+        if not rest.done():
+            break
+        inner = within
+    return inner
+
+
+def _inner(generated: str, sql_mode: int) -> list[tuple[str, str]]:
+    """The words of a generated column's expression, as they are compared."""
+    cursor, words = _expression(generated, sql_mode), []
+    while not cursor.done():
+        token = cursor.next()
+        plain = token.kind in (NAME, WORD)
+        words.append((NAME if plain else token.kind, token.text.lower() if plain else token.text))
+    return words

@@ -1,0 +1,66 @@
+"""Character sets and collations that no statement has said, as TABLE_MAPs say them.
+
+A column without CHARACTER SET has its table's, a table its database's: where that is not known,
+utf8mb4 is assumed (``Column.assumed``) until a row of the table has come.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..binlog.charsets import BINARY
+from ..binlog.charsets.charset import charset_of, name_of
+from ..binlog.definition import CHARACTER_TYPES
+from ..sql.charsets import ASSUMED, collation
+from ..sql.column_type import collation_name
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, TableDefinition
+
+
+def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:
+    """The definition with what a TABLE_MAP of the table says of its columns' character sets and
+    collations; the same object where it says nothing new."""
+    columns, withheld = list(definition.columns), dict(definition.withheld)
+    charset, new = definition.charset, False
+    for number, (own, theirs) in enumerate(zip(definition.own, logged.columns, strict=True)):
+        mine = withheld[number] if own < 0 else columns[own].logged or columns[own]
+        told = _told(mine, theirs)
+        if told is mine:
+            continue
+        new = True
+        if mine.assumed and charset in ("", ASSUMED):
+            charset = name_of(theirs.compares)
+        if own < 0:
+            withheld[number] = told
+        elif columns[own].logged:
+            columns[own] = replace(columns[own], logged=told)
+        else:
+            columns[own] = told
+    if not new:
+        return definition
+    left = tuple(sorted(withheld.items()))
+    return replace(definition, columns=tuple(columns), withheld=left, charset=charset)
+
+
+def says_charset(told: TableDefinition, before: TableDefinition) -> bool:
+    """Whether the character set of a column is another one, or was assumed, of the two that
+    ``told_by`` has taken and made."""
+    pairs = zip(told.in_log.columns, before.in_log.columns, strict=True)
+    return any(a.collation != b.collation or a.assumed != b.assumed for a, b in pairs)
+
+
+def _told(mine: Column, theirs: Column) -> Column:
+    if mine.type not in CHARACTER_TYPES or mine.type != theirs.type or not theirs.compares:
+        return mine
+    if mine.compares == theirs.compares and not mine.assumed:
+        return mine
+    number = mine.collation
+    if BINARY in (number, theirs.collation):  # both are, or the rows don't fit
+        return mine
+    if charset_of(number) != charset_of(theirs.compares):
+        number = collation(collation_name(theirs.compares))[0]
+    return replace(
+        mine, collation=number, meta=theirs.meta, compares=theirs.compares, assumed=False
+    )

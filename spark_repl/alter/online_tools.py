@@ -1,0 +1,153 @@
+"""What a copy that an online schema-change tool has filled says of the table's own rows, which
+reach it by INSERT IGNORE ... SELECT and by REPLACE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ..convert.widening import widens
+from ..errors import SettingError
+from ..sql.actions import AddColumn
+from ..sql.sql_tokens import WORD, tokens
+from .alteration import Altered, Filled, KeptColumn
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, ForeignKey, TableDefinition
+    from ..sql.statement import Statement
+    from .alteration import Origin
+
+_HINT = (
+    'with ddl.online_tools = "follow" the tool\'s table becomes the table; or copy the table'
+    " again after the tool's RENAME: spark-repl snapshot --config F --table DB.T"
+)
+
+
+def copied(before: TableDefinition, made: TableDefinition) -> Altered:
+    """What has become of the rows of ``before`` in a tool's copy ``made``: columns by their names.
+
+    Raises SettingError for what the definitions do not say: values of another kind than those
+    copied, new ones that are no literals, rows that a new UNIQUE index has no room for.
+    """
+    names = {column.name.lower(): number for number, column in enumerate(before.columns)}
+    origins: list[Origin] = []
+    for column in made.columns:
+        number = names.get(column.name.lower())
+        if number is None:
+            origins.append(_new(made, column))
+        else:
+            origins.append(_same(made, before.columns[number], column, number))
+    known = _unique(before)
+    if known is None or (indexes := _unique(made)) is None:
+        raise _refused(made.name, "which UNIQUE indexes it has is not known")
+    if more := indexes - known:
+        listed = ", ".join(min(sorted(one) for one in more))
+        raise _refused(made.name, f"which rows a new UNIQUE index ({listed}) has no room for")
+    _check_equal(before, made, names)
+    _check_generated(before, made, names)
+    _check_room(before, made)
+    return Altered(made, tuple(origins))
+
+
+def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> None:
+    """Raises SettingError for what a tool's ALTER does to rows that no definition has: a CHECK that
+    they may not pass, a column that the tool's own UPDATEs set. ``text``: the statement's."""
+    words = tokens(text, sql_mode)
+    raw = [token.text.upper() if token.kind == WORD else token.raw for token in words]
+    for before, word, after in zip(["", *raw], raw, [*raw[1:], ""], strict=False):
+        if (word == "CHECK" and after == "(") or (word == "ENFORCED" and before != "NOT"):
+            raise _refused(statement.tables[0], "which rows a new CHECK has no room for")
+    for action in statement.alteration.actions if statement.alteration else ():
+        if isinstance(action, AddColumn) and action.column.on_update:
+            reason = f"the values of the new column {action.column.name}, which UPDATEs set"
+            raise _refused(statement.tables[0], reason)
+
+
+def _new(made: TableDefinition, column: Column) -> Origin:
+    if column.generated or column.auto_increment or column.default is None:
+        raise _refused(made.name, f"the values of the new column {column.name}")
+    return Filled(column.default)
+
+
+def _same(made: TableDefinition, old: Column, new: Column, number: int) -> Origin:
+    if old.generated != new.generated or (new.auto_increment and not old.auto_increment):
+        raise _refused(made.name, f"the values of column {new.name}")
+    plain = replace(old, name=new.name, nullable=new.nullable, visible=new.visible) == new
+    if plain and old.detail == new.detail:
+        return KeptColumn(number)
+    if old.generated or not widens(old, new):
+        raise _refused(made.name, f"what the values of column {new.name} are, whose type changes")
+    return KeptColumn(number, written=True)
+
+
+def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
+    """The columns of each key and UNIQUE index, and how much of them counts; None: not known."""
+    if definition.unique is None:
+        return None
+    columns = definition.columns
+    key = frozenset(columns[number].name.lower() for number in definition.primary_key)
+    column_sets = {key} if key else set[frozenset[str]]()
+    for index in definition.unique:
+        prefixes = index.prefixes or (0,) * len(index.columns)
+        names = (
+            n.lower() + (f"({p})" if p else "")
+            for n, p in zip(index.columns, prefixes, strict=True)
+        )
+        other = [] if index.whole or index.prefixes else [f"index {index.name}"]
+        column_sets.add(frozenset([*names, *other]))
+    return column_sets
+
+
+def _check_equal(before: TableDefinition, made: TableDefinition, names: dict[str, int]) -> None:
+    """Raises SettingError where rows that a key or UNIQUE index told apart may be equal now."""
+    of_key = tuple(made.columns[number].name for number in made.primary_key)
+    unique = {name.lower() for index in made.unique or () for name in index.columns}
+    for column in made.columns:
+        name = column.name.lower()
+        if name in names and name in unique | {one.lower() for one in of_key}:
+            old = before.columns[names[name]]
+            if old.compares != column.compares or old.nullable > column.nullable:
+                reason = f"which rows the key or UNIQUE index ({column.name}) has no room for now"
+                raise _refused(made.name, reason)
+
+
+def _check_generated(before: TableDefinition, made: TableDefinition, names: dict[str, int]) -> None:
+    """Raises SettingError where a generated column's input is compared or printed otherwise."""
+    changed = {
+        column.name.lower()
+        for column in made.columns
+        if (number := names.get(column.name.lower())) is not None
+        and (column.compares, column.detail)
+        != (before.columns[number].compares, before.columns[number].detail)
+    }
+    for column in made.columns:
+        words = {token.text.lower() for token in tokens(column.generated, 0)}
+        if changed & words:
+            raise _refused(made.name, f"the values of column {column.name}")
+
+
+def _check_room(before: TableDefinition, made: TableDefinition) -> None:
+    """Raises SettingError where a row may have no parent, or no partition."""
+    had = {_foreign(key) for key in before.foreign_keys or ()}
+    for key in made.foreign_keys or ():
+        if _foreign(key) not in had:
+            raise _refused(made.name, f"which rows a new foreign key ({key.name}) has no room for")
+    then, now = before.partitioning, made.partitioning
+    if now is None or now == then:
+        return
+    count = len(then.partitions) if then else 0
+    if then is None or then != replace(now, partitions=now.partitions[:count]):
+        raise _refused(made.name, "which rows its partitions have no room for")
+
+
+def _foreign(key: ForeignKey) -> tuple[object, ...]:
+    columns, referenced = (tuple(map(str.lower, one)) for one in (key.columns, key.referenced))
+    return columns, key.parent, referenced
+
+
+def _refused(name: str, reason: str) -> SettingError:
+    return SettingError(
+        f"an online schema-change tool's table, whose rows are left out, does not say: {reason}",
+        table=name,
+        hint=_HINT,
+    )

@@ -1,0 +1,204 @@
+"""PartitionRows: which rows of a table are those of some of its partitions."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..binlog.definition import DATE_TYPES
+from ..errors import StatementError
+from ..sql.partition_axis import Axis
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..binlog.definition import TableDefinition
+    from ..binlog.partitioning import Partitioning
+
+Bools = npt.NDArray[np.bool_]
+Longs = npt.NDArray[np.int64]
+
+_NOWHERE = -1
+_ASTRAY = "a row is in none of the partitions that are known"
+
+
+@dataclass(frozen=True)
+class PartitionRows:
+    """``chosen``: numbers of partitions; ``columns``: numbers of the table's columns by which it is
+    partitioned, ``axes`` what is made of them. ``all_rows``: whether the table has no other rows.
+    ``no_nulls``: a NULL of a date may be a date that no calendar has (zero_dates = "null")."""
+
+    verb: str
+    partitioning: Partitioning
+    chosen: frozenset[int]
+    columns: tuple[int, ...] = ()
+    axes: tuple[Axis, ...] = ()
+    all_rows: bool = False
+    no_nulls: bool = False
+
+    @classmethod
+    def of(
+        cls, verb: str, definition: TableDefinition, partitioning: Partitioning, names: set[str]
+    ) -> PartitionRows:
+        """The rows of the partitions called ``names``, in lower case. Raises StatementError where
+        they are not known."""
+        partitions = partitioning.partitions
+        numbers = [n for n, part in enumerate(partitions) if part.name.lower() in names]
+        missing = names - {partitions[number].name.lower() for number in numbers}
+        if missing:
+            raise StatementError(f"there is no partition {', '.join(sorted(missing))}")
+        places = [column.name.lower() for column in definition.columns]
+        columns = tuple(places.index(name.lower()) for name in partitioning.columns)
+        axes = tuple(
+            Axis.of(
+                definition.columns[column],
+                partitioning.function,
+                partitioning.kind,
+                [values[at] for one in partitions for values in one.values],
+            )
+            for at, column in enumerate(columns)
+        )
+        made = cls(verb, partitioning, frozenset(numbers), columns, axes)
+        _ = made._placed
+        return made
+
+    @property
+    def places(self) -> list[tuple[object, ...]]:
+        """What tells the partitions' values apart [values of all partitions]: texts themselves."""
+        values = [values for part in self.partitioning.partitions for values in part.values]
+        numbers = [numbers for listed in self._placed for numbers in listed]
+        return [
+            tuple(
+                v if axis.texts else n for axis, v, n in zip(self.axes, value, number, strict=True)
+            )
+            for value, number in zip(values, numbers, strict=True)
+        ]
+
+    def of_rows(self, arrays: Sequence[pa.Array], count: int) -> Bools:
+        """Which of ``count`` rows are among them; ``arrays`` [columns]: the values of ``columns``.
+        Raises StatementError for a row whose partition is not known."""
+        if self.all_rows:
+            return np.ones(count, bool)
+        for axis, values in zip(self.axes, arrays, strict=True):
+            if self.no_nulls and axis.column.type in DATE_TYPES and values.null_count:
+                raise StatementError(
+                    f"a NULL in column {axis.column.name} may be a date that no calendar has"
+                    ' (target.zero_dates = "null"): in which partition it is is not known'
+                )
+        numbers = self._numbers(arrays, count)
+        if (numbers == _NOWHERE).any():
+            raise StatementError(_ASTRAY)
+        return np.isin(numbers, list(self.chosen))
+
+    def of_range(self, bounds: pa.Array, *, nulls: bool) -> bool | None:
+        """Whether all rows are among them whose values are between two ``bounds`` [2], or none is;
+        None: perhaps some. ``nulls``: whether there are rows with NULL, too. For a table that is
+        partitioned by one column."""
+        (axis,) = self.axes
+        if not axis.is_monotone or (nulls and self.no_nulls):
+            return None
+        numbers, _ = axis.places(bounds)
+        partitions = self._between(int(numbers[0]), int(numbers[1]))
+        if nulls:
+            partitions.add(self._of_null)
+        if _NOWHERE in partitions or not partitions:
+            return None
+        return True if partitions <= self.chosen else None if partitions & self.chosen else False
+
+    @cached_property
+    def _placed(self) -> list[list[tuple[int | None, ...]]]:
+        """[partitions, values, columns]: the partitions' values as numbers."""
+        return [
+            [
+                tuple(
+                    None if value is None else axis.place(value)
+                    for axis, value in zip(self.axes, values, strict=True)
+                )
+                for values in partition.values
+            ]
+            for partition in self.partitioning.partitions
+        ]
+
+    @property
+    def _is_range(self) -> bool:
+        return self.partitioning.kind == "RANGE"
+
+    def _between(self, low: int, high: int) -> set[int]:
+        if self._is_range:
+            bounds = self._bounds
+            first, last = bisect_right(bounds, low), bisect_right(bounds, high)
+            if last == len(self.partitioning.partitions):
+                return {_NOWHERE}
+            return set(range(first, last + 1))
+        places, partitions = self._listed
+        first, last = bisect_left(places, low), bisect_right(places, high)
+        return set(partitions[first:last])
+
+    @cached_property
+    def _of_null(self) -> int:
+        if self._is_range:
+            return 0
+        numbers = [n for n, values in enumerate(self._placed) if (None,) in values]
+        return numbers[0] if numbers else _NOWHERE
+
+    @cached_property
+    def _bounds(self) -> list[int]:
+        """The bounds of partitions by RANGE of one column, ascending; MAXVALUE is none."""
+        return [bound for ((bound,),) in self._placed if bound is not None]
+
+    @cached_property
+    def _listed(self) -> tuple[list[int], list[int]]:
+        """(values of LIST of one column, ascending; the partition of each)."""
+        pairs = sorted(
+            (value, number)
+            for number, values in enumerate(self._placed)
+            for (value,) in values
+            if value is not None
+        )
+        return [value for value, _ in pairs], [number for _, number in pairs]
+
+    def _numbers(self, arrays: Sequence[pa.Array], count: int) -> Longs:
+        """The partition of each row."""
+        columns = [axis.places(values) for axis, values in zip(self.axes, arrays, strict=True)]
+        numbers = np.full(count, _NOWHERE, np.int64)
+        if len(columns) > 1:
+            (self._by_bounds if self._is_range else self._by_tuples)(columns, numbers)
+            return numbers
+        values, missing = columns[0]
+        if self._is_range:
+            numbers[:] = np.searchsorted(np.array(self._bounds, np.int64), values, "right")
+            numbers[numbers == len(self.partitioning.partitions)] = _NOWHERE
+        else:
+            places, partitions = (np.array(part, np.int64) for part in self._listed)
+            if len(places):
+                at = np.minimum(np.searchsorted(places, values), len(places) - 1)
+                numbers = np.where(places[at] == values, partitions[at], _NOWHERE)
+        numbers[missing] = self._of_null
+        return numbers
+
+    def _by_bounds(self, columns: Sequence[tuple[Longs, Bools]], numbers: Longs) -> None:
+        """By RANGE of several columns: NULL is less than any value, MAXVALUE greater."""
+        for number, (bound,) in enumerate(self._placed):
+            less, equal = np.zeros(len(numbers), bool), np.ones(len(numbers), bool)
+            for (values, missing), limit in zip(columns, bound, strict=True):
+                if limit is None:
+                    less |= equal
+                    break
+                less |= equal & (missing | (values < limit))
+                equal &= values == limit
+            numbers[less & (numbers == _NOWHERE)] = number
+
+    def _by_tuples(self, columns: Sequence[tuple[Longs, Bools]], numbers: Longs) -> None:
+        """By LIST of several columns."""
+        for number, listed in enumerate(self._placed):
+            for wanted in listed:
+                same = np.ones(len(numbers), bool)
+                for (values, missing), value in zip(columns, wanted, strict=True):
+                    same &= missing if value is None else ~missing & (values == value)
+                numbers[same] = number

@@ -1,0 +1,160 @@
+"""A target's table that keeps more than the source's has: columns that were dropped, and types that
+were narrowed (policy ``additive_only``).
+
+The target's columns without those that it ``kept`` are the source's, in the source's order; where a
+column is wider than the source's, ``logged`` is the source's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..convert.type_change import described
+from ..convert.widening import widens
+from ..errors import SettingError
+from .alteration import Altered, Computed, Filled, KeptColumn, Now, Restored
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, TableDefinition
+    from .alteration import Origin
+
+_NULL = Filled("NULL")
+_HINT = (
+    "leave the statement out (spark-repl skip --config F --gtid GTID) and change the table by hand,"
+    " or take the table's policy back to apply (ddl.policy)"
+)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A column of the target behind the statement. ``before``: its number there, -1 of a new
+    one."""
+
+    column: Column
+    origin: Origin
+    before: int = -1
+
+
+def additive(target: TableDefinition, made: Altered, *, keeps: bool) -> Altered:
+    """What the target's table becomes where the source's does what ``made`` says. ``keeps``:
+    whether a column that is dropped or narrowed stays; else only what was kept before.
+
+    Raises SettingError for a type that is neither wider nor narrower, for a column whose name one
+    has that is kept, and for a table without a key: nothing would tell its rows apart.
+    """
+    own = [number for number, column in enumerate(target.columns) if not column.kept]
+    left = {o.number for o in made.origins if isinstance(o, KeptColumn)}
+    gone = {own[i] for i in range(len(own)) if i not in left} if keeps else set[int]()
+    spare = {target.columns[i].name.lower(): i for i in gone}
+    spare |= {c.name.lower(): i for i, c in enumerate(target.columns) if c.kept}
+    key = set(made.definition.primary_key)
+    places = []
+    for number, (origin, column) in enumerate(
+        zip(made.origins, made.definition.columns, strict=True)
+    ):
+        at = spare.get(column.name.lower())
+        if isinstance(origin, KeptColumn):
+            if at is not None:
+                raise _refused(target, f"the target keeps a column {column.name} that was dropped")
+            at, is_key = own[origin.number], number in key or not key
+            old = target.columns[at]
+            follows = not keeps and _is_changed(old, column)
+            merged = column if follows else _merged(target, old, column, key=is_key)
+            written = origin.written and (follows or not _has_type(old, merged))
+            places.append(_Place(merged, KeptColumn(at, written), at))
+        elif at is not None:
+            places.append(_restored(target, at, column, origin, key=number in key))
+            del spare[column.name.lower()]
+        else:
+            places.append(_Place(column, origin))
+    mine = [place.column for place in places]
+    _with_kept(places, target.columns, sorted(spare.values()))
+    return _altered(made, places, mine)
+
+
+def _altered(made: Altered, places: Sequence[_Place], mine: Sequence[Column]) -> Altered:
+    """``mine``: the columns that the source has, too."""
+    columns = tuple(place.column for place in places)
+    at = [next(i for i, one in enumerate(columns) if one is column) for column in mine]
+    key = tuple(at[number] for number in made.definition.primary_key)
+    after = replace(made.definition, columns=columns, primary_key=key)
+    if after.in_log is not after and not key:
+        raise _refused(
+            after, "the table has no key, which tells the rows apart that the target keeps more of"
+        )
+    origins = tuple(place.origin for place in places)
+    if after.in_log is not after:
+        if any(isinstance(origin, Computed) for origin in origins):
+            raise _refused(after, "an expression is not computed where the target keeps more")
+        if made.gone:
+            raise _refused(after, "the rows of a partition are not looked for then")
+    return replace(made, definition=after, origins=origins)
+
+
+def _with_kept(places: list[_Place], before: Sequence[Column], kept: Sequence[int]) -> None:
+    """Adds the columns that stay in the target alone, each behind the one that it was behind,
+    or the next before that is there."""
+    for number in kept:
+        column = replace(
+            before[number], kept=True, nullable=True, default=None, generated="",
+            auto_increment=False, logged=None,
+        )  # fmt: skip
+        numbers = [place.before for place in places]
+        nearest = max((n for n in numbers if n < number), default=-1)
+        at = numbers.index(nearest) + 1 if nearest >= 0 else 0
+        places.insert(at, _Place(column, KeptColumn(number), number))
+
+
+def _restored(
+    target: TableDefinition, number: int, column: Column, origin: Origin, *, key: bool
+) -> _Place:
+    """A column that the source has again."""
+    if key:
+        raise _refused(target, f"column {column.name} was dropped, and is of the key now")
+    merged = _merged(target, target.columns[number], column, key=False)
+    if not isinstance(origin, Filled | Now):
+        return _Place(merged, origin, number)
+    plain = origin == _NULL
+    return _Place(merged, KeptColumn(number) if plain else Restored(number, origin), number)
+
+
+def _is_changed(before: Column, after: Column) -> bool:
+    """Whether the source's column is another one than that of the target's column ``before``."""
+    old = before.logged or before
+    return replace(old, name=after.name, visible=after.visible) != after
+
+
+def _has_type(old: Column, merged: Column) -> bool:
+    """Whether the target's column stays what it is, but for its name and what no value shows."""
+    own = replace(old, name=merged.name, visible=merged.visible, kept=False, logged=merged.logged)
+    return replace(own, nullable=merged.nullable) == merged
+
+
+def _merged(target: TableDefinition, old: Column, new: Column, *, key: bool) -> Column:
+    """The target's column of ``new``, where it had ``old``."""
+    bare = replace(old, name=new.name, visible=new.visible, kept=False, logged=None)
+    nullable = new.nullable if key else old.nullable or new.nullable
+    if replace(bare, nullable=new.nullable) == new or widens(bare, new):
+        wide = replace(new, nullable=nullable)
+    elif widens(new, bare):
+        if key:
+            raise _refused(
+                target, f"column {old.name} becomes {described(new)}: rows are told apart by it,"
+                f" and those that the target keeps as {described(old)} could not be",
+            )  # fmt: skip
+        wide = replace(
+            bare, nullable=nullable, default=new.default, generated=new.generated,
+            auto_increment=new.auto_increment,
+        )  # fmt: skip
+    else:
+        raise _refused(
+            target, f"column {old.name} becomes {described(new)}, in the target it is"
+            f" {described(old)}: neither type holds all values of the other",
+        )  # fmt: skip
+    return wide if wide == new else replace(wide, logged=new)
+
+
+def _refused(table: TableDefinition, reason: str) -> SettingError:
+    return SettingError(f"policy additive_only: {reason}", table=table.name, hint=_HINT)

@@ -1,0 +1,173 @@
+"""What stored values become when ALTER TABLE gives their column another type: as in MySQL 9.7.
+
+All was tried on 9.7 only; that servers before 8.0 print the doubles of JSON another way is known.
+Where the outcome is not in the log (the server's own time zone, a collation's comparisons, values
+that the server would have refused) types or values are Unconvertible: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .as_text import AS_TEXT, number_text
+from .exact import exact
+from .implicit_defaults import without_nulls
+from .lossless import keeps_values, numbers_zeros
+from .members import members_of_bits, store_member
+from .number_moment import number_moments
+from .temporal import moment_number, store_moment, store_time
+from .text_moment import text_moments
+from .text_number import store_number_text
+from .to_json import store_json
+from .to_number import store_exact, store_integer, store_real
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, characters, family_of
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column
+
+_NUMBERS = frozenset(
+    (TypeFamily.INTEGER, TypeFamily.DECIMAL, TypeFamily.YEAR, TypeFamily.BIT, TypeFamily.REAL)
+)
+_MOMENTS = frozenset((TypeFamily.DATE, TypeFamily.DATETIME, TypeFamily.TIMESTAMP))
+_TEXTS = frozenset((TypeFamily.TEXT, TypeFamily.BYTES))
+_MEMBERS = frozenset((TypeFamily.ENUM, TypeFamily.SET))
+
+
+def convert(values: pa.Array, change: TypeChange) -> pa.Array:
+    """What ``values`` of a column are after ALTER TABLE has changed it; both in the columns'
+    ``arrow_type``. Raises Unconvertible."""
+    before, after = change.before, change.after
+    if keeps_values(change):
+        return _with_values(values, change)
+    if before.arrow_type is None or after.arrow_type is None:
+        raise change.refused("there is no place for such values")
+    if change.pads and pc.any(pc.less(pc.utf8_length(values), characters(before))).as_py():
+        raise change.refused("PAD_CHAR_TO_FULL_LENGTH fills values of CHAR up with spaces")
+    if same_type(before, after):
+        if family_of(before) in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
+            raise change.refused("whether it has other digits or dimensions is not known")
+        done = Converted(values)
+    else:
+        converter = _converter(change)
+        if converter is None:
+            raise change.refused("such a conversion is not known")
+        done = converter(values, change)
+    _refuse_unfit(values, done, change)
+    return _with_values(_as_one(done.values), change)
+
+
+def _as_one(values: pa.Array) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def same_type(before: Column, after: Column) -> bool:
+    """Whether the columns differ in nothing that decides what a value is."""
+    parts = ("type", "meta", "unsigned", "literals", "form")
+    same = all(getattr(before, part) == getattr(after, part) for part in parts)
+    return same and (family_of(before) not in _TEXTS or before.collation == after.collation)
+
+
+def _refuse_unfit(values: pa.Array, done: Converted, change: TypeChange) -> None:
+    """A strict server has refused the statement where a value doesn't fit."""
+    if done.unfit is None or not change.session.is_strict:
+        return
+    if pc.any(done.unfit).as_py():
+        row = pc.index(pc.fill_null(done.unfit, False), True).as_py()
+        raise change.refused(
+            f"{str(values[row].as_py())[:60]!r} {done.why}, which a strict server refuses"
+        )
+
+
+def _with_values(values: pa.Array, change: TypeChange) -> pa.Array:
+    """Raises Unconvertible for NULL where there can be none, and for rows that get numbers."""
+    before, after = change.before, change.after
+    if values.null_count and after.auto_increment and not before.auto_increment:
+        raise change.refused("AUTO_INCREMENT gives rows of NULL a number")
+    if values.null_count and not after.nullable:
+        values = without_nulls(values, change)
+    zeros = numbers_zeros(before, after, change.session)
+    if zeros and pc.any(pc.equal(values.cast(pa.float64(), safe=False), 0)).as_py():
+        raise change.refused("AUTO_INCREMENT gives rows of 0 a number")
+    return values
+
+
+_Converter = Callable[[pa.Array, TypeChange], Converted]
+
+
+def _converter(change: TypeChange) -> _Converter | None:
+    """The conversion of two kinds; None where none is known."""
+    before, after = family_of(change.before), family_of(change.after)
+    if before in _NUMBERS and after in _NUMBERS:
+        return _number_to_number
+    if before in _MEMBERS and after in _NUMBERS:
+        return _number_to_number
+    if before == TypeFamily.BIT and after in _MEMBERS:
+        return lambda values, change: members_of_bits(exact(values, change), change)
+    if after in _TEXTS:
+        return AS_TEXT.get(before) if before else None
+    if after in _MEMBERS:
+        return _to_member if before in _NUMBERS | _TEXTS | _MEMBERS else None
+    if after == TypeFamily.JSON:
+        has_json = _NUMBERS - {TypeFamily.BIT} | _MEMBERS | {TypeFamily.TEXT}
+        return _to_json if before in has_json else None
+    if before == TypeFamily.INTEGER and after in _MOMENTS | {TypeFamily.TIME}:
+        return number_moments
+    if before in _MOMENTS | {TypeFamily.TIME}:
+        return _from_moment(before, after)
+    if before in _TEXTS:
+        return _from_text(after)
+    return None
+
+
+def _from_text(after: TypeFamily | None) -> _Converter | None:
+    if after in _NUMBERS:
+        return _text_to_number
+    return _text_to_moment if after in _MOMENTS | {TypeFamily.TIME} else None
+
+
+def _number_to_number(values: pa.Array, change: TypeChange) -> Converted:
+    if family_of(change.before) == TypeFamily.REAL:
+        return store_real(values.cast(pa.float64()), change)
+    if pa.types.is_integer(values.type) and family_of(change.after) == TypeFamily.INTEGER:
+        return store_integer(values.cast(pa.int64()), change.after)
+    return store_exact(exact(values, change), change)
+
+
+def _to_member(values: pa.Array, change: TypeChange) -> Converted:
+    kind = family_of(change.before)
+    if kind == TypeFamily.BYTES:
+        raise change.refused("bytes are compared with the members by the collation")
+    texts = number_text(values, change) if kind in _NUMBERS else values
+    return store_member(texts, change)
+
+
+def _to_json(values: pa.Array, change: TypeChange) -> Converted:
+    texts = number_text(values, change) if family_of(change.before) in _NUMBERS else values
+    return store_json(texts, change)
+
+
+def _from_moment(before: TypeFamily | None, after: TypeFamily | None) -> _Converter | None:
+    if after in _NUMBERS:
+        return lambda values, change: store_exact(moment_number(values, change), change)
+    if after in _MOMENTS | {TypeFamily.TIME}:
+        return store_time if before == TypeFamily.TIME else store_moment
+    return None
+
+
+def _texts_of(values: pa.Array, change: TypeChange) -> pa.Array:
+    """Bytes are read as the characters of their numbers."""
+    if not pa.types.is_binary(values.type):
+        return values
+    return by_distinct(values, lambda v: (v and v.decode("latin-1"), True), pa.string()).values
+
+
+def _text_to_number(values: pa.Array, change: TypeChange) -> Converted:
+    return store_number_text(_texts_of(values, change), change)
+
+
+def _text_to_moment(values: pa.Array, change: TypeChange) -> Converted:
+    return text_moments(_texts_of(values, change), change)

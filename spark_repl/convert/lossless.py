@@ -1,0 +1,157 @@
+"""keeps_values: whether a column's change of type leaves all values and the Arrow type alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..binlog.charsets.charset import charset_of
+from ..binlog.definition import Column, ColumnType, Form
+from ..sql.charsets import WIDE
+from .temporal import is_fixed
+from .to_number import integer_range
+from .to_text import keeps_characters
+from .type_change import TypeChange, TypeFamily, bytes_max, characters, family_of, longest_character
+
+if TYPE_CHECKING:
+    from ..sql.session import Session
+
+_T = ColumnType
+_NO_AUTO_VALUE_ON_ZERO = 1 << 19
+
+
+def keeps_values(change: TypeChange) -> bool:
+    """True where no stored value can change, so that only metadata does."""
+    before, after, session = change.before, change.after, change.session
+    kind = family_of(before)
+    if before.arrow_type is None or before.arrow_type != after.arrow_type:
+        return False
+    if before.form != after.form or change.pads:
+        return False
+    newly = after.auto_increment and not before.auto_increment
+    moment = family_of(after) == TypeFamily.TIMESTAMP  # which a strict server puts there, too
+    if before.nullable and not after.nullable and (newly or moment or not session.is_strict):
+        return False
+    if kind in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
+        return False
+    if (
+        kind == TypeFamily.TIMESTAMP
+        and before.meta != after.meta
+        and not is_fixed(session.time_zone)
+    ):
+        return False
+    if numbers_zeros(before, after, session):
+        return False
+    if kind in (TypeFamily.ENUM, TypeFamily.SET) and family_of(after) == TypeFamily.TEXT:
+        return not after.assumed and _literals_fit(before, after)
+    if kind != family_of(after) or kind is None:
+        return False
+    if after.assumed and not before.assumed and not session.is_strict:  # else the server refuses
+        return False
+    return _RULES[kind](before, after)
+
+
+def numbers_zeros(before: Column, after: Column, session: Session) -> bool:
+    """Whether rows of 0 get numbers, as the column becomes AUTO_INCREMENT."""
+    newly = after.auto_increment and not before.auto_increment
+    return newly and not session.sql_mode & _NO_AUTO_VALUE_ON_ZERO
+
+
+def _integers(before: Column, after: Column) -> bool:
+    (low, high), (least, most) = integer_range(before), integer_range(after)
+    return least <= low and high <= most
+
+
+def _decimals(before: Column, after: Column) -> bool:
+    same_scale = before.scale == after.scale and before.precision <= after.precision
+    return same_scale and not _loses_sign(before, after)
+
+
+def _loses_sign(before: Column, after: Column) -> bool:
+    return after.unsigned and not before.unsigned
+
+
+def _reals(before: Column, after: Column) -> bool:
+    return before.type == after.type and not _loses_sign(before, after)
+
+
+def _always(before: Column, after: Column) -> bool:
+    return True
+
+
+def _bits(before: Column, after: Column) -> bool:
+    return before.meta <= after.meta and (before.meta + 7) // 8 == (after.meta + 7) // 8
+
+
+def _fractions(before: Column, after: Column) -> bool:
+    if before.form == Form.TEXT or after.type in (_T.TIME, _T.TIME_OLD):
+        return before.meta == after.meta or (
+            before.form == Form.MICROSECONDS and before.meta < after.meta
+        )
+    return before.meta <= after.meta
+
+
+def _enums(before: Column, after: Column) -> bool:
+    return set(before.literals) <= set(after.literals)
+
+
+def _sets(before: Column, after: Column) -> bool:
+    """The members keep their order, in which the server prints them."""
+    return tuple(one for one in after.literals if one in before.literals) == before.literals
+
+
+def _bytes(before: Column, after: Column) -> bool:
+    if after.type == _T.STRING:
+        return before.type == _T.STRING and before.meta == after.meta
+    return bytes_max(before) <= bytes_max(after)
+
+
+def _texts(before: Column, after: Column) -> bool:
+    if not keeps_characters(charset_of(before.collation), charset_of(after.collation)):
+        return False
+    if after.type == _T.STRING and before.type != _T.STRING:
+        return False  # spaces at the end go
+    if after.type != _T.BLOB:
+        most = bytes_max(before) if before.type == _T.BLOB else characters(before)
+        return most <= characters(after)
+    if charset_of(before.collation) == charset_of(after.collation):
+        return bytes_max(before) <= bytes_max(after)
+    most = bytes_max(before) if before.type == _T.BLOB else characters(before)
+    return most * longest_character(after) <= bytes_max(after)
+
+
+def _literals_fit(before: Column, after: Column) -> bool:
+    texts = before.literals
+    if after.type == _T.STRING and any(text.endswith(" ") for text in texts):
+        return False
+    if charset_of(after.collation) in WIDE:
+        return False
+    if before.type == _T.SET:
+        texts = (",".join(before.literals),)
+    if not all(text.isascii() for text in texts) and not keeps_characters(
+        "utf8mb4", charset_of(after.collation)
+    ):
+        return False
+    longest = max((len(text) for text in texts), default=0)
+    if after.type == _T.BLOB:
+        return longest * longest_character(after) <= bytes_max(after)
+    return longest <= characters(after)
+
+
+_RULES = {
+    TypeFamily.INTEGER: _integers,
+    TypeFamily.DECIMAL: _decimals,
+    TypeFamily.REAL: _reals,
+    TypeFamily.YEAR: _always,
+    TypeFamily.BIT: _bits,
+    TypeFamily.ENUM: _enums,
+    TypeFamily.SET: _sets,
+    TypeFamily.TEXT: _texts,
+    TypeFamily.BYTES: _bytes,
+    TypeFamily.DATE: _always,
+    TypeFamily.DATETIME: _fractions,
+    TypeFamily.TIMESTAMP: _fractions,
+    TypeFamily.TIME: _fractions,
+    TypeFamily.JSON: _always,
+    TypeFamily.GEOMETRY: _always,
+    TypeFamily.VECTOR: _always,
+}

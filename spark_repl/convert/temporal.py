@@ -1,0 +1,254 @@
+"""DATE, DATETIME, TIMESTAMP and TIME among each other, and as numbers and text.
+
+Moments go as microseconds since 1970 on the clock of the session (its time zone), so TIMESTAMP's
+conversions need the zone to be known. Fractions of a second are rounded, or cut off with
+TIME_TRUNCATE_FRACTIONAL.
+"""
+
+from __future__ import annotations
+
+import re
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.definition import Column, Form
+from ..sql.temporal_literals import DAY, SECOND
+from .type_change import Converted, TypeChange, TypeFamily, family_of
+
+Micros = npt.NDArray[np.int64]
+_END = 253_402_300_800_000_000
+"""the year 10000"""
+_TIMESTAMP_MIN, _TIMESTAMP_MAX = SECOND, ((1 << 31) - 1) * SECOND + 999_999
+TIME_MAX = (838 * 3600 + 59 * 60 + 59) * SECOND
+_OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
+_UNREAL = r"^0000|^....-00|^....-..-00"
+_TIME_PARTS = r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
+
+
+def read_moments(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDArray[np.bool_]]:
+    """(microseconds on the session's clock, which are NULL). Raises Unconvertible for dates that no
+    calendar has."""
+    before = change.before
+    if before.form == Form.TEXT:
+        if pc.any(pc.match_substring_regex(values, _UNREAL)).as_py():
+            raise change.refused("it holds dates that no calendar has")
+        try:
+            values = values.cast(pa.timestamp("us"))
+        except pa.ArrowInvalid as error:
+            raise change.refused("it holds dates that no calendar has") from error
+    kind = family_of(before)
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_date32(values.type):
+        days = pc.fill_null(values.cast(pa.int32()), 0).to_numpy(zero_copy_only=False)
+        return days.astype(np.int64) * DAY, missing
+    micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    if kind == TypeFamily.TIMESTAMP:
+        micros = to_clock(micros, change)
+    return micros, missing
+
+
+def read_times(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDArray[np.bool_]]:
+    """(signed microseconds of TIME, which are NULL)."""
+    missing = values.is_null().to_numpy(zero_copy_only=False)
+    if change.before.form != Form.MICROSECONDS:
+        values = _time_of_text(values)
+    return pc.fill_null(values, 0).to_numpy(zero_copy_only=False), missing
+
+
+def _time_of_text(texts: pa.Array) -> pa.Array:
+    parts = pc.extract_regex(texts, _TIME_PARTS)
+    hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in "hms")
+    fraction = pc.utf8_rpad(pc.struct_field(parts, "f"), 6, "0").cast(pa.int64())
+    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
+    total = pc.add(pc.multiply(whole, SECOND), fraction)
+    return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(total), total)
+
+
+def rounded(micros: Micros, digits: int, truncates: bool) -> Micros:
+    """Half a unit goes away from zero: that is to the later moment where ``micros`` of dates are
+    not negative."""
+    unit = 10 ** (6 - digits)
+    size = np.abs(micros) + (0 if truncates else unit // 2)
+    signed: Micros = np.where(micros < 0, -1, 1) * (size - size % unit)
+    return signed
+
+
+def _later(micros: Micros, digits: int, truncates: bool) -> Micros:
+    """Dates of before 1970 round as those behind it."""
+    return rounded(micros + _END, digits, truncates) - _END
+
+
+def is_fixed(time_zone: str) -> bool:
+    """Whether a session's clock is always as far from UTC: else TIMESTAMP, which is converted by
+    that clock even to TIMESTAMP, loses the second of two hours that it shows twice."""
+    return time_zone == "UTC" or bool(_OFFSET.fullmatch(time_zone))
+
+
+def zone_offset(change: TypeChange) -> int | ZoneInfo:
+    """Microseconds that the session's clock is ahead of UTC, or its zone's rules."""
+    name = change.session.time_zone
+    if match := _OFFSET.fullmatch(name):
+        size = (int(match[2]) * 60 + int(match[3])) * 60 * SECOND
+        return -size if match[1] == "-" else size
+    if name == "UTC":
+        return 0
+    if name in ("", "SYSTEM"):
+        raise change.refused_zone(
+            "the session's time zone is SYSTEM, the server's own, which is not known:"
+            " source.system_time_zone tells it"
+        )
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise change.refused_zone(f"the session's time zone {name} is not known") from error
+
+
+def to_clock(utc: Micros, change: TypeChange) -> Micros:
+    """Moments of TIMESTAMP on the session's clock."""
+    zone = zone_offset(change)
+    if isinstance(zone, int):
+        return utc + zone
+    moments = pa.array(utc, pa.timestamp("us", str(zone)))
+    local: Micros = pc.local_timestamp(moments).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return local
+
+
+def _to_utc(clock: Micros, change: TypeChange) -> Micros:
+    """The moments; where a change of clocks has a time twice, the first. Raises Unconvertible for
+    one that it leaves out."""
+    zone = zone_offset(change)
+    if isinstance(zone, int):
+        return clock - zone
+    try:
+        times = pa.array(clock, pa.timestamp("us"))
+        moments = pc.assume_timezone(times, str(zone), ambiguous="earliest")
+    except pa.ArrowInvalid as error:
+        raise change.refused(f"a time that {zone} does not have: {error}") from error
+    utc: Micros = moments.cast(pa.int64()).to_numpy(zero_copy_only=False)
+    return utc
+
+
+def store_moment(values: pa.Array, change: TypeChange) -> Converted:
+    """DATE, DATETIME and TIMESTAMP into one of them, or into TIME. Raises Unconvertible."""
+    micros, missing = read_moments(values, change)
+    return put_moment(micros, missing, change)
+
+
+def put_moment(micros: Micros, missing: npt.NDArray[np.bool_], change: TypeChange) -> Converted:
+    """Microseconds on the session's clock into a column of dates or of TIME."""
+    after, kind = change.after, family_of(change.after)
+    digits = 0 if kind == TypeFamily.DATE else after.meta
+    if kind == TypeFamily.TIME:
+        times = rounded(micros % DAY, digits, change.truncates)
+        return Converted(time_array(times, missing, after))
+    micros = _later(micros, digits, change.truncates)
+    if kind == TypeFamily.TIMESTAMP:
+        inside = (micros > -DAY) & (micros < _TIMESTAMP_MAX + DAY)
+        utc = np.where(inside & ~missing, micros, 10 * DAY)
+        micros = np.where(inside, _to_utc(utc, change), 0)
+        unfit = (micros < _TIMESTAMP_MIN) | (micros > _TIMESTAMP_MAX)
+    else:
+        unfit = micros >= _END
+    unfit &= ~missing
+    if unfit.any() and after.form != Form.TEXT and not change.session.is_strict:
+        raise change.refused("the server stores 0000-00-00 for a value that is out of range")
+    return Converted(_moment_array(micros, missing, unfit, after), pa.array(unfit))
+
+
+def _moment_array(
+    micros: Micros, missing: npt.NDArray[np.bool_], zero: npt.NDArray[np.bool_], after: Column
+) -> pa.Array:
+    micros = np.where(missing | zero, 0, micros)
+    kind = family_of(after)
+    if after.form != Form.TEXT:
+        if kind == TypeFamily.DATE:
+            return pa.array((micros // DAY).astype(np.int32), mask=missing).cast(pa.date32())
+        return pa.array(micros, mask=missing).cast(after.arrow_type)
+    texts = moment_text(
+        micros, missing, 0 if kind == TypeFamily.DATE else after.meta, kind == TypeFamily.DATE
+    )
+    return pc.if_else(pa.array(zero), zero_date(after), texts)
+
+
+def put_utc(micros: Micros, missing: npt.NDArray[np.bool_], after: Column) -> pa.Array:
+    """Microseconds since 1970 into TIMESTAMP, without the digits that it doesn't have."""
+    return _moment_array(rounded(micros, after.meta, True), missing, np.zeros_like(missing), after)
+
+
+def zero_date(column: Column) -> str:
+    """The zero date as the server prints a column's."""
+    if family_of(column) == TypeFamily.DATE:
+        return "0000-00-00"
+    clock = "0000-00-00 00:00:00.000000"
+    return clock[: 20 + column.meta] if column.meta else clock[:19]
+
+
+def moment_text(
+    micros: Micros, missing: npt.NDArray[np.bool_], digits: int, is_date: bool
+) -> pa.Array:
+    texts = pa.array(micros, pa.timestamp("us"), mask=missing).cast(pa.string())
+    width = 10 if is_date else 19 + (digits + 1 if digits else 0)
+    return pc.utf8_slice_codeunits(texts, 0, width)
+
+
+def time_array(micros: Micros, missing: npt.NDArray[np.bool_], after: Column) -> pa.Array:
+    """The Arrow array of TIME(digits)."""
+    if after.form == Form.MICROSECONDS:
+        return pa.array(micros, mask=missing)
+    return time_text(micros, missing, after.meta)
+
+
+def time_text(micros: Micros, missing: npt.NDArray[np.bool_], digits: int) -> pa.Array:
+    size = np.abs(micros)
+    seconds, fraction = size // SECOND, size % SECOND
+    minutes, hours = seconds // 60, seconds // 3600
+    parts = [_padded(hours), ":", _padded(minutes % 60), ":", _padded(seconds % 60)]
+    if digits:
+        parts += [".", _padded(fraction // 10 ** (6 - digits), digits)]
+    sign = pc.if_else(pa.array(micros < 0), "-", "")
+    text = pc.binary_join_element_wise(sign, *parts, "")
+    return pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), text)
+
+
+def _padded(numbers: Micros, width: int = 2) -> pa.Array:
+    return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width, "0")
+
+
+def store_time(values: pa.Array, change: TypeChange) -> Converted:
+    """TIME into TIME, or into dates: as of the day of the statement on the session's clock."""
+    micros, missing = read_times(values, change)
+    if family_of(change.after) == TypeFamily.TIME:
+        stored = rounded(micros, change.after.meta, change.truncates)
+        unfit = np.abs(stored) > TIME_MAX
+        stored = np.clip(stored, -TIME_MAX, TIME_MAX)
+        return Converted(time_array(stored, missing, change.after), pa.array(unfit))
+    if not change.session.at:
+        raise change.refused("it takes the day of the statement, which is not known")
+    now = to_clock(np.array([change.session.at], np.int64), change)
+    return put_moment(now // DAY * DAY + micros, missing, change)
+
+
+def moment_number(values: pa.Array, change: TypeChange) -> pa.Array:
+    """DATE as YYYYMMDD, DATETIME and TIMESTAMP as YYYYMMDDhhmmss, TIME as hhmmss, with the column's
+    fraction, decimal256(76, digits); to the full second where an integer is wanted."""
+    before, digits = change.before, change.before.meta
+    whole = family_of(change.after) in (TypeFamily.INTEGER, TypeFamily.YEAR, TypeFamily.BIT)
+    if family_of(before) == TypeFamily.TIME:
+        micros, missing = read_times(values, change)
+        micros = rounded(micros, 0, False) if whole else micros
+        texts = pc.replace_substring(time_text(micros, missing, 0 if whole else digits), ":", "")
+    else:
+        micros, missing = read_moments(values, change)
+        is_date = family_of(before) == TypeFamily.DATE
+        micros = _later(micros, 0, False) if whole else micros
+        if (micros >= _END).any():
+            raise change.refused("a moment is rounded to the year 10000")
+        shown = moment_text(micros, missing, 0 if whole or is_date else digits, is_date)
+        texts = pc.replace_substring_regex(shown, "[-: ]", "")
+    return texts.cast(
+        pa.decimal256(76, 0 if whole or family_of(before) == TypeFamily.DATE else digits)
+    )

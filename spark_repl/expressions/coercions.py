@@ -1,0 +1,167 @@
+"""One type made another where an operator wants it, as nodes; ``values`` has what is computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import NotComputed
+from ..sql.charsets import WIDE
+from .literals import moment_of, time_of
+from .value_type import (
+    BIGINT,
+    DATE_TYPE,
+    EXACT,
+    INTEGER_DIGITS,
+    MOMENTS,
+    PLAIN_TEXT,
+    REAL_TYPE,
+    TEMPORAL,
+    TRUTH,
+    Node,
+    ResultType,
+    ValueType,
+)
+
+_NUMBERS_OF = {ResultType.DATE: 8, ResultType.DATETIME: 14, ResultType.TIME: 7}
+_ARITHMETIC = frozenset(("TO EXACT", "TO REAL", "+", "-", "*", "/", "DIV", "MOD"))
+
+
+def numeric(node: Node) -> Node:
+    """What arithmetic takes the value for: exact, or REAL. Raises NotComputed."""
+    kind = node.type
+    if kind.result == ResultType.REAL:
+        return node
+    if kind.result == ResultType.NULL:
+        return Node("literal", REAL_TYPE)
+    if kind.result == ResultType.TEXT:
+        if kind.source == "ENUM":
+            raise NotComputed("ENUM and SET as numbers are not computed here")
+        return real(node)
+    return exact(node)
+
+
+def numeric_but_moments(node: Node, operator: str) -> Node:
+    """What functions of one number take the value for. Raises NotComputed for dates and times,
+    which they take for doubles, unlike the operators with two operands."""
+    if _has_moment(node):
+        raise NotComputed(f"{operator} of a date or time is not computed here")
+    return numeric(node)
+
+
+def _has_moment(node: Node) -> bool:
+    """Return whether it is a date or time, or arithmetic with one as a number."""
+    if node.type.result in TEMPORAL:
+        return True
+    return node.operator in _ARITHMETIC and any(_has_moment(one) for one in node.inputs)
+
+
+def exact(node: Node) -> Node:
+    """INTEGER or DECIMAL. Raises NotComputed for what is neither."""
+    kind = node.type
+    if kind.source == "TRUTH":
+        return Node("TO EXACT", replace(kind, source=""), (node,))
+    if kind.result in EXACT:
+        return node
+    if kind.result == ResultType.NULL:
+        return Node("literal", BIGINT)
+    if kind.result in TEMPORAL:
+        digits = _NUMBERS_OF[kind.result] + kind.scale
+        result = ResultType.DECIMAL if kind.scale else ResultType.INTEGER
+        # MySQL prints no fraction if it is zero.
+        loose = kind.scale > 0 or kind.result == ResultType.TIME
+        exact_type = ValueType(result, digits=digits, scale=kind.scale, loose=loose)
+        return Node("TO EXACT", exact_type, (node,))
+    if kind.source == "HEX" and len(node.detail) <= 8:
+        value = int.from_bytes(node.detail, "big")
+        return Node("literal", ValueType(ResultType.INTEGER, True, INTEGER_DIGITS), detail=value)
+    raise NotComputed(f"{_name(kind)} as a number is not computed here")
+
+
+def real(node: Node) -> Node:
+    """REAL. Raises NotComputed."""
+    kind = node.type
+    if kind.result == ResultType.REAL:
+        return node
+    if kind.result == ResultType.TEXT and kind.source not in ("ENUM",) and _is_ascii_like(kind):
+        return Node("TO REAL", REAL_TYPE, (node,))
+    return Node("TO REAL", REAL_TYPE, (exact(node),))
+
+
+def _is_ascii_like(kind: ValueType) -> bool:
+    """Whether digits have one byte each."""
+    return kind.charset not in WIDE
+
+
+def text(node: Node) -> Node:
+    """TEXT, or BYTES as they are. Raises NotComputed for numbers whose print isn't known."""
+    kind = node.type
+    if kind.result in (ResultType.TEXT, ResultType.BYTES):
+        return node
+    if kind.result == ResultType.NULL:
+        return Node("literal", PLAIN_TEXT)
+    if kind.result == ResultType.JSON:
+        return Node(
+            "TO TEXT", ValueType(ResultType.TEXT, charset="utf8mb4", source="JSON"), (node,)
+        )
+    if kind.result == ResultType.REAL or kind.loose or kind.source in ("YEAR", "ZEROFILL", "BIT"):
+        raise NotComputed(f"{_name(kind)} as text is not computed here")
+    return Node("TO TEXT", PLAIN_TEXT, (exact(node) if kind.result in EXACT else node,))
+
+
+def truth(node: Node) -> Node:
+    """Whether it is true: a boolean array. Raises NotComputed."""
+    if node.type.source == "TRUTH":
+        return node
+    return Node("TO TRUTH", TRUTH, (numeric(node),))
+
+
+def as_type(node: Node, kind: ValueType) -> Node:
+    """A value where ``kind`` is the type of all branches. Raises NotComputed."""
+    result = kind.result
+    if node.type.result == ResultType.NULL:
+        return Node("literal", kind)
+    if result in EXACT:
+        inner = exact(node)
+        return inner if inner.type.arrow == kind.arrow else Node("TO EXACT", kind, (inner,))
+    if result == ResultType.REAL:
+        return real(node)
+    if result == ResultType.TEXT:
+        return text(node)
+    if result == ResultType.BYTES:
+        return as_bytes(node)
+    if result == ResultType.DATETIME and node.type.result in MOMENTS:
+        return node
+    if result != node.type.result:
+        raise NotComputed(f"{_name(node.type)} as {_name(kind)} is not computed here")
+    return node
+
+
+def as_bytes(node: Node) -> Node:
+    """BYTES: those of the text's own character set. Raises NotComputed."""
+    if node.type.result == ResultType.BYTES:
+        return node
+    return Node("TO BYTES", ValueType(ResultType.BYTES), (text(node),))
+
+
+def _name(kind: ValueType) -> str:
+    return kind.source if kind.source not in ("", "TRUTH", "HEX") else kind.result.name
+
+
+def moment(node: Node) -> Node:
+    """DATE or DATETIME; text only where it is written in the form that the server prints."""
+    if node.type.result in MOMENTS:
+        return node
+    if node.type.result == ResultType.NULL:
+        return Node("literal", DATE_TYPE)
+    if node.type.result == ResultType.TEXT and node.is_literal:
+        return moment_of(node.detail)
+    raise NotComputed(f"{node.type.result.name} as a date is not computed here")
+
+
+def clock(node: Node) -> Node:
+    """The same, or TIME."""
+    if node.type.result == ResultType.TIME:
+        return node
+    if node.type.result == ResultType.TEXT and node.is_literal and "-" not in node.detail[1:]:
+        return time_of(node.detail)
+    return moment(node)

@@ -1,0 +1,77 @@
+"""The collation by which texts are compared in an expression, whether their order is known, and of
+which columns it counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..binlog.charsets.charset import NAMES, ORDERED, charset_of, name_of
+from ..errors import NotComputed
+from .value_type import ResultType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .syntax import Syntax
+    from .value_type import Node
+
+# A letter's other case, too, goes by the collation.
+_BY_COLLATION = frozenset(("=", "<=>", "<>", "<", "<=", ">", ">=", "LIKE", "UPPER", "LOWER"))
+_LETTER_BY_LETTER = frozenset((
+    "name", "number", "string", "hex", "null", "moment", "CAST", "ASCII", "COALESCE", "CONCAT",
+    "CONCAT_WS", "CHAR_LENGTH", "CRC32", "HEX", "IF", "IFNULL", "IS NULL", "ISNULL", "JSON_ARRAY",
+    "JSON_OBJECT", "LEFT", "LENGTH", "MD5", "ORD", "RIGHT", "SHA1", "SHA2", "SUBSTR", "TO_BASE64",
+    "UNHEX", "UUID_TO_BIN",
+))  # fmt: skip
+
+
+def known_collation(inputs: Sequence[Node]) -> int:
+    """By which texts of one column are compared with literals, or with those of another, where that
+    is known; else 0."""
+    told = {one.type.collation for one in inputs if not one.is_literal}
+    plain = all(not one.type.charset for one in inputs if one.is_literal)
+    number = told.pop() if len(told) == 1 and plain else 0
+    return number if number in NAMES else 0
+
+
+def collation_of(inputs: Sequence[Node], what: str) -> int:
+    """The same, for what is asked at once whether it is computed here. Raises NotComputed, which
+    names the collation."""
+    (number,) = {one.type.collation for one in inputs if not one.is_literal} or {0}
+    if not number:
+        raise NotComputed(f"{what} of text whose collation is not known is not computed here")
+    if not known_collation(inputs):
+        raise NotComputed(f"{what} by {name_of(number)} is not computed here")
+    for one in inputs:
+        converted = one.is_literal and one.detail is not None and not one.detail.isascii()
+        if converted and charset_of(number) != "utf8mb4":
+            beside = f"{charset_of(number)} beside {one.detail!r}"
+            raise NotComputed(f"{what} of {beside} is not computed here")
+    return number
+
+
+def check_ordered(inputs: Sequence[Node]) -> None:
+    """Raises NotComputed unless the order of one text of the row beside literals is known."""
+    texts = [one for one in inputs if not one.is_literal]
+    if len(texts) != 1:
+        raise NotComputed("an order of TEXT that is not between a column and a literal is not"
+                          " computed here")  # fmt: skip
+    number = collation_of(inputs, "an order of TEXT")
+    if number not in ORDERED:
+        raise NotComputed(f"an order of TEXT by {name_of(number)} is not computed here")
+
+
+def compared(node: Node) -> set[int]:
+    """The numbers of the columns whose collation decides about the expression's values."""
+    by_collation = node.operator in _BY_COLLATION
+    numbers = set[int]()
+    for one in node.inputs:
+        numbers |= compared(one)
+        if by_collation and one.type.result == ResultType.TEXT:
+            numbers |= one.columns
+    return numbers
+
+
+def compares_nothing(syntax: Syntax) -> bool:
+    """Whether no collation decides about the values of an expression, computed here or not."""
+    return syntax.name in _LETTER_BY_LETTER and all(map(compares_nothing, syntax.inputs))

@@ -1,0 +1,266 @@
+"""= <=> <> < <= > >= BETWEEN IN, IS, and AND, OR, XOR, NOT: truth values, or NULL.
+
+Text is compared by a collation that mostly nobody knows here: two values are equal where they are
+the same letter by letter, and different where no collation could take them for equal; all else is
+refused. Where it is known (``ValueType.collation``), as far as that is known. Which is less is
+told of collations whose order is known (``collations``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.charsets import comparing
+from ..errors import DecodeError, NotComputed
+from .coercions import as_bytes, exact, real, truth
+from .collations import check_ordered, known_collation
+from .literals import moment_of, number, time_of
+from .uncertainty import uncertain
+from .value_type import EXACT, MOMENTS, TRUTH, Node, ResultType
+
+_NUMBERS = EXACT | {ResultType.REAL}
+_KERNELS = {
+    "=": pc.equal, "<=>": pc.equal, "<>": pc.not_equal, "<": pc.less, "<=": pc.less_equal,
+    ">": pc.greater, ">=": pc.greater_equal,
+}  # fmt: skip
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_ARROW_DIGITS, _TWO_DIGITS = 76, 100
+_PRINTABLE = re.compile(r"[ -~]*")
+_PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
+
+
+def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
+    """The values as they are compared with each other. Raises NotComputed."""
+    there = {node.type.result for node in inputs} - {ResultType.NULL}
+    if not there:
+        return [exact(one) for one in inputs]
+    if ResultType.TEXT in there and len(there) > 1:
+        return comparable(_literals_as(inputs, there), equality=equality)
+    if there <= _NUMBERS:
+        _check_years(inputs)
+    if there <= EXACT:
+        return _same_scale([exact(one) for one in inputs])
+    if there <= _NUMBERS:
+        return [real(one) for one in inputs]
+    if there <= MOMENTS or there == {ResultType.TIME}:
+        return _typed(inputs, max(there, key=lambda one: one.value))
+    if there == {ResultType.BYTES}:
+        return _typed(inputs, ResultType.BYTES)
+    if there == {ResultType.TEXT}:
+        if not equality:
+            check_ordered(inputs)
+        return _typed(inputs, ResultType.TEXT)
+    names = " and ".join(sorted(one.name for one in there))
+    raise NotComputed(f"a comparison of {names} is not computed here")
+
+
+def _typed(inputs: Sequence[Node], result: ResultType) -> list[Node]:
+    kind = next(one.type for one in inputs if one.type.result == result)
+    return [Node("literal", kind) if one.type.result == ResultType.NULL else one for one in inputs]
+
+
+def _check_years(inputs: Sequence[Node]) -> None:
+    """A year beside what is the same for all rows: 24 would be 2024 there."""
+    years = any(one.type.source == "YEAR" for one in inputs)
+    small = [one for one in inputs if not one.has_columns and not _is_large(one)]
+    if years and small:
+        raise NotComputed("a comparison of YEAR with two digits is not computed here")
+
+
+def _is_large(node: Node) -> bool:
+    return node.is_literal and (node.detail is None or node.detail >= _TWO_DIGITS)
+
+
+def _same_scale(inputs: list[Node]) -> list[Node]:
+    whole, scale = (max(getattr(one.type, part) for one in inputs) for part in ("whole", "scale"))
+    if whole + scale > _ARROW_DIGITS:
+        raise NotComputed("a comparison of numbers of so many digits is not computed here")
+    return inputs
+
+
+def _literals_as(inputs: Sequence[Node], there: set[ResultType]) -> list[Node]:
+    """Text beside what is none: a literal as the others are, text of rows as a double."""
+    others = there - {ResultType.TEXT}
+    operands = []
+    for one in inputs:
+        if one.type.result != ResultType.TEXT:
+            operands.append(one)
+        elif others <= _NUMBERS and not one.is_literal:
+            operands.append(real(one))
+        elif not one.is_literal or one.detail is None:
+            raise NotComputed("a comparison of text with another type is not computed here")
+        elif others == {ResultType.REAL}:
+            operands.append(real(one))
+        elif others == {ResultType.INTEGER} and _PLAIN_WHOLE.fullmatch(one.detail):
+            operands.append(_signed(one.detail))
+        elif others <= MOMENTS:
+            operands.append(moment_of(one.detail))
+        elif others == {ResultType.TIME}:
+            operands.append(time_of(one.detail))
+        elif others == {ResultType.BYTES} and one.detail.isascii():
+            operands.append(as_bytes(one))
+        else:
+            raise NotComputed("a comparison with such a text is not computed here")
+    return operands
+
+
+def _signed(text: str) -> Node:
+    magnitude = number(text.removeprefix("-"))
+    value = -magnitude.detail if text[0] == "-" else magnitude.detail
+    return Node("literal", magnitude.type, detail=value)
+
+
+def build_comparison(operator: str, inputs: Sequence[Node]) -> Node:
+    equality = operator in ("=", "<=>", "<>")
+    return Node(operator, TRUTH, tuple(comparable(inputs, equality=equality)))
+
+
+def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
+    if pa.types.is_string(left.type):
+        by_letters = "JSON" in [one.type.source for one in node.inputs] and all(
+            one.type.source == "JSON" or one.is_literal for one in node.inputs
+        )
+        if node.operator in _MIRRORED:
+            return _compute_order(node, left, right)
+        if by_letters:
+            same = _same_letters_each(left, right)
+        elif collation := known_collation(node.inputs):
+            same = _same_by(collation, left, right)
+        else:
+            same = _same_texts(node, left, right)
+        truths = pc.invert(same) if node.operator == "<>" else same
+    else:
+        truths = _KERNELS[node.operator](*_alike(left, right))
+    if node.operator != "<=>":
+        return truths
+    missing = pc.and_(left.is_null(), right.is_null())
+    return pc.or_(pc.fill_null(truths, False), missing)
+
+
+def _compute_order(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
+    """<, <=, > and >= of texts that are ``check_ordered``."""
+    first, second = node.inputs
+    texts, literal, text = (right, first, second) if first.is_literal else (left, second, first)
+    if literal.detail is None:
+        return pa.nulls(len(texts), pa.bool_())
+    operator = _MIRRORED[node.operator] if first.is_literal else node.operator
+    signs = comparing.order(texts, literal.detail, text.type.collation)
+    signs = pa.array(signs, pa.int8(), mask=np.asarray(texts.is_null()))
+    return _KERNELS[operator](signs, pa.scalar(0, pa.int8()))
+
+
+def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
+    if not pa.types.is_decimal(left.type):
+        return left, right
+    scale = max(left.type.scale, right.type.scale)
+    kind = pa.decimal256(_ARROW_DIGITS, scale)
+    return left.cast(kind), right.cast(kind)
+
+
+def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
+    """By utf8mb4_bin, which pads with spaces."""
+    return pc.equal(*(pc.utf8_rtrim(one, " ") for one in (left, right)))
+
+
+def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Raises Unconvertible for letters of which it isn't known how they compare."""
+    try:
+        return pc.equal(*(comparing.comparable(one, collation) for one in (left, right)))
+    except DecodeError as error:
+        raise uncertain(error.message) from None
+
+
+def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
+    """Beside a literal, texts with a letter that it doesn't have are others at once."""
+    literals = [one.detail for one in node.inputs if one.is_literal and one.detail is not None]
+    if len(literals) != 1 or not _PRINTABLE.fullmatch(literals[0]):
+        return each_pair(same_text, left, right)
+    texts = left if node.inputs[1].is_literal else right
+    letters = "".join(f"\\x{{{ord(one):X}}}" for one in sorted({*literals[0].lower(), " "}))
+    plain = pc.match_substring_regex(texts, "^[ -~]*$")
+    other = pc.and_(plain, pc.match_substring_regex(pc.ascii_lower(texts), f"[^{letters}]"))
+    left_over = pc.invert(pc.fill_null(other, False))
+    equal = each_pair(same_text, left.filter(left_over), right.filter(left_over))
+    differ = pa.array([False] * len(texts), pa.bool_())
+    return pc.replace_with_mask(differ, left_over, equal)
+
+
+def each_pair(function: Callable[[Any, Any], bool], left: pa.Array, right: pa.Array) -> pa.Array:
+    """``function`` of each distinct pair of values that are not NULL."""
+    known: dict[tuple[Any, Any], bool | None] = {}
+    answers = []
+    for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
+        if pair not in known:
+            known[pair] = None if None in pair else function(*pair)
+        answers.append(known[pair])
+    return pa.array(answers, pa.bool_())
+
+
+def same_text(one: str, other: str) -> bool:
+    """Raises Unconvertible where it depends on the collation."""
+    if one == other:
+        return True
+    a, b = (value.rstrip(" ").lower() for value in (one, other))
+    plain = a != b and all(_PRINTABLE.fullmatch(value) for value in (a, b))
+    # Some collations take pairs of letters for one; none of them changes a text's letters.
+    if plain and (len(a) == len(b) or set(a) != set(b)):
+        return False
+    raise uncertain(f"whether {one[:40]!r} is {other[:40]!r} depends on the collation")
+
+
+def build_between(operator: str, inputs: Sequence[Node]) -> Node:
+    value, low, high = comparable(inputs, equality=False)
+    both = (Node(">=", TRUTH, (value, low)), Node("<=", TRUTH, (value, high)))
+    return Node("AND", TRUTH, both)
+
+
+def build_in(operator: str, inputs: Sequence[Node]) -> Node:
+    value, *others = inputs
+    if not others:
+        raise NotComputed("IN () is not understood")
+    comparisons = [build_comparison("=", (value, other)) for other in others]
+    return comparisons[0] if len(comparisons) == 1 else Node("OR", TRUTH, tuple(comparisons))
+
+
+def build_logic(operator: str, inputs: Sequence[Node]) -> Node:
+    return Node(operator, TRUTH, tuple(truth(one) for one in inputs))
+
+
+def build_is_null(operator: str, inputs: Sequence[Node]) -> Node:
+    (value,) = inputs
+    return Node(operator, TRUTH, (value,))
+
+
+def _reduced(kernel: Callable[..., Any]) -> Callable[..., pa.Array]:
+    def reduce(node: Node, first: pa.Array, *others: pa.Array) -> pa.Array:
+        for other in others:
+            first = kernel(first, other)
+        return first
+
+    return reduce
+
+
+COMPUTED: dict[str, Callable[..., pa.Array]] = {
+    **dict.fromkeys(_KERNELS, compute_comparison),
+    "AND": _reduced(pc.and_kleene),
+    "OR": _reduced(pc.or_kleene),
+    "XOR": _reduced(pc.xor),
+    "NOT": lambda node, value: pc.invert(value),
+    "IS NULL": lambda node, value: value.is_null(),
+    "IS TRUE": lambda node, value: pc.fill_null(value, False),
+    "IS FALSE": lambda node, value: pc.invert(pc.fill_null(value, True)),
+}
+BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {
+    **dict.fromkeys(_KERNELS, build_comparison),
+    **dict.fromkeys(("AND", "OR", "XOR", "NOT", "IS TRUE", "IS FALSE"), build_logic),
+    "IS NULL": build_is_null,
+    "ISNULL": lambda operator, inputs: build_is_null("IS NULL", inputs),
+    "BETWEEN": build_between,
+    "IN": build_in,
+}

@@ -1,0 +1,88 @@
+"""An expression's values for rows that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..errors import Unconvertible
+from ..sql.sql_modes import STRICT, TIME_TRUNCATE_FRACTIONAL
+from .assignment import assigned
+from .columns import read
+from .functions import COMPUTED, LAZY
+from .literals import repeated
+from .uncertainty import uncertain
+from .values import COERCIONS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..binlog.definition import Column
+    from ..sql.session import Session
+    from .assignment import Convert
+    from .value_type import Node
+
+_ARROW = "Arrow has no room for them"
+_OF_WRITER = STRICT | TIME_TRUNCATE_FRACTIONAL
+_COMPUTED = {**COMPUTED, **COERCIONS}
+
+
+@dataclass(frozen=True)
+class InputRows:
+    """``array``: a column's values, by its number among ``columns``; ``convert``: ALTER TABLE's
+    conversions; ``places``: which rows of them, None for all."""
+
+    count: int
+    columns: tuple[Column, ...]
+    array: Callable[[int], pa.Array]
+    session: Session
+    convert: Convert
+    places: np.ndarray | None = None
+
+    def at(self, places: np.ndarray) -> InputRows:
+        """Some of these rows."""
+        if len(places) == self.count:
+            return self
+        among = places if self.places is None else self.places[places]
+        return replace(self, count=len(places), places=among)
+
+    def stored(self, number: int) -> pa.Array:
+        """A column's values as the table has them."""
+        values = self.array(number)
+        return values if self.places is None else values.take(pa.array(self.places))
+
+
+def evaluate(node: Node, rows: InputRows) -> pa.Array:
+    """Raises Unconvertible."""
+    if node.operator == "literal":
+        return repeated(node, rows.count)
+    if node.operator == "column":
+        return read(rows.stored(node.detail), rows.columns[node.detail], rows.session)
+    if (lazy := LAZY.get(node.operator)) is not None:
+        return lazy(node, rows, evaluate)
+    values = [evaluate(one, rows) for one in node.inputs]
+    column = _COMPUTED[node.operator](node, *values)
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> pa.Array:
+    """The values of ``column``, in its Arrow type. What doesn't fit into a virtual one is shown as
+    a server shows it that isn't strict. Raises Unconvertible with the column."""
+    session, convert = rows.session, rows.convert
+    if virtual:
+        session = replace(session, sql_mode=session.sql_mode & ~_OF_WRITER)
+    try:
+        if node.is_copy:
+            number = node.detail
+            return assigned(
+                node, rows.stored(number), rows.columns[number], column, session, convert
+            )
+        return assigned(node, evaluate(node, rows), None, column, session, convert)
+    except Unconvertible as error:
+        said = f"the values of column {column.name}: {error.message}"
+        raise Unconvertible(said, hint=error.hint) from error
+    except pa.ArrowException as error:
+        raise uncertain(f"the values of column {column.name}: {_ARROW}: {error}") from error

@@ -1,0 +1,88 @@
+"""All operators and functions: how each is built of its inputs, and computed over values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from ..errors import NotComputed
+from . import (
+    arithmetic,
+    calendar,
+    casts,
+    choice,
+    comparison,
+    encoding,
+    json_paths,
+    patterns,
+    rounding,
+    text_changes,
+    texts,
+)  # fmt: skip
+from .value_type import Node
+
+Build = Callable[[str, Sequence[Node]], Node]
+
+_BUILT: dict[str, Build] = {
+    **dict.fromkeys(("+", "-", "*"), arithmetic.build_sum),
+    **dict.fromkeys(("/", "DIV", "MOD"), arithmetic.build_quotient),
+    "NEGATE": arithmetic.build_negation,
+    "ABS": arithmetic.build_absolute,
+    **comparison.BUILT,
+    **choice.BUILT,
+    **texts.BUILT,
+    **text_changes.BUILT,
+    **encoding.BUILT,
+    **calendar.BUILT,
+    **rounding.BUILT,
+    **json_paths.BUILT,
+    **patterns.BUILT,
+}
+COMPUTED: dict[str, Callable[..., pa.Array]] = {
+    **dict.fromkeys(("+", "-", "*"), arithmetic.compute_sum),
+    **dict.fromkeys(("/", "DIV", "MOD"), arithmetic.compute_quotient),
+    "NEGATE": arithmetic.compute_negation,
+    "ABS": arithmetic.compute_absolute,
+    **comparison.COMPUTED,
+    **choice.COMPUTED,
+    **texts.COMPUTED,
+    **text_changes.COMPUTED,
+    **encoding.COMPUTED,
+    **calendar.COMPUTED,
+    **rounding.COMPUTED,
+    **casts.COMPUTED,
+    **json_paths.COMPUTED,
+    **patterns.COMPUTED,
+}
+LAZY = choice.LAZY
+_SIDES = {"LTRIM": "LEADING", "RTRIM": "TRAILING"}
+_COUNTS = {
+    "ABS": 1, "ISNULL": 1, "IF": 3, "IFNULL": 2, "NULLIF": 2, "LEFT": 2, "RIGHT": 2, "LENGTH": 1,
+    "CHAR_LENGTH": 1, "UPPER": 1, "LOWER": 1, "HEX": 1, "MD5": 1, "SHA1": 1, "SHA2": 2, "CRC32": 1,
+    "FLOOR": 1, "CEIL": 1, "SIGN": 1, "JSON_EXTRACT": 2, "JSON_UNQUOTE": 1, "JSON_VALID": 1,
+    "MOD": 2, "YEAR": 1, "MONTH": 1, "DAY": 1, "QUARTER": 1, "DAYOFYEAR": 1, "DAYOFWEEK": 1,
+    "WEEKDAY": 1, "HOUR": 1, "MINUTE": 1, "SECOND": 1, "MICROSECOND": 1, "DATE": 1, "LAST_DAY": 1,
+    "LTRIM": 1, "RTRIM": 1,
+}  # fmt: skip
+_LEAST = {"ROUND": 1, "TRUNCATE": 2, "SUBSTR": 2, "CONCAT": 1, "CONCAT_WS": 2, "COALESCE": 1,
+          "GREATEST": 2, "LEAST": 2, "JSON_LENGTH": 1,
+          "WEEK": 1, "YEARWEEK": 1, "WEEKOFYEAR": 1}  # fmt: skip
+
+
+def build(name: str, inputs: Sequence[Node], words: Sequence[str]) -> Node:
+    """Raises NotComputed for what isn't known."""
+    count = len(inputs)
+    if count != _COUNTS.get(name, count) or count < _LEAST.get(name, 0):
+        raise NotComputed(f"{name} of {count} values is not understood")
+    if name == "CAST":
+        return casts.build_cast(inputs, words)
+    if name in ("+ INTERVAL", "- INTERVAL"):
+        return calendar.build_interval(name, inputs, words[0])
+    if name == "TRIM":
+        return texts.build_trim(name, inputs, words[0])
+    if name in _SIDES:
+        return texts.build_trim(name, (inputs[0], texts.blank()), _SIDES[name])
+    if name not in _BUILT:
+        raise NotComputed(f"{name}() is not computed here")
+    return _BUILT[name](name, inputs)

@@ -1,0 +1,102 @@
+"""LIKE: a literal pattern, compared character by character by the column's collation (spaces at the
+end count, whatever it pads), or byte by byte where the value is bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..binlog.charsets.comparing import letters, tells_all_letters
+from ..errors import DecodeError, NotComputed
+from .collations import collation_of
+from .uncertainty import uncertain
+from .value_type import NULL_TYPE, TRUTH, Node, ResultType
+
+_MANY, _ONE, _ESCAPE = "%", "_", "\\"
+
+
+def build_like(operator: str, inputs: Sequence[Node]) -> Node:
+    """``inputs``: value, pattern and perhaps what stands behind ESCAPE. Raises NotComputed."""
+    value, pattern, *escapes = inputs
+    if NULL_TYPE in (value.type, pattern.type):
+        raise NotComputed("LIKE beside NULL is never true")
+    if not pattern.is_literal or not all(one.is_literal for one in escapes):
+        raise NotComputed("LIKE with a pattern that is no literal is not computed here")
+    escape = _escape(escapes[0]) if escapes else _ESCAPE
+    if value.type.result == ResultType.BYTES:
+        return Node(operator, TRUTH, (value,), (0, _regex(_steps(_as_bytes(pattern), escape))))
+    if value.type.result != ResultType.TEXT or pattern.type.result != ResultType.TEXT:
+        name = value.type.result.name
+        raise NotComputed(f"LIKE of {name} is not computed here")
+    collation = collation_of((value, pattern), "LIKE")
+    steps = _steps(pattern.detail, escape)
+    if not tells_all_letters(collation):
+        try:
+            literals = letters(
+                pa.array([one for one, plain in steps if plain], pa.string()), collation
+            )
+        except DecodeError as error:
+            raise NotComputed(f"LIKE: {error.message}") from None
+        left = iter(literals.to_pylist())
+        steps = [(next(left) if plain else one, plain) for one, plain in steps]
+    return Node(operator, TRUTH, (value,), (collation, _regex(steps)))
+
+
+def compute_like(node: Node, values: pa.Array) -> pa.Array:
+    collation, regex = node.detail
+    try:
+        compared = letters(values, collation) if collation else values
+    except DecodeError as error:
+        raise uncertain(error.message) from None
+    return pc.match_substring_regex(compared, regex)
+
+
+def _escape(node: Node) -> str:
+    text = node.detail
+    plain = isinstance(text, str) and len(text) == 1 and text.isascii()
+    if not plain or text in (_MANY, _ONE):
+        raise NotComputed("ESCAPE of anything but one ASCII character, neither % nor _, is not"
+                          " computed here")  # fmt: skip
+    return str(text)
+
+
+def _as_bytes(pattern: Node) -> str:
+    """A letter for each byte."""
+    detail = pattern.detail
+    if isinstance(detail, bytes):
+        return detail.decode("latin-1")
+    if not isinstance(detail, str) or not detail.isascii():
+        raise NotComputed("LIKE of such a pattern beside bytes is not computed here")
+    return detail
+
+
+def _steps(pattern: str, escape: str) -> list[tuple[str, bool]]:
+    """(letter, whether it means itself). Raises NotComputed for an escape of nothing."""
+    steps, letters_left = [], iter(pattern)
+    for letter in letters_left:
+        if letter != escape:
+            steps.append((letter, letter not in (_MANY, _ONE)))
+            continue
+        following = next(letters_left, "")
+        if not following:
+            raise NotComputed("a pattern that ends with its escape is not computed here")
+        steps.append((following, True))
+    return steps
+
+
+def _regex(steps: Sequence[tuple[str, bool]]) -> str:
+    """RE2's, of ASCII letters alone: it is tried on the empty text. Raises NotComputed."""
+    parts = [f"\\x{{{ord(one):X}}}" if plain else ".*" if one == _MANY else "."
+             for one, plain in steps]  # fmt: skip
+    regex = rf"\A(?s:{''.join(parts)})\z"
+    try:
+        pc.match_substring_regex(pa.array([""]), regex)
+    except pa.ArrowException:
+        raise NotComputed("LIKE with so long a pattern is not computed here") from None
+    return regex
+
+
+BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {"LIKE": build_like}
+COMPUTED: dict[str, Callable[..., pa.Array]] = {"LIKE": compute_like}

@@ -1,0 +1,221 @@
+"""Functions of text and bytes: of characters where the value is text, of bytes where it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import NotComputed
+from .coercions import as_bytes, exact, text
+from .literals import constant
+from .result_types import text_type
+from .uncertainty import uncertain
+from .value_type import BIGINT, PLAIN_TEXT, UNKNOWN, Node, ResultType, ValueType
+
+LENGTH_MAX = 1 << 20
+_LATIN = frozenset(chr(n) for n in range(0xC0, 0xFF)) - {"×", "÷", "ß"}
+"""letters that have their other case in Latin 1, by all collations but Turkish ones"""
+_CASED = frozenset(("utf8mb4", "utf8mb3", "latin1"))
+
+
+def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> pa.Array:
+    """``function`` of each distinct row of values, NULL where one of them is."""
+    known: dict[tuple[Any, ...], Any] = {}
+    results = []
+    for row in zip(*(one.to_pylist() for one in arrays), strict=True):
+        if row not in known:
+            known[row] = None if None in row else function(*row)
+        results.append(known[row])
+    return pa.array(results, kind)
+
+
+def integer(node: Node) -> Node:
+    """A number of characters. Raises NotComputed for what is no integer."""
+    number = exact(node)
+    if number.type.result != ResultType.INTEGER:
+        raise NotComputed("a number of characters that is no integer is not computed here")
+    return number
+
+
+def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, list[Node]]:
+    """Text in one character set; bytes, where one of them is bytes (``mixed``: or text). Raises
+    NotComputed."""
+    operands = [text(one) for one in inputs]
+    there = {one.type.result for one in operands}
+    if not mixed and len(there) > 1:
+        raise NotComputed("text and bytes in one function are not computed here")
+    if ResultType.BYTES in there:
+        return ValueType(ResultType.BYTES), [as_bytes(one) for one in operands]
+    return text_type(operands), operands
+
+
+def plain_text_type(kind: ValueType) -> ValueType:
+    """The type of what a function makes of an ENUM: text."""
+    return replace(kind, source="") if kind.source == "ENUM" else kind
+
+
+def build_joined(operator: str, inputs: Sequence[Node]) -> Node:
+    kind, operands = alike(inputs, mixed=True)
+    return Node(operator, plain_text_type(kind), tuple(operands))
+
+
+def compute_concat(node: Node, *values: pa.Array) -> pa.Array:
+    kind = node.type.arrow
+    empty = pa.scalar("", kind) if kind == pa.string() else pa.scalar(b"", kind)
+    return pc.binary_join_element_wise(*values, empty)
+
+
+def compute_concat_ws(node: Node, between: pa.Array, *values: pa.Array) -> pa.Array:
+    """One by one: Arrow's join leaves rows out where all values are NULL (26.0.1)."""
+    joined = [
+        None if mark is None else mark.join(part for part in parts if part is not None)
+        for mark, *parts in zip(*(one.to_pylist() for one in (between, *values)), strict=True)
+    ]
+    return pa.array(joined, node.type.arrow)
+
+
+def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
+    """LEFT, RIGHT, SUBSTR."""
+    value, *numbers = inputs
+    operand = text(value)
+    counts = [integer(one) for one in numbers]
+    detail = [constant(one) for one in counts]
+    return Node(operator, plain_text_type(operand.type), (operand, *counts), tuple(detail))
+
+
+def check_letters(node: Node, *values: pa.Array) -> None:
+    """Raise Unconvertible for letters beyond ASCII in texts made of ENUM or SET: their character
+    set is not known, and of CHARACTER SET binary the server counts bytes."""
+    for operand, column in zip(node.inputs, values, strict=False):
+        if not pa.types.is_string(column.type) or not _reads_members(operand):
+            continue
+        if pc.all(pc.string_is_ascii(column)).as_py() is False:
+            raise uncertain("letters beyond ASCII of a character set that is not known")
+
+
+def _reads_members(node: Node) -> bool:
+    return node.type.source == "ENUM" or any(map(_reads_members, node.inputs))
+
+
+def compute_slice(node: Node, values: pa.Array, *numbers: pa.Array) -> pa.Array:
+    check_letters(node, values)
+    first, *rest = node.detail
+    known = pa.types.is_string(values.type) and None not in node.detail
+    known = known and all(abs(one) < LENGTH_MAX for one in node.detail)
+    if known and node.operator == "LEFT":
+        return _sliced(values, 0, max(first, 0))
+    if known and node.operator == "RIGHT" and first > 0:
+        return _sliced(values, -first, None)
+    if known and node.operator == "SUBSTR" and first > 0:
+        stop = first - 1 + max(rest[0], 0) if rest else None
+        return _sliced(values, first - 1, stop)
+    return each(_SLICES[node.operator], node.type.arrow, values, *numbers)
+
+
+def _sliced(values: pa.Array, start: int, stop: int | None) -> pa.Array:
+    if stop == start:
+        return pc.if_else(values.is_null(), values, "")
+    return pc.utf8_slice_codeunits(values, start, stop)
+
+
+def _substr(value: Any, place: Any, size: Any = None) -> Any:
+    start = int(place) - 1 if place > 0 else len(value) + int(place)
+    if place == 0 or start < 0 or (size is not None and size <= 0):
+        return value[:0]
+    return value[start:] if size is None else value[start : start + int(size)]
+
+
+_SLICES: dict[str, Callable[..., Any]] = {
+    "LEFT": lambda value, size: value[: max(int(size), 0)],
+    "RIGHT": lambda value, size: value[-int(size) :] if size > 0 else value[:0],
+    "SUBSTR": _substr,
+}
+
+
+def build_length(operator: str, inputs: Sequence[Node]) -> Node:
+    (value,) = inputs
+    kind = replace(BIGINT, digits=10)
+    return Node(operator, kind, (as_bytes(value) if operator == "LENGTH" else text(value),))
+
+
+def compute_length(node: Node, values: pa.Array) -> pa.Array:
+    check_letters(node, values)
+    is_text = pa.types.is_string(values.type)
+    return (pc.utf8_length if is_text else pc.binary_length)(values).cast(node.type.arrow)
+
+
+def build_case(operator: str, inputs: Sequence[Node]) -> Node:
+    (value,) = inputs
+    operand = text(value)
+    if operand.type.source == "TURKISH":
+        raise NotComputed(f"{operator} by a Turkish collation is not computed here")
+    if operand.type.source == "ENUM" or operand.type.charset == UNKNOWN:
+        reason = "text in a character set that is not known"  # which may be binary, without case
+        raise NotComputed(f"{operator} of {reason} is not computed here")
+    return Node(operator, plain_text_type(operand.type), (operand,))
+
+
+def compute_case(node: Node, values: pa.Array) -> pa.Array:
+    if pa.types.is_binary(values.type):
+        return values
+    upper = node.operator == "UPPER"
+    if pc.all(pc.string_is_ascii(values)).as_py() is not False:
+        return (pc.ascii_upper if upper else pc.ascii_lower)(values)
+    latin = _LATIN if node.type.charset in _CASED else frozenset()
+
+    def changed(value: str) -> str:
+        for letter in value:
+            cased = letter.upper() != letter or letter.lower() != letter
+            if not letter.isascii() and cased and letter not in latin:
+                raise uncertain(f"the other case of {letter} depends on the collation")
+        return value.upper() if upper else value.lower()
+
+    return each(changed, pa.string(), values)
+
+
+def blank() -> Node:
+    """What TRIM takes away where nothing is said."""
+    return Node("literal", PLAIN_TEXT, detail=" ")
+
+
+def build_trim(operator: str, inputs: Sequence[Node], side: str) -> Node:
+    kind, operands = alike(inputs)
+    return Node("TRIM", plain_text_type(kind), tuple(operands), side)
+
+
+def compute_trim(node: Node, values: pa.Array, gone: pa.Array) -> pa.Array:
+    side = node.detail
+
+    def trimmed(value: Any, part: Any) -> Any:
+        if len(part):
+            while side != "TRAILING" and value.startswith(part):
+                value = value[len(part) :]
+            while side != "LEADING" and value.endswith(part):
+                value = value[: -len(part)]
+        return value
+
+    part = node.inputs[1]
+    if part.is_literal and part.detail == " " and pa.types.is_string(values.type):
+        kernels = {"BOTH": pc.utf8_trim, "LEADING": pc.utf8_ltrim, "TRAILING": pc.utf8_rtrim}
+        return kernels[side](values, " ")
+    return each(trimmed, node.type.arrow, values, gone)
+
+
+BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {
+    **dict.fromkeys(("CONCAT", "CONCAT_WS"), build_joined),
+    **dict.fromkeys(("LEFT", "RIGHT", "SUBSTR"), build_slice),
+    **dict.fromkeys(("LENGTH", "CHAR_LENGTH"), build_length),
+    **dict.fromkeys(("UPPER", "LOWER"), build_case),
+}
+COMPUTED: dict[str, Callable[..., pa.Array]] = {
+    "CONCAT": compute_concat,
+    "CONCAT_WS": compute_concat_ws,
+    **dict.fromkeys(("LEFT", "RIGHT", "SUBSTR"), compute_slice),
+    **dict.fromkeys(("LENGTH", "CHAR_LENGTH"), compute_length),
+    **dict.fromkeys(("UPPER", "LOWER"), compute_case),
+    "TRIM": compute_trim,
+}

@@ -1,0 +1,174 @@
+"""Rewrites: other names in the target: of databases, MySQL's ``replicate_rewrite_db``, then of
+tables, ``to`` of ``[[tables]]``.
+
+Rows go by the name of their table, and so do statements, also those that name the table with its
+database. What is about a database itself (CREATE, ALTER, DROP DATABASE) is not rewritten. Names
+that the server has made of a table's name are those of its name in the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..binlog.table_name import database_of, generated_prefix, parts_of, table_name
+from ..config.renaming import shard_of
+from ..sql.actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
+from ..sql.folded_name import fold, unlike_rule
+from .table_routes import Entries, Routes
+
+if TYPE_CHECKING:
+    from ..binlog.definition import ForeignKey, TableDefinition
+    from ..sql.actions import Action
+    from ..sql.statement import Statement
+
+ARROW = "->"
+
+
+@dataclass(frozen=True)
+class Rewrites:
+    """(from, to) pairs of databases, of which the first that has a database counts. ``routes``:
+    what tables are called then. ``folds``: the source's names are in lower case, as pairs and
+    routes are; its statements may have them as they were written. ``lower``: the same for such a
+    source, where nobody has said yet whether it is one."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    routes: Routes = field(default_factory=Routes)
+    folds: bool = False
+    lower: Rewrites | None = None
+
+    @classmethod
+    def of(cls, entries: Iterable[str], to: Entries = (), *, folds: bool = False) -> Rewrites:
+        """Reads "from->to" entries, which the configuration has checked; ``to``: of Routes."""
+        parts = (entry.partition(ARROW) for entry in entries)
+        pairs = tuple((old.strip(), new.strip()) for old, _, new in parts)
+        return cls(pairs, Routes(to), folds)
+
+    @property
+    def any(self) -> bool:
+        """Whether a table may have another name in the target."""
+        return bool(self.pairs) or self.routes.any
+
+    def database(self, name: str) -> str:
+        """The name by which filters and ``[[tables]]`` are asked about a database's tables."""
+        name = self.logged(name) if self.any else name
+        return next((new for old, new in self.pairs if old == name), name)
+
+    def logged(self, name: str) -> str:
+        """A name of a statement as TABLE_MAPs have it."""
+        return fold(name) if self.folds else name
+
+    def rewritten(self, name: str) -> str:
+        """The name of a table, db.table, by which filters and ``[[tables]]`` are asked."""
+        if not name or not self.any:
+            return name
+        database, table = parts_of(self.logged(name))
+        return table_name(self.database(database), table)
+
+    def table(self, name: str) -> str:
+        """The name of a table, db.table, in the target."""
+        return self.routes.after(self.rewritten(name)) if name else name
+
+    def sources(self, name: str) -> list[str]:
+        """The names on the source that may be that of the target's table ``name``."""
+        asked = self.routes.before(name)
+        database, table = parts_of(asked)
+        olds = {database, *(old for old, new in self.pairs if new == database)}
+        names = sorted(table_name(old, table) for old in olds)
+        return [one for one in names if self.rewritten(one) == asked]
+
+    def check(self, logged: str) -> None:
+        """Raises SchemaError where the log's table ``logged`` can't have its name in the target."""
+        self.routes.check(self.rewritten(logged), logged)
+
+    def check_letters(self, names: Iterable[str], *, rows: bool = False) -> None:
+        """Raises SettingError where one of the log's names would mean another table of the target
+        if the source folds names, and nobody knows whether it does. ``rows``: TABLE_MAPs have them;
+        one with an upper-case letter is of a source that doesn't."""
+        if self.lower is None:
+            return
+        for name in names:
+            lower = fold(name)
+            here, there = self.table(name), self.lower.table(lower)
+            same = here if shard_of(here) else fold(here)
+            if same == there or (rows and name != lower):
+                continue
+            by_databases = fold(self.rewritten(name)) != self.lower.rewritten(lower)
+            rules = "filters.rewrite_db" if by_databases else "[[tables]] (to)"
+            raise unlike_rule(name, rules, "does not say whether")
+
+    def renames(self, name: str) -> bool:
+        """Whether a table of the target may be one whose database has another name in the log."""
+        database = database_of(self.routes.before(name)) if self.pairs else ""
+        return any(new == database for _, new in self.pairs)
+
+    def in_database(self, database: str, tables: Iterable[str]) -> list[str]:
+        """Those of the target's tables that a statement about the ``database`` is about."""
+        return [name for name in tables if database_of(self.routes.before(name)) == database]
+
+    def spoken(self, statement: Statement, tables: Collection[str]) -> Collection[str]:
+        """The target's ``tables`` by the names that are beside those in a statement which has been
+        rewritten: one about a database has the source's."""
+        if not statement.database or not self.routes.any:
+            return tables
+        return [*map(self.routes.before, tables)]
+
+    def definition(self, logged: TableDefinition) -> TableDefinition:
+        """The table with the names that it and its parents have in the target."""
+        keys, name = logged.foreign_keys, self.table(logged.name)
+        database, table = parts_of(name)
+        return replace(
+            logged,
+            database=database,
+            table=table,
+            foreign_keys=keys and tuple(self._key(key, logged.name) for key in keys),
+            source_name=self.logged(logged.name) if name != logged.name else "",
+        )
+
+    def statement(self, logged: Statement) -> Statement:
+        """The statement with the names that its tables have in the target."""
+        if not self.any:
+            return logged
+        keys, alteration = logged.foreign_keys, logged.alteration
+        return replace(
+            logged,
+            tables=tuple(map(self.table, logged.tables)),
+            definition=logged.definition and self.definition(logged.definition),
+            foreign_keys=keys and tuple(self._key(key, logged.tables[0]) for key in keys),
+            like=self.table(logged.like),
+            renames=tuple((self.table(old), self.table(new)) for old, new in logged.renames),
+            alteration=alteration
+            and Alteration(
+                self.table(alteration.table),
+                tuple(self._action(action, alteration.table) for action in alteration.actions),
+                self.table(alteration.exchanged),
+                alteration.engine,
+                alteration.copies,
+            ),
+        )
+
+    def _key(self, key: ForeignKey, table: str) -> ForeignKey:
+        return replace(key, name=self._constraint(key.name, table), parent=self.table(key.parent))
+
+    def _constraint(self, name: str, table: str) -> str:
+        """A constraint's name: one that the server has made of the name of its ``table`` becomes
+        one of its name in the target, and the other way round, so that no two become one."""
+        prefixes = generated_prefix(table), generated_prefix(self.table(table))
+        for prefix, other in (prefixes, prefixes[::-1]):
+            if prefixes[0] != prefixes[1] and name.lower().startswith(prefix.lower()):
+                return other + name[len(prefix) :]
+        return name
+
+    def _action(self, action: Action, table: str) -> Action:
+        if isinstance(action, RenameTable):
+            return RenameTable(self.table(action.new))
+        if isinstance(action, DropConstraint):
+            return replace(action, name=self._constraint(action.name, table))
+        if isinstance(action, AddKey) and action.key.foreign:
+            foreign = self._key(action.key.foreign, table)
+            return replace(action, key=replace(action.key, foreign=foreign))
+        if isinstance(action, AddColumn | ChangeColumn) and action.column.references:
+            references = tuple(self._key(key, table) for key in action.column.references)
+            return replace(action, column=replace(action.column, references=references))
+        return action

@@ -1,0 +1,147 @@
+"""Masked columns: what the target has in the place of a column's values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..alter.defaults import literal
+from ..binlog.kernels.sha256 import hmac_sha256
+from ..config.tables import KEY_MASK
+from ..errors import StatementError
+
+if TYPE_CHECKING:
+    from ..binlog.definition import Column, TableDefinition
+    from ..config.tables import TableRule
+
+
+def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
+    """The source's ``values`` as the target's ``column`` has them. NULL stays NULL, but for a
+    constant. ``key``: of sha256."""
+    verb, _, value = column.mask.partition(":")
+    match verb:
+        case "null":
+            return pa.nulls(len(values), column.arrow_type)
+        case "constant":
+            return pa.repeat(pa.scalar(value, column.arrow_type), len(values))
+        case "truncate" if pa.types.is_binary(values.type):
+            return pc.binary_slice(values, 0, int(value))
+        case "truncate":
+            return pc.utf8_slice_codeunits(values, 0, int(value))
+        case "keep_last":
+            return _kept_last(values, int(value))
+        case "sha256":
+            return hashed(values, key)
+    raise AssertionError(column.mask)
+
+
+def masked_default(column: Column, key: bytes) -> str | None:
+    """``Column.default`` of the target's masked ``column``: what an INSERT means that leaves it
+    out. None where the source's is not known, or no literal."""
+    source = column.logged
+    said, constant = source and source.default, is_constant(column)
+    if source is None or (said is None and not constant):
+        return None
+    if said and said.startswith("*") and not constant:
+        mine = f"*{column.mask}*"
+        return said.removeprefix(mine) if said.startswith(mine) else None
+    try:
+        values = pa.nulls(1) if constant else literal(source)
+    except StatementError:
+        return None
+    value = masked(values, column, key)[0].as_py()
+    if value is None:
+        return "NULL"
+    return f"0x{value.hex()}" if isinstance(value, bytes) else f"'{value}"
+
+
+def without_default(source: Column, masked: Column | None = None) -> Column:
+    """The source's column as it is kept beside the target's ``masked`` one, or (None) where there
+    is none: its own default may be a value that nobody may see. What is not known then is ``**``,
+    which tells it from a column that has no default to be known."""
+    if source.default in (None, "NULL"):
+        return source
+    known = masked is not None and masked.default is not None and not is_constant(masked)
+    return replace(source, default=f"*{masked.mask}*{masked.default}" if masked and known else "**")
+
+
+def mask_change(old: Column, new: Column, *, strict: bool) -> str:
+    """What the source's column becomes by which the masked values of ``old`` are not those of
+    ``new``; "" where they stay. ``strict``: whether the session is, so that no NULL is there where
+    NOT NULL comes."""
+    assert old.logged is not None and new.logged is not None
+    one, other = old.logged, new.logged
+    if new.mask == "null":
+        return ""
+    if replace(one, name=other.name, visible=other.visible, nullable=other.nullable) != other:
+        return "another type"
+    hashed = new.mask.startswith("sha256")
+    return "NOT NULL" if hashed and one.nullable > other.nullable and not strict else ""
+
+
+def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
+    """Why the ``column`` (in lower case) of the table's key can't be masked as the rule says, as
+    the end of a sentence; "" where it can."""
+    mask = next((mask for name, mask in rule.mask if name.lower() == column), "")
+    if not mask:
+        return ", which tells rows apart"
+    if mask != KEY_MASK:
+        return (
+            f", and mask {mask} may give two rows one value: of a key's columns {KEY_MASK} alone"
+            " may be asked for, by mask_keys = true"
+        )
+    if not rule.mask_keys:
+        return f", which {KEY_MASK} may mask where mask_keys = true says so"
+    by = table.partitioning
+    if by is not None and (by.unknown or column in {name.lower() for name in by.columns}):
+        return ", and its values are in what the table says of its partitions"
+    return ""
+
+
+def masks_key(target: TableDefinition) -> bool:
+    """Whether columns of the key that the log's rows have are masked."""
+    key = target.logged_key or target.primary_key
+    return any(target.columns[number].mask for number in key)
+
+
+def masks_order(target: TableDefinition) -> bool:
+    """Whether the key's first column is masked: in its order no range of the source's rows can be
+    told to be one of the target's, and none may be written down."""
+    key = target.logged_key or target.primary_key
+    return bool(key) and bool(target.columns[key[0]].mask)
+
+
+def is_constant(column: Column) -> bool:
+    """Whether the mask gives all rows one value, which no image has to hold."""
+    return column.mask.partition(":")[0] in ("null", "constant")
+
+
+def _kept_last(values: pa.Array, count: int) -> pa.Array:
+    """The last ``count`` characters behind asterisks; asterisks alone where there are no more."""
+    length = pc.utf8_length(values)
+    shown = pc.greater(length, count)
+    stars = pc.if_else(shown, pc.subtract(length, count), length)
+    last = pc.utf8_slice_codeunits(values, -count, None) if count else pc.replace_with_mask(
+        values, pc.is_valid(values), pa.scalar("", values.type)
+    )  # fmt: skip
+    last = pc.if_else(shown, last, pa.scalar("", values.type))
+    repeated = pc.binary_repeat(pa.array(["*"] * len(values), values.type), stars)
+    return pc.binary_join_element_wise(repeated, last, "")
+
+
+def hashed(values: pa.Array, key: bytes) -> pa.Array:
+    """Hexadecimal digits of the HMAC of each value's text, or bytes, by the secret ``key``."""
+    binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
+    texts = values if binary else values.cast(pa.string())
+    texts = pc.fill_null(texts.cast(pa.large_binary()), b"")
+    data = texts.buffers()[2]
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+    raw = np.frombuffer(data, np.uint8) if data is not None and len(data) else np.zeros(0, np.uint8)
+    digits = hmac_sha256(key, raw, np.ascontiguousarray(offsets))
+    ends = np.arange(len(texts) + 1, dtype=np.int32) * 64
+    made = pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(digits))
+    return pc.if_else(pc.is_valid(values), made, pa.scalar(None, pa.string()))

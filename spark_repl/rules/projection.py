@@ -1,0 +1,343 @@
+"""Columns that the target lacks, or has masked, and rows that it lacks: what ``[[tables]]`` makes
+of a table's definition, and of a statement that changes it.
+
+The target's definition says by itself what it lacks (``withheld``, ``row_filter``) and what is
+masked (``mask``), so that rows are told apart from those of other rules; a rule goes by names.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..alter.alteration import Altered, Filled, KeptColumn, Unknown
+from ..alter.renamed import rename
+from ..binlog.charsets import BINARY
+from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
+from ..config.rules import nearest
+from ..config.tables import SHAPING_KEYS
+from ..config.wildcards import is_plain
+from ..errors import SettingError, StatementError
+from .masking import key_fault, mask_change, masked_default, without_default
+from .metadata_columns import check_extra, with_extra
+from .table_mode import check_mode, in_mode, keeps_taken_rows
+from .table_rules import NO_RULE, TableRules
+from .tool_names import Role, tool_table
+
+if TYPE_CHECKING:
+    from ..alter.alteration import Origin
+    from ..config.tables import TableRule
+
+_T = ColumnType
+_ASCII = 11
+_DIGITS = 64
+# Of what others there is no text by which two values are the same.
+_HASHED = CHARACTER_TYPES | {
+    _T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.DECIMAL, _T.DATE, _T.DATETIME,
+    _T.TIMESTAMP, _T.TIME, _T.YEAR, _T.ENUM, _T.SET, _T.BIT, _T.DATETIME_OLD, _T.TIMESTAMP_OLD,
+    _T.TIME_OLD,
+}  # fmt: skip
+_HINT = "change include, exclude or mask of the table's [[tables]]"
+_COPY = "copy the table again (spark-repl snapshot --config F --table DB.T), as run does by itself"
+_LEAVE_OUT = (
+    "leave the statement out (spark-repl skip --config F --gtid GTID) and copy the table under its"
+    " new name"
+)
+
+
+@dataclass(frozen=True)
+class ColumnRules:
+    """``rules`` of all tables; ``key``: the secret one of sha256, 64 bytes at most."""
+
+    rules: TableRules = field(default_factory=TableRules)
+    key: bytes = field(default=b"", repr=False)
+
+    @property
+    def any(self) -> bool:
+        """Whether columns are withheld or masked."""
+        return any(rule.include or rule.exclude or rule.mask for rule in self.rules.rules)
+
+    @property
+    def withholding(self) -> TableRule | None:
+        """The first rule by which values or rows of the log must not be kept elsewhere."""
+        return next((rule for rule in self.rules.rules if rule.withheld), None)
+
+    def folded(self) -> ColumnRules:
+        """The same for a source whose names are in lower case."""
+        return replace(self, rules=self.rules.folded())
+
+    @property
+    def adds_columns(self) -> bool:
+        """Whether tables have extra columns."""
+        return any(rule.added_columns for rule in self.rules.rules)
+
+    def concern(self, name: str) -> bool:
+        """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
+        more rows or columns."""
+        return bool(self.rules.shaping(name).reshaping)
+
+    def hides(self, name: str) -> bool:
+        """Whether the table ``name`` has columns that are withheld or masked."""
+        rule = self.rules.shaping(name)
+        return bool(rule.include or rule.exclude or rule.mask)
+
+    def filters_rows(self, name: str) -> bool:
+        """Whether the table ``name`` lacks rows."""
+        return bool(self.rules.shaping(name).row_filter)
+
+    def mode(self, name: str) -> str:
+        """What the target has of the table ``name``."""
+        return self.rules.shaping(name).mode
+
+    def rule_of(self, logged: TableDefinition, there: TableDefinition | None = None) -> TableRule:
+        """The rule about rows and columns of the source's table; NO_RULE where there is none.
+        ``there``: the target's, where it is there: one that lacks rows is a table of rows."""
+        rule = self.rules.shaping(logged.name)
+        rows = self._is_own(rule, logged) or bool(there and there.row_filter)
+        return rule if rows or not _is_sentry(logged, rule) else NO_RULE
+
+    def _is_own(self, rule: TableRule, logged: TableDefinition) -> bool:
+        return rule is self.rules.of_table(logged.name)
+
+    def check_renamed(self, before: TableDefinition, after: str) -> None:
+        """Raises SettingError where a table whose target's is ``before`` gets a name of which other
+        rows or columns are in the target."""
+        logged = rename(before.in_log, after)
+        rule = self.rule_of(logged, before)
+        check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
+        check_extra(
+            before,
+            rule.added_columns,
+            f"it would be called {after}, which has other extra_columns",
+            f"give both names the same extra_columns, or {_LEAVE_OUT}",
+        )
+        if (wanted := rule.row_filter) != before.row_filter:
+            raise SettingError(
+                f"it would be called {after}, whose rows are filtered otherwise"
+                f" (row_filter {wanted!r}, not {before.row_filter!r})",
+                table=before.name,
+                hint=f"give both names one row_filter, or {_LEAVE_OUT}",
+            )
+        now, then = shown_columns(before), shown_columns(self.shaped(logged, before))
+        if now != then:
+            differ = ", ".join(sorted({name for name, _ in {*now} ^ {*then}}))
+            raise SettingError(
+                f"it would be called {after}, whose columns are withheld or masked otherwise"
+                f" ({differ})",
+                table=before.name,
+                hint=f"give both names the same include, exclude and mask, or {_LEAVE_OUT}",
+            )
+
+    def check_renamed_waiting(self, before: str, after: str) -> None:
+        """Raises SettingError where a table that waits for a copy gets a name by which other
+        columns or rows of it would be copied."""
+        mine, then = self.rules.shaping(before), self.rules.shaping(after)
+        if any(getattr(mine, key) != getattr(then, key) for key in SHAPING_KEYS):
+            raise SettingError(
+                f"it would be called {after}, of which other columns or rows are in the target",
+                table=before,
+                hint=f"give both names the same rule, or {_LEAVE_OUT}",
+            )
+
+    def shaped(
+        self, logged: TableDefinition, there: TableDefinition | None = None
+    ) -> TableDefinition:
+        """The target's table of the source's ``logged``; ``there``: as it was before. Raises
+        SettingError for a rule that the table has no room for."""
+        if not self.concern(logged.name):
+            return logged
+        rule = self.rule_of(logged, there)
+        _check(logged, rule, named=is_plain(rule.match) and self._is_own(rule, logged))
+        masks = {name.lower(): mask for name, mask in rule.mask}
+        columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
+        for number, column in enumerate(logged.columns):
+            if _is_withheld(column.name, rule):
+                withheld.append((number, without_default(column)))
+                continue
+            key[number] = len(columns)
+            mask = masks.get(column.name.lower(), "")
+            columns.append(self._masked(column, mask, logged) if mask else column)
+        shaped = replace(
+            logged,
+            columns=tuple(columns),
+            withheld=tuple(withheld),
+            primary_key=tuple(key[number] for number in logged.primary_key),
+            row_filter=rule.row_filter,
+        )
+        return in_mode(with_extra(shaped, rule.added_columns, rule.mode, rule.shards_by), rule.mode)
+
+    def hiding(self, logged: TableDefinition) -> TableDefinition:
+        """The source's table as it may be kept: without defaults of hidden columns. Raises
+        SettingError as ``shaped`` does."""
+        return self.shaped(logged).in_log
+
+    def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
+        made = self._typed(column, mask, table)
+        made = replace(made, default=masked_default(made, self.key))
+        return replace(made, logged=without_default(column, made))
+
+    def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
+        """The masked column, whose default is not known yet."""
+        plain = replace(
+            column, mask=mask, logged=column, default=None, generated="", auto_increment=False
+        )
+        text = column.type in CHARACTER_TYPES
+        verb, _, value = mask.partition(":")
+        if mask == "null":
+            return replace(plain, nullable=True)
+        if mask == "sha256" and (column.type in _HASHED or column.form == "text"):
+            made = Column(column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII)
+            seen = hmac.new(self.key, b"spark_repl", "sha256").hexdigest()[:8]
+            return replace(made, visible=column.visible, mask=f"sha256:{seen}", logged=column)
+        if (verb == "truncate" and text) or (
+            verb == "keep_last" and text and column.collation != BINARY
+        ):
+            # Values have any length, and are not filled up to it.
+            return replace(plain, type=_T.VARCHAR) if column.type == _T.STRING else plain
+        if verb == "constant" and text and column.collation != BINARY:
+            return replace(plain, meta=max(column.meta, 4 * len(value)))
+        raise SettingError(
+            f"mask {mask} has no meaning for column {column.name}, of type {column.type_name}",
+            table=table.name, hint=_HINT,
+        )  # fmt: skip
+
+
+def _is_withheld(name: str, rule: TableRule) -> bool:
+    included = {one.lower() for one in rule.include}
+    return bool(included and name.lower() not in included) or name.lower() in {
+        one.lower() for one in rule.exclude
+    }
+
+
+def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
+    """Whether a tool's table is no copy of the one that the rule is about, but has one column and
+    no row: gh-ost keeps the name by it that the table is to get."""
+    tool = tool_table(logged.name_on_source)
+    alone = [column.name for column in logged.columns] == ["id"]
+    masked = "id" in {name.lower() for name, _ in rule.mask}
+    about = bool(rule.row_filter) or masked or _is_withheld("id", rule)
+    return alone and about and (tool is None or tool.role is Role.OTHER)
+
+
+def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
+    """(name, mask) of the columns that the target has of the source's, in order."""
+    return [(column.name, column.mask) for column in target.columns if not column.kept]
+
+
+def masked_otherwise(there: TableDefinition, read: TableDefinition) -> str:
+    """The first column that both have, of one name, and mask otherwise, or by another secret key;
+    "" for none."""
+    masks = dict(shown_columns(there))
+    return next((name for name, mask in shown_columns(read) if masks.get(name, mask) != mask), "")
+
+
+def _said(rule: TableRule) -> list[str]:
+    """The columns of which the rule says something."""
+    return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
+
+
+def with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
+    """What the source's table becomes, with the columns that it had and the rule names still."""
+    had = {column.name.lower() for column in there.in_log.columns}
+    had |= {name.lower() for name in there.gone}
+    left = had - {column.name.lower() for column in source.columns}
+    return replace(source, gone=tuple(name for name in _said(rule) if name.lower() in left))
+
+
+def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
+    def refused(reason: str) -> SettingError:
+        return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
+
+    names, said = [column.name.lower() for column in logged.columns], _said(rule)
+    there = {*names, *(one.lower() for one in logged.gone)}
+    if named and (unknown := [one for one in said if one.lower() not in there]):
+        own = [column.name for column in logged.columns]
+        listed = (f"{one}{nearest(one, own)}" for one in unknown)
+        raise refused(f"the table has no column {', '.join(listed)}")
+    masked = {name.lower() for name, _ in rule.mask}
+    hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
+    if not hidden:
+        return
+    if not logged.primary_key:
+        raise refused("the table has no key, so all its columns tell its rows apart")
+    for name in (names[number] for number in logged.primary_key if names[number] in hidden):
+        if fault := key_fault(logged, name, rule):
+            raise refused(f"column {name} is of the key{fault}")
+    for foreign in logged.foreign_keys or ():
+        if any(one.lower() in hidden for one in foreign.columns):
+            raise refused(f"foreign key {foreign.name} is of a column that is withheld or masked")
+    if logged.in_log is not logged:
+        raise refused("the target keeps columns that the source has dropped")
+
+
+def ruled(there: TableDefinition, made: Altered, rules: ColumnRules, *, strict: bool) -> Altered:
+    """What the target's table ``there`` becomes where the source's does what ``made`` says, in a
+    session that is ``strict``, or not.
+
+    Raises SettingError where a column is shown, withheld or masked otherwise by another name, and
+    StatementError where what the target has of rows does not say what becomes of them.
+    """
+    source = made.definition
+    target = rules.shaped(with_gone(there, source, rules.rule_of(source)), there)
+    if made.gone and keeps_taken_rows(there):
+        made = replace(made, gone=None)
+    if made.gone and hides_columns(there):
+        raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
+    origins: list[Origin] = []
+    for column, origin, number in zip(source.columns, made.origins, target.own, strict=True):
+        if number >= 0:
+            origins.append(_origin(there, target.columns[number], origin, strict=strict))
+        elif isinstance(origin, KeptColumn) and there.own[origin.number] >= 0:
+            raise _otherwise(there, column, "shown")
+    kept = [number for number, column in enumerate(there.columns) if column.extra]
+    origins += map(KeptColumn, kept)
+    return replace(made, definition=target, origins=tuple(origins))
+
+
+def _origin(there: TableDefinition, column: Column, origin: Origin, *, strict: bool) -> Origin:
+    """Where the target's column comes from, whose source's comes from ``origin``."""
+    if isinstance(origin, Unknown):
+        return origin
+    if isinstance(origin, KeptColumn):
+        number = there.own[origin.number]
+        old = there.columns[number] if number >= 0 else None
+        if old is None or old.mask != column.mask:
+            raise _otherwise(there, column, "withheld" if old is None else "masked otherwise")
+        if not column.mask:
+            return KeptColumn(number, origin.written)
+        if change := mask_change(old, column, strict=strict):
+            raise _unknown(there, f"column {column.name}, which is masked, becomes {change}")
+        return KeptColumn(number)
+    if column.mask:
+        if origin == Filled("NULL") and not column.mask.startswith("constant"):
+            return origin
+        raise _unknown(there, f"column {column.name} is new and masked")
+    if not isinstance(origin, Filled) and hides_columns(there):
+        raise _unknown(there, f"column {column.name} is new, and not of one value")
+    return origin
+
+
+def _otherwise(there: TableDefinition, column: Column, how: str) -> SettingError:
+    said, hint = (
+        f"column {column.name} was {how} under another name",
+        f"{_HINT}, so that both names",
+    )
+    return SettingError(said, table=there.name, hint=f"{hint} are treated alike")
+
+
+def _unknown(there: TableDefinition, reason: str) -> StatementError:
+    return StatementError(reason, table=there.name, hint=_COPY)
+
+
+def hides_columns(target: TableDefinition) -> bool:
+    """Whether columns are withheld or masked."""
+    return bool(target.withheld) or any(column.mask for column in target.columns)
+
+
+def hidden_columns(target: TableDefinition) -> Sequence[str]:
+    """Columns of which no value may be seen."""
+    withheld = [column.name for _, column in target.withheld]
+    return [*withheld, *(column.logged.name for column in target.columns
+                         if column.mask and column.logged)]  # fmt: skip

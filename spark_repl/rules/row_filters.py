@@ -1,0 +1,312 @@
+"""Row filters: ``row_filter`` of ``[[tables]]``, an expression over the source's columns, with
+MySQL's semantics. The target has the rows alone for which it is true, not false and not NULL.
+
+It is read once for a table's columns; whether rows pass is asked of Arrow arrays, by the same code
+for rows of the log, of copies and of ``verify``. It goes by the columns' names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..alter.alteration import KeptColumn
+from ..alter.declared_charsets import told_by
+from ..binlog.definition import ColumnType, Form
+from ..config.rules import nearest
+from ..convert.conversion import convert
+from ..errors import (
+    OTHER_TARGET,
+    ConfigError,
+    NotComputed,
+    SchemaError,
+    SettingError,
+    StatementError,
+    Unconvertible,
+    reset_table,
+)
+from ..expressions.coercions import truth
+from ..expressions.collations import compared
+from ..expressions.evaluation import InputRows, evaluate
+from ..expressions.reader import read
+from ..expressions.resolution import row_wise
+from ..sql.columns import same_collation, same_type
+from ..sql.session import Session
+from ..sql.sql_tokens import WORD, tokens
+from .filter_domains import passing_values
+from .metadata_columns import shard_column
+
+if TYPE_CHECKING:
+    from ..alter.alteration import Altered
+    from ..binlog.definition import Column, TableDefinition
+    from ..config.tables import TableRule
+    from ..expressions.syntax import Syntax
+    from ..expressions.value_type import Node
+    from .projection import ColumnRules
+
+Bools = npt.NDArray[np.bool_]
+
+HINT = "a row filter is a deterministic expression over the columns of its row: docs/tables.md"
+_OTHER_RULE = (
+    "change row_filter of the table's [[tables]]; where the target has the table, " + reset_table()
+)
+UNKNOWN_HINT = (
+    "have row_filter of the table's [[tables]] tell such a value (CAST(column AS BINARY) compares"
+    " texts byte by byte); where the target has the table, " + reset_table()
+)
+_ANEW = "copy the table again (spark-repl snapshot --config F --table DB.T), as run does by itself"
+_SHARD_ANEW = f"leave the statement out (spark-repl skip --config F --gtid GTID), or {OTHER_TARGET}"
+_TOO_DEEP = "it is too deep"
+_SQL_MODE = 0
+# Nobody says in which time zone, and how the source's version rounds a quotient.
+_SESSION = Session(quotients=False)
+_OTHER_ROWS = frozenset((
+    "AVG", "BIT_AND", "BIT_OR", "BIT_XOR", "COUNT", "GROUP_CONCAT", "JSON_ARRAYAGG",
+    "JSON_OBJECTAGG", "MAX", "MIN", "STD", "STDDEV", "STDDEV_POP", "STDDEV_SAMP", "SUM", "VAR_POP",
+    "VAR_SAMP", "VARIANCE",
+))  # fmt: skip
+_CHANGING = frozenset((
+    "BENCHMARK", "CONNECTION_ID", "CURDATE", "CURRENT_DATE", "CURRENT_ROLE", "CURRENT_TIME",
+    "CURRENT_TIMESTAMP", "CURRENT_USER", "CURTIME", "DATABASE", "FOUND_ROWS", "GET_LOCK",
+    "IS_FREE_LOCK", "IS_USED_LOCK", "LAST_INSERT_ID", "LOAD_FILE", "LOCALTIME", "LOCALTIMESTAMP",
+    "NOW", "RAND", "RANDOM_BYTES", "RELEASE_LOCK", "ROW_COUNT", "SCHEMA", "SESSION_USER", "SLEEP",
+    "SYSDATE", "SYSTEM_USER", "UNIX_TIMESTAMP", "USER", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
+    "UUID", "UUID_SHORT", "VERSION",
+))  # fmt: skip
+_BARE = frozenset((
+    "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "CURRENT_USER", "LOCALTIME",
+    "LOCALTIMESTAMP", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RowFilter:
+    """``text`` for rows of ``columns``, of which it looks at those of ``numbers``, ascending."""
+
+    text: str
+    columns: tuple[Column, ...]
+    numbers: tuple[int, ...]
+    node: Node
+
+    @property
+    def names(self) -> list[str]:
+        return [self.columns[number].name for number in self.numbers]
+
+    def passes(self, arrays: Sequence[pa.Array]) -> Bools:
+        """Whether it is true of each row, by their values [numbers]. Raises Unconvertible where
+        that is not known."""
+        count = len(arrays[0])
+        at = dict(zip(self.numbers, arrays, strict=True))
+        rows = InputRows(count, self.columns, at.__getitem__, _SESSION, convert)
+        try:
+            truths = pc.fill_null(evaluate(self.node, rows), False)
+        except pa.ArrowException as error:
+            raise Unconvertible("Arrow has no room for its values") from error
+        return np.asarray(truths.to_numpy(zero_copy_only=False), bool)
+
+    def first_unknown(self, arrays: Sequence[pa.Array]) -> int:
+        """Which row is the first of which it is not known, where ``passes`` has raised."""
+        low, high = 0, len(arrays[0])
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                self.passes([array[low:middle] for array in arrays])
+                low = middle
+            except Unconvertible:
+                high = middle
+        return low
+
+
+def fault(text: str) -> str:
+    """What is wrong with an expression whatever the table's columns are; '' if nothing is."""
+    try:
+        _check_words(text)
+        names = names_in(read(text, _SQL_MODE))
+    except (NotComputed, StatementError) as error:
+        return str(error) if isinstance(error, NotComputed) else error.message
+    except RecursionError:
+        return _TOO_DEEP
+    return "" if names else "it looks at no column"
+
+
+def check_row_filters(rules: Sequence[TableRule]) -> None:
+    """Raises ConfigError with all that is wrong with the rules' expressions, whatever the tables'
+    columns are."""
+    faults = tuple(
+        f"tables[{number}].row_filter {rule.row_filter}: {reason}"
+        for number, rule in enumerate(rules, 1)
+        if rule.row_filter and (reason := fault(rule.row_filter) or _unheld(rule))
+    )
+    if faults:
+        error = ConfigError("; ".join(faults), hint=HINT)
+        error.faults = faults
+        raise error
+
+
+def _unheld(rule: TableRule) -> str:
+    """What keeps a filter from telling the rows of several channels apart; "" for nothing."""
+    try:
+        if not rule.channels or passing_values(rule.row_filter):
+            return ""
+    except RecursionError:
+        return _TOO_DEEP
+    return "it says of no column which values this channel has: by =, IN, <, BETWEEN, MOD, and AND"
+
+
+def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
+    """The target's filter, for rows of ``logged``. Raises SchemaError where these are others than
+    the target knows."""
+    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
+    if ours.names == theirs.names and ours.types == theirs.types:
+        try:
+            return row_filter(target.row_filter, told_by(target.in_log, logged))
+        except NotComputed as error:
+            reason = f"row_filter {target.row_filter}: {error}"
+    else:
+        reason = "the logged rows have other columns than the table, whose rows are filtered"
+    raise SchemaError(
+        reason, table=logged.name,
+        hint="a statement that this log does not hold changed the table: copy it anew",
+    )  # fmt: skip
+
+
+def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
+    """What is said of a row of which it is not known whether it passes; ``hidden``: whether nobody
+    may see its values."""
+    why = "" if hidden else f": {error.message}"
+    return f"whether a row passes row_filter {rule.text} is not known{why}"
+
+
+def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
+    """Raises SettingError where the target's filter has no meaning for the table's columns."""
+    try:
+        if target.row_filter:
+            row_filter(target.row_filter, target.in_log)
+    except NotComputed as error:
+        match = rules.rules.shaping(target.name).match
+        raise SettingError(
+            f"[[tables]] {match}: row_filter {target.row_filter}: {error}",
+            table=target.name,
+            hint=_OTHER_RULE,
+        ) from None
+
+
+def check_looked_at(there: TableDefinition, made: Altered) -> None:
+    """Raises SettingError where a column that the filter of the target's table ``there`` looks at
+    goes, or has another name, and StatementError where its values may be others, or are compared
+    otherwise: rows that the target lacks might pass."""
+    if not there.row_filter:
+        return
+    logged = there.in_log
+    now = {column.name.lower(): column for column in made.definition.columns}
+    columns = zip(made.origins, made.definition.columns, strict=True)
+    kept = {
+        origin.number: (origin, column)
+        for origin, column in columns
+        if isinstance(origin, KeptColumn)
+    }
+    rule = row_filter(there.row_filter, logged)
+    by_collation = compared(rule.node)
+    for number in rule.numbers:
+        old = logged.columns[number]
+        origin, new = kept.get(number, (None, None))
+        again = now.get(old.name.lower())
+        if old.generated and new is None and again is not None and again.generated:
+            what = "is computed anew"
+        elif new is None or new.name.lower() != old.name.lower():
+            what = "goes" if new is None else f"becomes {new.name}"
+            raise SettingError(
+                f"column {old.name} {what}, at which row_filter {there.row_filter} looks",
+                table=there.name,
+                hint=_OTHER_RULE,
+            )
+        else:
+            assert origin is not None
+            written = origin.written or made.converted
+            what = _other_values(old, new, written=written, compares=number in by_collation)
+        if what:
+            raise StatementError(
+                f"column {old.name}, at which row_filter looks, {what}",
+                table=there.name,
+                hint=_SHARD_ANEW if shard_column(there) >= 0 else _ANEW,
+            )
+
+
+def _other_values(old: Column, new: Column, *, written: bool, compares: bool) -> str:
+    """What may make other values of a column, or other answers of its comparisons; "" for nothing.
+    ``written``: whether the statement says its type, or converts it; ``compares``: whether the
+    filter's answer goes by its collation."""
+    if not same_type(old, new) or (old.nullable and not new.nullable):
+        return "becomes another type"
+    if compares and not same_collation(old, new, written=written):
+        return "may have another collation"
+    if new.auto_increment and not old.auto_increment:
+        return "becomes AUTO_INCREMENT, which numbers rows of 0"
+    digits = old.type in (ColumnType.FLOAT, ColumnType.DOUBLE)
+    return "may have other digits" if digits and written and old.detail != new.detail else ""
+
+
+def names_of(text: str) -> list[str]:
+    """The columns that an expression without ``fault`` looks at."""
+    return sorted(names_in(read(text, _SQL_MODE)))
+
+
+def names_in(syntax: Syntax) -> set[str]:
+    own = {syntax.words[0]} if syntax.name == "name" else set[str]()
+    return own.union(*map(names_in, syntax.inputs))
+
+
+def row_filter(text: str, logged: TableDefinition) -> RowFilter:
+    """The expression for the source's table ``logged``. Raises NotComputed."""
+    if reason := fault(text):
+        raise NotComputed(reason)
+    _check_names(text, [column.name for column in logged.columns])
+    # What makes the types of values, and by which columns are not compared.
+    beside = tuple((column.detail, column.compares, column.assumed) for column in logged.columns)
+    return _row_filter(text, logged.columns, beside)
+
+
+def _check_names(text: str, there: Sequence[str]) -> None:
+    """Raises NotComputed for names of no column."""
+    lower = [name.lower() for name in there]
+    for name in names_of(text):
+        if name.lower() not in lower:
+            raise NotComputed(f"there is no column {name}{nearest(name, there)}")
+
+
+@lru_cache(256)
+def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFilter:
+    try:
+        node = truth(row_wise(text, _SQL_MODE, columns, _SESSION))
+    except RecursionError as error:
+        raise NotComputed(_TOO_DEEP) from error
+    numbers = tuple(sorted(node.columns))
+    for number in numbers:
+        if columns[number].form == Form.VARIANT:
+            raise NotComputed(f"{columns[number].name} is kept as VARIANT (target.json_as)")
+    return RowFilter(text, columns, numbers, node)
+
+
+def _check_words(text: str) -> None:
+    """Raises NotComputed, and StatementError, for what asks for more than the row."""
+    all_tokens = tokens(text, _SQL_MODE)
+    for token, following in zip_longest(all_tokens, all_tokens[1:]):
+        word, opens = token.text, following is not None and following.raw == "("
+        if token.raw == "@":
+            raise NotComputed(f"@{following.raw if following else ''} is a variable")
+        if token.kind != WORD:
+            continue
+        if word in ("SELECT", "EXISTS"):
+            raise NotComputed(f"{word} is a subquery, which looks at other rows")
+        if opens and word in _OTHER_ROWS:
+            raise NotComputed(f"{word}() looks at other rows")
+        if word in _BARE or (opens and word in _CHANGING):
+            raise NotComputed(f"{word}() is not deterministic: it goes by more than the row")
