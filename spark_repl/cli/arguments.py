@@ -1,4 +1,4 @@
-"""What the command line takes, and what ``--help`` says of it."""
+"""The parser of the command line, with the texts of ``--help``."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log
 _GROUPS: dict[str, dict[str, str]] = {
     "To see it work": {
         "setup": "once: check Java, make later starts quick; fetch jars for reading tables",
-        "demo": "apply a recorded bank's log, with two kills on the way, and check every cut",
+        "demo": "apply a recorded bank's log, with two kills, and check every cut",
     },
     "From a folder of log files": {
         "apply": "apply a folder of MySQL binary logs to Delta tables",
-        "relay": "look into log files: ls, dump, verify, purge",
+        "relay": "inspect log files: ls, dump, verify, purge",
     },
     "From a live server": {
-        "init": "look at the server, write a configuration for it",
+        "init": "examine the server, write a configuration for it",
         "config": "faults of a configuration, its values, its rules: check, show, explain",
         "run": "copy all tables, then follow the server, until SIGTERM",
         "snapshot": "copy tables: all of them, or some again",
-        "receive": "the receiver alone: from the server to the relay log",
-        "verify": "compare the server's rows with the tables', while both go on",
+        "receive": "run only the receiver: from the server to the relay log",
+        "verify": "compare the server's rows with the tables', while both change",
     },
     "What is there": {
         "status": "how far the applier is, and what it is doing",
-        "report": "the same, with its past, as one HTML file",
+        "report": "write the status, with its past, as one HTML file",
         "cut": "moments at which all tables can be read together: list, show, pin, export",
-        "wait": "until a cut holds a set of transactions",
+        "wait": "wait until a cut holds a set of transactions",
     },
     "By hand": {
         "reset": "begin again with all tables, or some: list what is removed, and remove it",
@@ -42,7 +42,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "quarantine": "changes that could not be applied: list, show, replay, drop",
     },
     "How fast is it here": {
-        "bench": "decode, apply, ddl, receive, snapshot, latency",
+        "bench": "measure decode, apply, ddl, receive, snapshot, latency, endurance",
     },
 }
 _HELP = {name: text for group in _GROUPS.values() for name, text in group.items()}
@@ -58,7 +58,7 @@ Examples:
   spark-repl cut show --at latest --target lake
   spark-repl relay verify /var/log/mysql
 
-spark-repl COMMAND --help says what a command takes.
+spark-repl COMMAND --help lists a command's options.
 Exit code 0: done; 1: stopped by an error of log, target or data; 2: bad usage or configuration."""
 
 
@@ -129,11 +129,11 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
         "--channel": {
             "metavar": "NAME",
             "default": "",
-            "help": "which one, where the target has several",
+            "help": "channel of a target that has several",
         },
         "--config": {
             "metavar": "FILE",
-            "help": "TOML file; docs/configuration.md says what may stand in it",
+            "help": "TOML file; docs/configuration.md lists its keys",
         },
         "--workers": {
             "type": int,
@@ -144,12 +144,12 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
         "--master": {"metavar": "URL", "help": "Spark master (default: local[WORKERS])"},
         "--take-over": {
             "action": "store_true",
-            "help": "the applier that had this target is gone for good, and its host with it",
+            "help": "take ownership from an applier whose host no longer exists",
         },
-        "--verbose": {"action": "store_true", "help": "say more on standard error"},
+        "--verbose": {"action": "store_true", "help": "print more to standard error"},
         "--log-format": {
             "choices": ("text", "json"),
-            "help": "json: standard error has one object a line (default: text)",
+            "help": "json: one object a line on standard error (default: text)",
         },
         "--runs": {"type": int, "metavar": "N"},
     }
@@ -160,19 +160,21 @@ def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any
 def _setup(commands: Commands) -> None:
     setup = commands.add("setup")
     setup.add_argument(
-        "--delta", action="store_true", help="fetch the jars with which this Spark reads the tables"
+        "--delta",
+        action="store_true",
+        help="fetch the jars that this Spark needs to read the tables",
     )
     setup.add_argument(
-        "--s3", action="store_true", help="fetch these jars and those for tables on S3"
+        "--s3", action="store_true", help="fetch these jars and the ones for tables on S3"
     )
 
 
 def _demo(commands: Commands) -> None:
     demo = commands.add("demo")
     demo.add_argument(
-        "--keep", metavar="DIR", help="where to leave the tables (default: a new one)"
+        "--keep", metavar="DIR", help="folder that keeps the tables (default: a new one)"
     )
-    demo.add_argument("--log", metavar="DIR", help="another recording of the bank")
+    demo.add_argument("--log", metavar="DIR", help="folder with another recording of the bank")
 
 
 def _apply(commands: Commands) -> None:
@@ -181,14 +183,14 @@ def _apply(commands: Commands) -> None:
     apply.add_argument(
         "--until",
         metavar="U",
-        help="end there: after-gaps, before-gtids:SET, after-gtids:SET, source:FILE:POS or"
+        help="end at U: after-gaps, before-gtids:SET, after-gtids:SET, source:FILE:POS or"
         " relay:FILE:POS",
     )
     apply.add_argument(
         "--from-here", action="store_true",
-        help="accept a log that begins in mid-history: rows from before are missing in the tables",
+        help="accept a log that begins in mid-history: the tables lack rows from before it",
     )  # fmt: skip
-    apply.add_argument("--follow", action="store_true", help="stay, and wait for what is appended")
+    apply.add_argument("--follow", action="store_true", help="wait for new transactions")
     _options(apply, ("--master", "--take-over", "--verbose", "--log-format"))
 
 
@@ -211,7 +213,7 @@ def _live(commands: Commands) -> None:
     run, copy, receive = (commands.add(name) for name in ("run", "snapshot", "receive"))
     copy.add_argument(
         "--table", metavar="DB.TABLE", action="append", default=[],
-        help="a new copy of this table, beside a running run or for its next start; again for more",
+        help="copy this table again, by a running run or for its next start; may be repeated",
     )  # fmt: skip
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     receive.add_argument("--refusal", default="", help=argparse.SUPPRESS)
@@ -219,7 +221,7 @@ def _live(commands: Commands) -> None:
     verify = verify_arguments.add(commands)
     _options(
         run, ("--config",), required=True, action="append",
-        help="TOML file; again for each channel that is to run in this process",
+        help="TOML file; repeat it for each channel of this process",
     )  # fmt: skip
     for command in (copy, receive, verify):
         _options(command, ("--config",), required=True)
@@ -237,7 +239,7 @@ def _status(commands: Commands) -> None:
     status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
     status.add_argument(
         "--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
-        help="look again every 2 seconds, or so many, until Ctrl-C",
+        help="repeat every SECONDS (default: 2) until Ctrl-C",
     )  # fmt: skip
 
 
@@ -258,10 +260,10 @@ def _reset(commands: Commands) -> None:
     which = reset.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--table", metavar="DB.TABLE", action="append", default=[],
-        help="have this table copied again; cuts before keep it; again for more",
+        help="copy this table again, earlier cuts keep it; may be repeated",
     )  # fmt: skip
     which.add_argument("--all", action="store_true", help="remove all of the channel's tables")
-    reset.add_argument("--dry-run", action="store_true", help="list what is removed, and end")
+    reset.add_argument("--dry-run", action="store_true", help="only list what would be removed")
     _options(reset, ("--config",), required=True)
     _options(reset, ("--take-over", "--verbose", "--log-format"))
 
@@ -294,28 +296,42 @@ def _bench(commands: Commands) -> None:
     decode.add_argument("files", nargs="+", metavar="FILE", help="binary log files")
     receive = kinds.add("receive", "the source's whole log, to a folder")
     _options(receive, ("--config",), required=True)
-    _options(receive, ("--runs",), default=1, help="so many; the best one counts")
+    _options(receive, ("--runs",), default=1, help="number of runs; reports the best")
     receive.add_argument(
-        "--readers", type=int, default=0, metavar="N", help="so many follow the log, too"
+        "--readers",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of processes that follow the log meanwhile",
     )
-    receive.add_argument("--mysqlbinlog", default="", metavar="PATH", help="compare with its --raw")
+    receive.add_argument(
+        "--mysqlbinlog", default="", metavar="PATH", help="compare with mysqlbinlog --raw"
+    )
     receive.add_argument(
         "--steady", type=int, default=0, metavar="SECONDS",
-        help="instead: from the source's commit to the published end, under its own load",
+        help="measure instead from the source's commit to the published end, under its own load",
     )  # fmt: skip
     copy = kinds.add("snapshot", "copy all tables into fresh targets")
     _options(copy, ("--config",), required=True)
-    _options(copy, ("--runs",), default=2, help="so many; the first one is cold")
+    _options(copy, ("--runs",), default=2, help="number of runs; the first one is cold")
     latency = kinds.add("latency", "from the source's commit to the cut, under its own load")
     _options(latency, ("--config",), required=True)
-    latency.add_argument("--seconds", type=int, default=60, metavar="N", help="for so long")
+    latency.add_argument(
+        "--seconds", type=int, default=60, metavar="N", help="how long to measure (default: 60)"
+    )
     ddl = kinds.add("ddl", "what statements cost, on a log that is made for it")
     ddl.add_argument(
-        "--statements", type=int, default=1000, metavar="N", help="so many (default: 1000)"
+        "--statements",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="number of statements (default: 1000)",
     )
-    ddl.add_argument("--tables", type=int, default=10, metavar="N", help="over so many tables")
     ddl.add_argument(
-        "--rows", type=int, default=0, metavar="N", help="and a table of N rows written anew"
+        "--tables", type=int, default=10, metavar="N", help="number of tables (default: 10)"
+    )
+    ddl.add_argument(
+        "--rows", type=int, default=0, metavar="N", help="also rewrite a table of N rows"
     )
     _options(ddl, ("--workers",), default=Apply().workers)
     _bench_endurance(kinds.add("endurance", "what a target that is days or weeks old costs"))
@@ -327,22 +343,22 @@ def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
     _options(endurance, ("--relay", "--target"))
     _options(endurance, ("--workers",), default=usual.workers)
     for name, default, text in (
-        ("--age-days", 30.0, "so old"),
-        ("--rate", 500.0, "transactions a second that come then"),
+        ("--age-days", 30.0, "age of the target"),
+        ("--rate", 500.0, "transactions a second after that"),
     ):
         endurance.add_argument(
             name, type=float, default=default, metavar="N", help=f"{text} (default: {default:g})"
         )
     for name, count, text in (
-        ("--commits-per-day", 150_000, "so many a day before, over all tables"),
-        ("--group-transactions", usual.group_max_transactions, "at most so many in a group"),
+        ("--commits-per-day", 150_000, "commits a day that made it old, over all tables"),
+        ("--group-transactions", usual.group_max_transactions, "most transactions in a group"),
     ):
         endurance.add_argument(
             name, type=int, default=count, metavar="N", help=f"{text} (default: {count})"
         )
     endurance.add_argument(
         "--prepared", default="", metavar="POSITION",
-        help="see bench apply; with --relay required (default: of the recorded bank)",
+        help="see bench apply; required with --relay (default: of the recorded bank)",
     )  # fmt: skip
 
 
@@ -350,13 +366,22 @@ def _bench_apply(apply: argparse.ArgumentParser) -> None:
     usual = Apply()
     _options(apply, ("--relay",), required=True)
     _options(apply, ("--workers",), default=usual.workers)
-    _options(apply, ("--runs",), default=2, help="so many; the last one is warm")
-    apply.add_argument("--prepared", metavar="U", help="as apply --until: not timed up to there")
+    _options(apply, ("--runs",), default=2, help="number of runs; the last one is warm")
     apply.add_argument(
-        "--fresh-index", action="store_true", help="behind it the key index is made anew, timed"
+        "--prepared",
+        metavar="U",
+        help="position as of apply --until; the log before it is not timed",
     )
     apply.add_argument(
-        "--do-table", action="append", metavar="DB.TABLE", help="filters keep these tables alone"
+        "--fresh-index",
+        action="store_true",
+        help="remove the key index at U, and time its rebuild with the rest",
+    )
+    apply.add_argument(
+        "--do-table",
+        action="append",
+        metavar="DB.TABLE",
+        help="filters keep only this table; may be repeated",
     )
     for name, most in (
         ("rows", usual.group_max_rows),

@@ -12,15 +12,15 @@ Options = Callable[..., None]
 
 
 def add(commands: Commands, options: Options) -> None:
-    """Both commands; ``options`` adds those that other commands have, too."""
+    """Both commands; ``options`` adds the options that other commands share."""
     _cut(commands, options)
     wait = commands.add("wait")
     wait.add_argument(
-        "--gtid", required=True, metavar="SET", help="transactions that a cut is to hold"
+        "--gtid", required=True, metavar="SET", help="transactions that a cut has to hold"
     )
     wait.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS",
-        help="exit code 1 after so long (default: 60)",
+        help="exit with code 1 after this time (default: 60)",
     )  # fmt: skip
     options(wait, ("--target", "--config", "--channel"))
 
@@ -35,10 +35,10 @@ def _cut(commands: Commands, options: Options) -> None:
         options(command, ("--target", "--config", "--channel"))
         command.add_argument(
             "--at", default="latest", metavar="GTID_SET|TIME|NAME|latest",
-            help="the first cut that holds these transactions, the last one that was published by"
-            " 2026-11-24T14:00:00Z, say, or a pinned one (default: latest)",
+            help="the first cut that holds these transactions, the last one published by TIME, such"
+            " as 2026-11-24T14:00:00Z, or a pinned one (default: latest)",
         )  # fmt: skip
-    export.add_argument("--out", metavar="FILE", help="instead of standard output")
+    export.add_argument("--out", metavar="FILE", help="write to FILE instead of standard output")
     export.add_argument(
         "--quarantined", action="store_true", help="also tables in quarantine, as they were before"
     )

@@ -12,7 +12,7 @@ Options = Callable[..., None]
 
 
 def add(commands: Commands, options: Options) -> None:
-    """``options`` adds those that other commands have, too."""
+    """``options`` adds the options that other commands share."""
     actions = commands.below("quarantine")
     for name, text in (
         ("list", "the tables that stand still, why, and how much is kept of each"),
@@ -23,8 +23,12 @@ def add(commands: Commands, options: Options) -> None:
         command = actions.add(name, text)
         options(command, ("--target", "--config", "--channel"))
         if name != "list":
-            command.add_argument("--table", required=True, metavar="DB.TABLE", help="of this table")
+            command.add_argument("--table", required=True, metavar="DB.TABLE", help="the table")
         if name == "show":
             command.add_argument(
-                "--rows", type=int, default=100, metavar="N", help="so many at most (default: 100)"
+                "--rows",
+                type=int,
+                default=100,
+                metavar="N",
+                help="most rows to show (default: 100)",
             )

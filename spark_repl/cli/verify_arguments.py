@@ -13,24 +13,24 @@ def add(commands: Commands) -> argparse.ArgumentParser:
     verify = commands.add("verify")
     verify.add_argument(
         "--table", metavar="DB.TABLE", action="append", default=[],
-        help="this table alone; again for more (default: all)",
+        help="compare only this table; may be repeated (default: all)",
     )  # fmt: skip
     verify.add_argument(
         "--sample", metavar="P", type=_percent,
-        help="about so many percent of each table's rows, the same ones each time",
+        help="compare about P percent of each table's rows, the same ones each time",
     )  # fmt: skip
     verify.add_argument(
         "--between", nargs=2, metavar=("CUT", "CUT2"),
-        help="two cuts, named as cut show --at has it, without the source",
+        help="compare two cuts, named as for cut show --at, without the source",
     )  # fmt: skip
     verify.add_argument(
-        "--repair", action="store_true", help="bring the rows that differ as the source has them"
+        "--repair", action="store_true", help="make rows that differ equal to the source's"
     )
     for name, kind, text in (
-        ("connections", int, "read so many key ranges side by side (default: apply.workers)"),
-        ("rows-per-second", int, "read no more rows from the source (default: no limit)"),
-        ("wait", float, "seconds to wait for a cut that holds what was read (default: 300)"),
-        ("show", int, "name so many rows (default: 100)"),
+        ("connections", int, "key ranges that are read side by side (default: apply.workers)"),
+        ("rows-per-second", int, "most rows to read from the source a second (default: no limit)"),
+        ("wait", float, "seconds to wait for a cut that holds all that was read (default: 300)"),
+        ("show", int, "most rows to name (default: 100)"),
     ):
         verify.add_argument(f"--{name}", type=kind, metavar="N", help=text)
     verify.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)

@@ -52,7 +52,7 @@ def _line(action: argparse.Action) -> str:
 
 def page() -> str:
     """The part, from its heading to the page's end."""
-    parts = [BEGIN, "Made from the code; `--help` of each command says the same.\n"]
+    parts = [BEGIN, "Generated from the code. `--help` of each command prints the same text.\n"]
     for words, lines in commands(parser(_RUN)):
         parts.append("\n".join([f"### {words}\n", "| option | |", "|---|---|", *lines]) + "\n")
     return "\n".join(parts)
