@@ -27,7 +27,7 @@ from ..control.table_paths import (
     used_paths,
     whole_name,
 )
-from ..delta.log_replay import newest_version
+from ..delta.log_state import newest_version
 from ..errors import (
     ALL_SHARDS,
     ConcurrentChangeError,

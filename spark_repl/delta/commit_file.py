@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import __version__
-from ..errors import ConcurrentChangeError, TargetError
+from ..errors import ConcurrentChangeError, TargetError, reset_table
 from .log_replay import commit_path, read_commit
 from .log_state import ENGINE_NAME, ROW_TRACKING, LogState
 from .storage import put_if_absent, read_range
@@ -46,6 +46,13 @@ def complete(state: LogState, actions: Sequence[Action], operation: Operation) -
     after = state.after(actions)
     info: Action = {}
     if after.has_timestamps:
+        if state.version >= 0 and state.has_timestamps and state.timestamp_ms is None:
+            raise TargetError(
+                f"the in-commit timestamp of version {state.version} is not known, and the next one"
+                " must be later",
+                hint="bring the version's .json or .crc file in _delta_log back from a backup, or"
+                f" {reset_table()}",
+            )
         now_ms = max(now_ms, (state.timestamp_ms or 0) + 1)
         info["inCommitTimestamp"] = now_ms
     info |= {

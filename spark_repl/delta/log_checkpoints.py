@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import TargetError, reset_table
 from ..runtime.object_store import is_remote
-from .storage import is_whole, names, names_after, one_line, parquet_source, read
+from .storage import is_file, is_whole, names, names_after, one_line, parquet_source, read, stat
 
 Action = dict[str, Any]
 
@@ -30,11 +31,13 @@ _NAME = re.compile(
 )
 _STATE = ("protocol", "metaData", "txn", "domainMetadata")
 HINT = "_last_checkpoint"
+SIDECARS = "_sidecars"
+"""folder below ``_delta_log`` of the files that V2 manifests name"""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The whole checkpoint of a version. ``paths``: its parts; of a V2 checkpoint its manifest."""
+    """The checkpoint of a version. ``paths``: its parts; of a V2 checkpoint its manifest."""
 
     version: int
     paths: tuple[str, ...]
@@ -56,55 +59,116 @@ class Checkpoint:
 
     def files(self, kind: str) -> Iterator[pa.Table]:
         """Yield tables of the fields of ``kind``, "add" or "remove": a row for each action. Raises
-        OSError, and TargetError for a damaged file."""
-        for path in self._paths_of_files():
-            for table in _read_groups(path, (kind,)):
+        OSError, and TargetError for a file that is damaged, or for a sidecar that is missing."""
+        for path in (*self._parquet_paths(), *self.sidecars()):
+            for table in self._groups(path, kind):
                 rows = table.column(kind).combine_chunks().drop_null()
                 if len(rows):
                     yield pa.Table.from_arrays(rows.flatten(), schema=pa.schema(list(rows.type)))
 
-    def _paths_of_files(self) -> Iterable[str]:
-        sidecars: list[str] = []
+    def sidecars(self) -> list[str]:
+        """Return where the files lie that a V2 manifest names. Raises OSError, and TargetError for
+        a damaged manifest."""
+        named: list[str] = []
         for path in self.paths:
             if path.endswith(".json"):
-                sidecars += [a["sidecar"]["path"] for a in _lines(path) if "sidecar" in a]
+                named += [a["sidecar"]["path"] for a in _lines(path) if "sidecar" in a]
                 continue
-            yield path
             for table in _read_groups(path, ("sidecar",)):
-                sidecars += [row["path"] for row in table["sidecar"].drop_null().to_pylist()]
-        log = os.path.dirname(self.paths[0])
-        for name in dict.fromkeys(sidecars):
-            yield os.path.join(log, "_sidecars", name)
+                named += [row["path"] for row in table["sidecar"].drop_null().to_pylist()]
+        folder = os.path.join(os.path.dirname(self.paths[0]), SIDECARS)
+        # A sidecar must be in this folder, whatever its path is. Most engines write the name only.
+        files = dict.fromkeys(os.path.basename(unquote(path)) for path in named)
+        return [os.path.join(folder, name) for name in files]
+
+    def is_whole(self, hint: dict[str, Any]) -> bool:
+        """Return whether all files of the checkpoint exist, with the sidecars that a V2 manifest
+        names, and none of them is what a power failure leaves of a file. Raises OSError.
+
+        ``hint``: what ``_last_checkpoint`` contains. Of a manifest with a classic name the sidecars
+        are not looked for: ``files`` does that. An object that exists is whole.
+        """
+        remote = is_remote(self.paths[0])
+        if not remote and not all(map(is_whole, self.paths)):
+            return False
+        match = _NAME.fullmatch(os.path.basename(self.paths[0]))
+        if not match or not match["id"]:
+            return True
+        try:
+            sidecars = self.sidecars()
+        except TargetError:
+            return False
+        if remote:
+            listed = names(os.path.dirname(sidecars[0])) if sidecars else ()
+            return {os.path.basename(path) for path in sidecars}.issubset(listed)
+        return all(map(is_whole, sidecars)) and self._has_size(hint.get("v2Checkpoint") or {})
+
+    def _has_size(self, manifest: dict[str, Any]) -> bool:
+        """Return whether the manifest has the size that the hint gives, if the hint names it. JSON
+        that is cut at the end of a line does not show that it is."""
+        (path,) = self.paths
+        if manifest.get("path") != os.path.basename(path) or "sizeInBytes" not in manifest:
+            return True
+        return bool(manifest["sizeInBytes"] == stat(path).size)
+
+    def _parquet_paths(self) -> list[str]:
+        return [path for path in self.paths if path.endswith(".parquet")]
+
+    def _groups(self, path: str, kind: str) -> Iterator[pa.Table]:
+        try:
+            yield from _read_groups(path, (kind,))
+        except FileNotFoundError as error:
+            # Without its manifest the checkpoint was removed since it was found.
+            if path in self.paths or not is_file(self.paths[0]):
+                raise
+            raise TargetError(
+                f"a sidecar of the checkpoint of version {self.version} of the table's log is"
+                " missing",
+                file=path,
+                hint=f"bring it back from a backup, or {reset_table()}",
+            ) from error
 
 
 def newest(folder: str, upto: int | None = None) -> Checkpoint | None:
     """Return the newest whole checkpoint of the table at ``folder``, of a version up to ``upto``.
+    Raises OSError."""
+    return newest_and_names(folder, upto)[0]
+
+
+def newest_and_names(folder: str, upto: int | None = None) -> tuple[Checkpoint | None, list[str]]:
+    """Return the newest whole checkpoint of a version up to ``upto``, and the names of the log's
+    files, of earlier versions maybe not all.
 
     ``_last_checkpoint`` is a hint: it may name an earlier one than the newest, since a writer may
     have slept before it wrote the hint. So the log is listed from that version on; if no checkpoint
     there is whole, all of it. Raises OSError.
     """
     log = os.path.join(folder, "_delta_log")
-    hinted = hinted_version(folder)
+    hint = read_hint(folder)
+    hinted = int(hint.get("version", -1))
     if hinted >= 0 and (upto is None or hinted <= upto):
-        newer = _newest_whole(log, names_after(log, f"{hinted:020d}."), upto)
+        listed = names_after(log, f"{hinted:020d}.")
+        newer = _newest_whole(log, listed, upto, hint)
         if newer is not None:
-            return newer
-    return _newest_whole(log, names(log), upto)
+            return newer, listed
+    listed = names(log)
+    return _newest_whole(log, listed, upto, hint), listed
 
 
-def _newest_whole(log: str, listed: Iterable[str], upto: int | None) -> Checkpoint | None:
-    remote = is_remote(log)  # an object that is listed is whole
-    candidates = _grouped(log, listed, upto)
-    return next((c for c in candidates if remote or all(map(is_whole, c.paths))), None)
+def _newest_whole(
+    log: str, listed: Iterable[str], upto: int | None, hint: dict[str, Any]
+) -> Checkpoint | None:
+    candidates = (c for c in grouped(log, listed) if upto is None or c.version <= upto)
+    return next((c for c in candidates if c.is_whole(hint)), None)
 
 
 def hinted_version(folder: str) -> int:
     """Return the version that ``_last_checkpoint`` names, -1 if it names none."""
-    return int(_hint(folder).get("version", -1))
+    return int(read_hint(folder).get("version", -1))
 
 
-def _hint(folder: str) -> dict[str, Any]:
+def read_hint(folder: str) -> dict[str, Any]:
+    """Return what ``_last_checkpoint`` contains; nothing if there is none. Raises OSError."""
     # Power failures leave an empty file.
     with suppress(FileNotFoundError, ValueError):
         hint: dict[str, Any] = json.loads(read(os.path.join(folder, "_delta_log", HINT)))
@@ -112,22 +176,29 @@ def _hint(folder: str) -> dict[str, Any]:
     return {}
 
 
-def _grouped(log: str, listed: Iterable[str], upto: int | None) -> list[Checkpoint]:
+def version_of(name: str) -> int | None:
+    """Return the version that a file of a checkpoint is of; None for any other name."""
+    match = _NAME.fullmatch(name)
+    return int(match["version"]) if match else None
+
+
+def grouped(log: str, listed: Iterable[str]) -> list[Checkpoint]:
     """Return the checkpoints whose parts are all listed, the newest first."""
     parts: dict[tuple[int, int, str], list[str]] = {}
     for name in sorted(listed):
-        match = _NAME.fullmatch(name)
-        if match and (upto is None or int(match["version"]) <= upto):
+        if match := _NAME.fullmatch(name):
             key = int(match["version"]), int(match["parts"] or 0), match["id"] or ""
             parts.setdefault(key, []).append(os.path.join(log, name))
-    whole = [(key, paths) for key, paths in parts.items() if len(paths) == (key[1] or 1)]
-    return [Checkpoint(key[0], tuple(paths)) for key, paths in sorted(whole, reverse=True)]
+    complete = [(key, paths) for key, paths in parts.items() if len(paths) == (key[1] or 1)]
+    return [Checkpoint(key[0], tuple(paths)) for key, paths in sorted(complete, reverse=True)]
 
 
-def _lines(path: str) -> Iterator[Action]:
-    for line in read(path).decode().split("\n"):
-        if line.strip():
-            yield json.loads(line)
+def _lines(path: str) -> list[Action]:
+    """Return the actions of a JSON manifest. Raises OSError, and TargetError if it is damaged."""
+    try:
+        return [json.loads(line) for line in read(path).decode().split("\n") if line.strip()]
+    except ValueError as error:
+        raise _damaged(path, error) from error
 
 
 def _read_groups(path: str, columns: tuple[str, ...]) -> Iterator[pa.Table]:
@@ -141,14 +212,18 @@ def _read_groups(path: str, columns: tuple[str, ...]) -> Iterator[pa.Table]:
     except (pa.ArrowInvalid, OSError) as error:
         if isinstance(error, OSError) and (error.errno or is_remote(path)):
             raise
-        named = _NAME.fullmatch(os.path.basename(path))
-        which = f"the checkpoint of version {int(named['version'])}" if named else "a checkpoint"
-        raise TargetError(
-            f"{which} of the table's log is damaged: {one_line(str(error))}",
-            file=path,
-            hint="where the commits before it are there, remove it; else bring it back from a"
-            f" backup, or {reset_table()}",
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: str, error: Exception) -> TargetError:
+    version = version_of(os.path.basename(path))
+    which = "a checkpoint" if version is None else f"the checkpoint of version {version}"
+    return TargetError(
+        f"{which} of the table's log is damaged: {one_line(str(error))}",
+        file=path,
+        hint="where the commits before it are there, remove it; else bring it back from a"
+        f" backup, or {reset_table()}",
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import TargetError, reset_table
-from .storage import names, read
+from .storage import read
 
 Action = dict[str, Any]
 
@@ -23,6 +23,11 @@ COMMIT = re.compile(r"\d{20}\.json")
 def commit_path(folder: str, version: int) -> str:
     """Where the commit of a version lies."""
     return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+
+
+def checksum_path(folder: str, version: int) -> str:
+    """Return where the checksum of a version lies."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.crc")
 
 
 def checkpoint_path(folder: str, version: int) -> str:
@@ -62,13 +67,6 @@ def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Act
                 f" raise it, and {reset_table()}",
             )
         yield actions
-
-
-def newest_version(folder: str) -> int:
-    """The newest version of the table at ``folder``, by the names of its commits; -1 where there is
-    no table."""
-    there = names(os.path.join(folder, "_delta_log"))
-    return max((int(name[:20]) for name in there if COMMIT.fullmatch(name)), default=-1)
 
 
 def last_user_metadata(folder: str, version: int, app: str) -> str | None:

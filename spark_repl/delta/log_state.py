@@ -7,15 +7,15 @@ commits after it, and carried on commit by commit (``after``). Live files are ``
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TargetError
+from ..errors import TargetError, reset_table
 from . import log_checkpoints
-from .log_replay import COMMIT, each_commit_after, read_commit
-from .storage import names_after
+from .log_replay import COMMIT, checksum_path, commit_path, each_commit_after, read_commit
+from .storage import is_file, read
 
 if TYPE_CHECKING:
     from .log_checkpoints import Checkpoint
@@ -27,6 +27,7 @@ ROW_TRACKING = "delta.rowTracking"
 ENGINE_NAME = "spark_repl"
 """how other engines name us in a table's history"""
 _TIMESTAMPS = "delta.enableInCommitTimestamps"
+_CHECKSUM = "inCommitTimestampOpt"
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def totals_of(files: Iterable[Action]) -> LiveTotals:
 @dataclass(frozen=True)
 class LogState:
     """The state of a table at ``version``. ``timestamp_ms``: its in-commit timestamp, None where
-    the table has none."""
+    the table has none, or where it is not known."""
 
     version: int
     protocol: Action
@@ -91,7 +92,8 @@ class LogState:
     def after(self, actions: Iterable[Action]) -> LogState:
         """Return the state after the commit of the next version, which has these ``actions``."""
         actions = list(actions)
-        changed: dict[str, Any] = {"version": self.version + 1, "txn_id": None}
+        changed: dict[str, Any] = {"version": self.version + 1}
+        changed |= {"txn_id": None, "timestamp_ms": None}
         txns, domains = dict(self.txns), dict(self.domains)
         for action in actions:
             if "txn" in action:
@@ -122,8 +124,8 @@ def _keep(domains: dict[str, Action], action: Action) -> None:
 def load(folder: str, version: int | None = None) -> LogState | None:
     """Return the state of the table at ``folder`` at ``version``, None: at the newest. Return None
     if there is no table. Raises TargetError if the log does not reach back, and OSError."""
-    base = log_checkpoints.newest(folder, version)
-    upto = newest_version(folder, base) if version is None else version
+    base, listed = log_checkpoints.newest_and_names(folder, version)
+    upto = _newest_of(folder, base, listed) if version is None else version
     if upto < 0:
         return None
     state = _at(folder, base)
@@ -141,22 +143,38 @@ def advance(folder: str, state: LogState, version: int) -> LogState:
     return state
 
 
-def newest_version(folder: str, base: Checkpoint | None) -> int:
-    """Return the newest version's number, -1 if there is no table. ``base``: a whole checkpoint.
+def newest_version(folder: str) -> int:
+    """Return the newest version's number, -1 if there is no table. Raises TargetError if a version
+    is missing, and OSError."""
+    return _newest_of(folder, *log_checkpoints.newest_and_names(folder))
+
+
+def _newest_of(folder: str, base: Checkpoint | None, listed: list[str]) -> int:
+    """Return the newest version of a log. ``base``: its newest whole checkpoint. ``listed``: the
+    names of its files, from there on.
 
     Raises TargetError if a version between the two is missing, as power failures leave it: a commit
-    in its place would be read together with those after it.
+    in its place would be read together with those after it. Also if only a checkpoint that is not
+    whole has the newest version: the table would be an older one.
     """
     at = base.version if base else -1
-    listed = names_after(os.path.join(folder, "_delta_log"), f"{max(at, 0):020d}.")
     commits = {int(name[:20]) for name in listed if COMMIT.fullmatch(name)}
-    newest = max(commits, default=at)
+    newest = max(at, *commits) if commits else at
     missing = set(range(at + 1, newest + 1)) - commits
     if missing:
         raise TargetError(
             f"version {min(missing)} of the table's log is missing, and version {newest} is there",
             file=folder,
             hint="put the table's folder back from a backup, or copy the table again",
+        )
+    damaged = max((v for v in map(log_checkpoints.version_of, listed) if v is not None), default=-1)
+    # A listing may miss a commit that came meanwhile, and show its checkpoint.
+    if damaged > newest and not is_file(commit_path(folder, damaged)):
+        raise TargetError(
+            f"the checkpoint of version {damaged} of the table's log is not whole, and the commit"
+            " is gone",
+            file=folder,
+            hint=f"bring the checkpoint back from a backup, or {reset_table()}",
         )
     return newest
 
@@ -166,9 +184,19 @@ def _at(folder: str, base: Checkpoint | None) -> LogState:
     state = LogState(-1, {}, {})
     if base:
         state = replace(state.after(base.state()), version=base.version)
-        # Only the commit itself has its timestamp.
-        if state.has_timestamps and (actions := read_commit(folder, base.version)):
-            infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
-            timestamp_ms = next((info.get("inCommitTimestamp") for info in infos), None)
-            state = replace(state, timestamp_ms=timestamp_ms)
+        if state.has_timestamps:
+            state = replace(state, timestamp_ms=_timestamp_ms(folder, base.version))
     return state
+
+
+def _timestamp_ms(folder: str, version: int) -> int | None:
+    """Return the in-commit timestamp of a version, which no checkpoint has. Return None if its
+    commit was removed, and its checksum as well. Raises OSError, TargetError."""
+    actions = read_commit(folder, version)
+    if actions is not None:
+        infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
+        return next((info.get("inCommitTimestamp") for info in infos), None)
+    with suppress(FileNotFoundError, ValueError, AttributeError):
+        timestamp_ms: int | None = json.loads(read(checksum_path(folder, version))).get(_CHECKSUM)
+        return timestamp_ms
+    return None

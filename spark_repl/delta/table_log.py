@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import ConcurrentChangeError, FencedError, TargetError
-from . import log_checkpoints, log_state, version_checksum
+from . import log_state, version_checksum
 from .add_actions import AddActions, live_files
 from .commit_file import Operation, check_own, complete, publish, txn_id
 from .log_replay import commit_path, read_commit
@@ -60,19 +60,22 @@ class TableLog:
 
     def version(self, folder: str) -> int:
         """Return the newest version's number, -1 if there is no table."""
-        return log_state.newest_version(folder, log_checkpoints.newest(folder))
+        return log_state.newest_version(folder)
 
     @staticmethod
     def is_newest(snapshot: Snapshot) -> bool:
         """Return whether the snapshot's version is the newest one. It looks for two files: to list
-        a log takes longer with each commit. Raises TargetError if the snapshot's commit was written
-        over, and OSError."""
+        a log takes longer with each commit. Only if the version's commit is gone the log is listed:
+        another engine's clean-up may remove the newest commit, and leave its checkpoint. Raises
+        TargetError if the snapshot's commit was written over, and OSError."""
         folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
         if own_id:
-            is_there = check_own(folder, version, own_id)
+            exists = check_own(folder, version, own_id)
         else:
-            is_there = is_file(commit_path(folder, version))
-        return is_there and not is_file(commit_path(folder, version + 1))
+            exists = is_file(commit_path(folder, version))
+        if exists:
+            return not is_file(commit_path(folder, version + 1))
+        return log_state.newest_version(folder) == version
 
     @staticmethod
     def last_txn(snapshot: Snapshot, app: str) -> int | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from contextlib import suppress
 from typing import Any
 
 from ..errors import TargetError
+from .log_replay import checksum_path
 from .log_state import LiveTotals, LogState
 from .storage import put, read
 
@@ -22,11 +22,6 @@ Action = dict[str, Any]
 
 logger = logging.getLogger(__name__)
 _FEW = 100
-
-
-def checksum_path(folder: str, version: int) -> str:
-    """Return where the checksum of a version lies."""
-    return os.path.join(folder, "_delta_log", f"{version:020d}.crc")
 
 
 def read_totals(folder: str, version: int) -> LiveTotals | None:

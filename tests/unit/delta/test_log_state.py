@@ -15,6 +15,7 @@ import pytest
 from spark_repl.delta import checkpoint_writer, log_checkpoints, version_checksum
 from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.commit_file import Operation, complete, publish
+from spark_repl.delta.log_replay import checksum_path
 from spark_repl.delta.log_state import LiveTotals, LogState, advance, load
 from spark_repl.delta.removing import Remover
 from spark_repl.delta.snapshot import NewTable, Snapshot
@@ -252,7 +253,7 @@ def test_totals_are_not_carried_over_commits_of_others(table):
 
 
 def test_a_checksum_that_can_not_be_written_is_no_error(table):
-    os.mkdir(version_checksum.checksum_path(table.folder, 1))
+    os.mkdir(checksum_path(table.folder, 1))
     table.commit(add("a"))
     assert table.snapshot().version == 1
 
