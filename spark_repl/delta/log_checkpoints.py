@@ -85,28 +85,35 @@ class Checkpoint:
         """Return whether all files of the checkpoint exist, with the sidecars that a V2 manifest
         names, and none of them is what a power failure leaves of a file. Raises OSError.
 
-        ``hint``: what ``_last_checkpoint`` contains. Of a manifest with a classic name the sidecars
-        are not looked for: ``files`` does that. An object that exists is whole.
+        ``hint``: what ``_last_checkpoint`` contains. An object that exists is whole. Of one with a
+        classic name the sidecars are not looked for, since most have none.
         """
-        remote = is_remote(self.paths[0])
-        if not remote and not all(map(is_whole, self.paths)):
-            return False
         match = _NAME.fullmatch(os.path.basename(self.paths[0]))
-        if not match or not match["id"]:
-            return True
+        has_id = bool(match and match["id"])
+        if is_remote(self.paths[0]):
+            return not has_id or self.has_sidecars()
+        if not all(map(is_whole, self.paths)):
+            return False
+        return self.has_sidecars() and self._has_size(hint.get("v2Checkpoint") or {})
+
+    def has_sidecars(self) -> bool:
+        """Return whether all sidecars that a manifest names exist, and none is what a power failure
+        leaves of a file. Raises OSError."""
+        if len(self.paths) > 1:
+            return True  # of several parts none is a manifest
         try:
             sidecars = self.sidecars()
         except TargetError:
             return False
-        if remote:
+        if is_remote(self.paths[0]):
             listed = names(os.path.dirname(sidecars[0])) if sidecars else ()
             return {os.path.basename(path) for path in sidecars}.issubset(listed)
-        return all(map(is_whole, sidecars)) and self._has_size(hint.get("v2Checkpoint") or {})
+        return all(map(is_whole, sidecars))
 
     def _has_size(self, manifest: dict[str, Any]) -> bool:
         """Return whether the manifest has the size that the hint gives, if the hint names it. JSON
         that is cut at the end of a line does not show that it is."""
-        (path,) = self.paths
+        path = self.paths[0]
         if manifest.get("path") != os.path.basename(path) or "sizeInBytes" not in manifest:
             return True
         return bool(manifest["sizeInBytes"] == stat(path).size)

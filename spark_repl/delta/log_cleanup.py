@@ -13,20 +13,22 @@ import os
 import re
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from ..runtime.object_store import is_remote
+from ..errors import TargetError
 from ..runtime.wall_clock import JUMP_S
 from . import checkpoint_writer, log_state
 from .checkpoint import is_damaged, last, useless
-from .log_replay import checkpoint_path
+from .log_checkpoints import SIDECARS, grouped, read_hint, version_of
 from .removing import Remover
-from .storage import is_whole, listed, modified
+from .storage import listed, modified
 
 if TYPE_CHECKING:
     from .durable import Durable
+    from .log_checkpoints import Checkpoint
 
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 """property of a table that a feature was taken off: a version that reads none of those before"""
@@ -35,44 +37,100 @@ _OPENED_S = 3600
 """a reader that has opened the table needs what it has found there no longer than that"""
 _PART = re.compile(r"\..+\.tmp(\.crc)?|.+#\d+|_commit_.+\.json\.tmp")
 """what a commit of Hadoop's or delta-rs' is written to first"""
+_OF_HADOOP = re.compile(r"\.(.+)\.crc")
+"""a checksum that Hadoop writes beside a local file"""
+_COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
 _DEAD_S = 24 * 3600
 _COMMIT, _CHECKSUM, _CHECKPOINT = "json", "crc", "checkpoint.parquet"
-_KINDS = (_COMMIT, _CHECKSUM, _CHECKPOINT)
 _DIGITS = 20
 
 
 class _Log:
-    """What lies in a table's log: versions by kind (commits, checksums, and checkpoints of one
-    file), ascending; ``useless`` ones of checkpoints that the power has taken, on which nothing
-    stands; and names of parts. When a file was written is asked of few: it takes ten
-    times as long as to read its name."""
+    """What lies in a table's log: versions by kind (commits and checksums), ascending; checkpoints
+    of every kind; ``useless`` ones of one file that the power has taken, on which nothing stands;
+    and names of parts. When a file was written is asked of few: it takes ten times as long as to
+    read its name."""
 
     def __init__(self, folder: str) -> None:
         self.folder, self._path = folder, os.path.join(folder, "_delta_log")
-        self._times = listed(self._path)
-        numbers: dict[str, list[int]] = {kind: [] for kind in _KINDS}
-        for name in self._times:
+        self._times: dict[str, float | None] = {}
+        with suppress(FileNotFoundError):  # before the checkpoints that name them
+            sidecars = listed(os.path.join(self._path, SIDECARS))
+            self._times = {f"{SIDECARS}/{name}": at for name, at in sidecars.items()}
+        in_log = listed(self._path)
+        self._times |= in_log
+        self.versions: dict[str, list[int]] = {_COMMIT: [], _CHECKSUM: []}
+        self._checkpoint_names: dict[int, list[str]] = {}
+        for name in sorted(in_log):
             number, kind = name[:_DIGITS], name[_DIGITS + 1 :]
-            if kind in numbers and len(number) == _DIGITS and number.isdigit():
-                numbers[kind].append(int(number))
-        there = set(numbers[_CHECKPOINT])
-        remote = is_remote(folder)  # an object is whole, and a request for each takes its time
-        whole = {v for v in there if remote or is_whole(checkpoint_path(folder, v))}
-        self.useless = useless(set(numbers[_COMMIT]), whole, there - whole)
-        numbers[_CHECKPOINT] = list(whole)
-        self.versions = {kind: sorted(versions) for kind, versions in numbers.items()}
+            if kind in self.versions and len(number) == _DIGITS and number.isdigit():
+                self.versions[kind].append(int(number))
+            elif (version := version_of(name)) is not None:
+                self._checkpoint_names.setdefault(version, []).append(name)
+        hint = read_hint(folder)
+        self._complete = grouped(self._path, in_log)
+        self._whole = [checkpoint for checkpoint in self._complete if checkpoint.is_whole(hint)]
+        self.whole = sorted({checkpoint.version for checkpoint in self._whole})
+        damaged = {c.version for c in self._complete if c not in self._whole and _is_one_file(c)}
+        self.useless = useless({*self.versions[_COMMIT]}, self.whole, damaged)
+
+    def base(self, upto: int) -> int:
+        """Return the newest version up to ``upto`` that has a whole checkpoint, 0 if none has. Its
+        sidecars are looked for whatever its name is: nothing else will have what they hold."""
+        candidates = (c for c in self._whole if c.version <= upto)
+        return next((c.version for c in candidates if c.has_sidecars()), 0)
 
     def path(self, version: int, kind: str) -> str:
         return os.path.join(self._path, _name(version, kind))
 
+    def checkpoint_versions(self) -> list[int]:
+        """Return the versions of which there are files of checkpoints, whole or not, ascending."""
+        return sorted(self._checkpoint_names)
+
+    def checkpoint_paths(self, version: int) -> list[str]:
+        """Return where all files of a version's checkpoints lie, without sidecars."""
+        return [os.path.join(self._path, name) for name in self._checkpoint_names[version]]
+
+    def compacted(self, base: int, before: float) -> list[str]:
+        """Return where compactions lie of commits before ``base``, which were written before a
+        time, in seconds."""
+        matches = filter(None, map(_COMPACTED.fullmatch, self._times))
+        names = [match[0] for match in matches if int(match[1]) < base]
+        return self._older_paths(names, before)
+
     def parts(self, before: float) -> list[str]:
-        """Where parts lie that were last written to before a time, in seconds."""
-        names = [name for name in self._times if _PART.fullmatch(name)]
+        """Where parts lie that were last written to before a time, in seconds, and Hadoop's
+        checksums of files that are gone."""
+        names = [name for name in self._times if _PART.fullmatch(name) or self._lacks_file(name)]
+        return self._older_paths(names, before)
+
+    def sidecars(self, gone: Collection[int], before: float) -> list[str]:
+        """Return where sidecars lie that no checkpoint names but those of versions ``gone``, and
+        that were written before a time, in seconds. A writer writes sidecars before the manifest.
+        Return none if a manifest can't be read. Raises OSError."""
+        below = [name for name in self._times if name.startswith(f"{SIDECARS}/")]
+        if not (below := [name for name in below if self._at(name) < before]):
+            return []
+        needed = set[str]()
+        try:
+            for checkpoint in self._complete:
+                if checkpoint.version not in gone and len(checkpoint.paths) == 1:
+                    needed.update(map(os.path.basename, checkpoint.sidecars()))
+        except (FileNotFoundError, TargetError):
+            return []
+        paths = [os.path.join(self._path, name) for name in below]
+        return [path for path in paths if _of(os.path.basename(path)) not in needed]
+
+    def is_older(self, version: int, than: float) -> bool:
+        """Whether a version's checkpoint was written before a time, in seconds. Raises OSError."""
+        return all(self._at(name) < than for name in self._checkpoint_names[version])
+
+    def _older_paths(self, names: list[str], before: float) -> list[str]:
         return [os.path.join(self._path, name) for name in names if self._at(name) < before]
 
-    def is_older(self, version: int, kind: str, than: float) -> bool:
-        """Whether a file was written before a time, in seconds. Raises OSError."""
-        return self._at(_name(version, kind)) < than
+    def _lacks_file(self, name: str) -> bool:
+        match = _OF_HADOOP.fullmatch(name)
+        return bool(match) and _of(name) not in self._times
 
     def older(self, kind: str, than: float) -> list[int]:
         """The versions of a kind up to the first one that was not written before a time: they are
@@ -99,6 +157,17 @@ class _Log:
             return math.inf
 
 
+def _is_one_file(checkpoint: Checkpoint) -> bool:
+    name = _name(checkpoint.version, _CHECKPOINT)
+    return os.path.basename(checkpoint.paths[0]) == name
+
+
+def _of(name: str) -> str:
+    """Return the name of the file that a checksum of Hadoop's is of; any other name as it is."""
+    match = _OF_HADOOP.fullmatch(name)
+    return match[1] if match else name
+
+
 def _name(version: int, kind: str) -> str:
     return f"{version:0{_DIGITS}d}.{kind}"
 
@@ -120,19 +189,19 @@ def remove_commits(
     log that does not reach back, and FencedError: what is left then is removed the next time.
     """
     log, remover = _Log(folder), remover or Remover()
-    commits, all_checkpoints = log.versions[_COMMIT], log.versions[_CHECKPOINT]
+    commits = log.versions[_COMMIT]
     if not commits:
         return 0
     for version in log.useless:
         remover.useless(log.path(version, _CHECKPOINT), is_damaged)
     young = commits[len(log.older(_COMMIT, before)) :]
     needed = min([*young[:1], commits[-1], *([] if begin is None else [begin])])
-    base = max((v for v in all_checkpoints if v <= needed), default=0)
+    base = log.base(needed)
     old = [version for version in commits if version < base]
     promised = set(keep).intersection(old)
     if min([base, *promised]) < protected:
         return 0
-    for version in sorted(promised.difference(all_checkpoints)):
+    for version in sorted(promised.difference(log.whole)):
         _write_checkpoint(folder, version)
     if last(folder) < base:  # by an older hint of others
         _write_checkpoint(folder, None)
@@ -142,7 +211,9 @@ def remove_commits(
     paths = [
         *(log.path(version, _COMMIT) for version in gone),
         *(log.path(version, _CHECKSUM) for version in log.older(_CHECKSUM, now - _OPENED_S)),
-        *(log.path(version, _CHECKPOINT) for version in checkpoints),
+        *(path for version in checkpoints for path in log.checkpoint_paths(version)),
+        *log.compacted(base, now - _OPENED_S),
+        *log.sidecars(checkpoints, now - _DEAD_S),  # after the manifests that name them
         *log.parts(now - _DEAD_S),
     ]
     syncs = partial(durable.sync_checkpoint, folder) if gone or checkpoints else bool
@@ -160,17 +231,17 @@ def _needless(log: _Log, base: int, promised: Collection[int]) -> list[int]:
     """Checkpoints before ``base`` but for promised versions', and of those behind it what lies so
     close to the one before that a reader has few commits to go through without it; never that which
     ``_last_checkpoint`` names: where somebody was cut off it may be an older one."""
-    named, checkpoints = last(log.folder), log.versions[_CHECKPOINT]
+    named = last(log.folder)
     needless = [
         version
-        for version in checkpoints
+        for version in log.checkpoint_versions()
         if version < base and version not in promised and version != named
     ]
-    kept, newest = base, max(checkpoints, default=0)
+    kept, newest = base, max(log.whole, default=0)
     opened_since = time.time() - _OPENED_S
-    for version in checkpoints:
+    for version in log.whole:
         if version - kept >= _APART or version in (newest, named):
             kept = version
-        elif version > base and log.is_older(version, _CHECKPOINT, opened_since):
+        elif version > base and log.is_older(version, opened_since):
             needless.append(version)
     return sorted(needless)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
@@ -19,7 +20,8 @@ from spark_repl.control.channels import channels
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.control.xa_store import XaStore
-from spark_repl.delta import checkpoint, deletion_vector, storage
+from spark_repl.delta import checkpoint, deletion_vector, log_checkpoints, storage
+from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits
@@ -40,6 +42,9 @@ from tests.support.s3_server import (
     s3_server,
 )
 from tests.support.store_checks import check_fences, check_history
+from tests.support.v2_checkpoint import write_v2
+from tests.unit.delta.test_log_state import Table as LocalTable
+from tests.unit.delta.test_log_state import add
 
 ROWS = pa.table({"id": pa.array([5, 3, 9], pa.int64()), "name": ["a", None, "c"]})
 
@@ -249,17 +254,43 @@ def test_a_log_with_folders_in_it_is_cleaned_up(target, tmp_path):
     assert remove_commits(f"{target}/t", Durable(target), before=time.time() + 60) == 2
 
 
-def test_the_clean_up_of_a_log_asks_for_no_checkpoint(target, tmp_path, monkeypatch):
-    """An object is whole, and each request takes its time: the listing says all."""
-    for name in (*(f"{v:020d}.json" for v in range(5)), f"{3:020d}.checkpoint.parquet"):
-        with storage.open_output(f"{target}/_delta_log/{name}") as file:
-            file.write(b"{}")
-    with storage.open_output(f"{target}/_delta_log/_last_checkpoint") as file:
-        file.write(b'{"version": 3}')
-    monkeypatch.setattr(storage, "is_file", lambda path: pytest.fail(f"{path} is asked for"))
-    assert remove_commits(target, Durable(str(tmp_path)), before=time.time() + 60) == 3
+def test_the_clean_up_of_a_log_asks_for_one_checkpoint(target, tmp_path):
+    """An object is whole, and each request takes its time. But sidecars of that which stays for
+    removed commits must be there."""
+    content = pa.BufferOutputStream()
+    pq.write_table(pa.table({"protocol": ["p"]}), content)
+    checkpoints = [f"{version:020d}.checkpoint.parquet" for version in (1, 2, 3)]
+    for name in (*(f"{v:020d}.json" for v in range(5)), *checkpoints):
+        storage.put(f"{target}/_delta_log/{name}", content.getvalue().to_pybytes())
+    storage.put(f"{target}/_delta_log/_last_checkpoint", b'{"version": 3}')
+    with requested() as asked:
+        assert remove_commits(target, Durable(str(tmp_path)), before=time.time() + 60) == 3
+    read = [
+        entry for entry in asked if entry.startswith(("HEAD", "GET")) and "checkpoint.p" in entry
+    ]
+    assert [entry.split()[0] for entry in read] == ["HEAD", "GET"]
+    assert all(checkpoints[-1] in entry for entry in read)
     left = sorted(name.lstrip("0") for name in storage.names(f"{target}/_delta_log"))
     assert left == ["3.checkpoint.parquet", "3.json", "4.json", "_last_checkpoint"]
+
+
+def test_an_object_that_a_manifest_names_is_missing(target, tmp_path):
+    """A clean-up of others removed it. The commits are read, and stay."""
+    local = LocalTable(tmp_path / "t")
+    for number in range(3):
+        local.commit(add(f"f{number}"))
+    files = live_files(local.folder, 3)
+    _, sidecars = write_v2(local.folder)
+    for path in (tmp_path / "t").rglob("*.*"):
+        storage.put(f"{target}/{path.relative_to(tmp_path)}", path.read_bytes())
+    remote = f"{target}/t"
+    base = log_checkpoints.newest(remote)
+    assert base is not None and base.version == 3
+    assert live_files(remote, 3) == files
+    storage.remove(f"{remote}/_delta_log/_sidecars/{sidecars[1].name}")
+    assert log_checkpoints.newest(remote) is None
+    assert live_files(remote, 3) == files
+    assert remove_commits(remote, Durable(str(tmp_path)), before=time.time() + 60) == 0
 
 
 def test_whether_a_version_is_the_newest_is_two_names(target):

@@ -109,14 +109,20 @@ def test_a_newest_version_that_only_a_damaged_checkpoint_holds_is_an_error(
 
 
 def test_a_classic_name_may_have_sidecars(table: Table) -> None:
-    """Its manifest is read with the files only."""
     manifest, sidecars = write_v2(table.folder, kind="parquet")
-    manifest.rename(checkpoint_path(table.folder, 4))
+    manifest = manifest.rename(checkpoint_path(table.folder, 4))
     files = live_files(table.folder, 4)
     assert sorted(files) == ["f0", "f1", "f2", "f3"]
+    assert log_checkpoints.newest(table.folder) is not None
     sidecars[2].unlink()
+    assert log_checkpoints.newest(table.folder) is None
+    assert live_files(table.folder, 4) == files
+    checkpoint = log_checkpoints.Checkpoint(4, (str(manifest),))
     with pytest.raises(TargetError, match=r"sidecar of the checkpoint of version 4 .* is missing"):
-        live_files(table.folder, 4)
+        list(checkpoint.files("add"))
+    manifest.unlink()
+    with pytest.raises(FileNotFoundError):
+        list(checkpoint.files("add"))
 
 
 def test_a_checkpoint_of_several_files_lacks_one(table: Table) -> None:

@@ -75,9 +75,6 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",
         "spark_repl.delta.log_cleanup.modified": "how many times are asked for is counted",
     },
-    "unit/delta/test_object_store.py": {
-        "spark_repl.delta.storage.is_file": "a request for each checkpoint must not be made"
-    },
     "unit/copy/test_extra_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
     "unit/copy/test_filtered_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
     "unit/observe/test_applier_status.py": {
