@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .apply.replica import Replica
-    from .apply.spark_source import MySQLRelaySource
+    from .apply.start.replica import Replica
+    from .apply.stream.spark_source import MySQLRelaySource
     from .config import Config
     from .control.cut_reader import cut
     from .control.cut_wait import wait_for
@@ -40,8 +40,8 @@ __all__ = [
 
 _HOME = {
     "Config": ".config",
-    "MySQLRelaySource": ".apply.spark_source",
-    "Replica": ".apply.replica",
+    "MySQLRelaySource": ".apply.stream.spark_source",
+    "Replica": ".apply.start.replica",
     "build_session": ".runtime.session",
     "cut": ".control.cut_reader",
     "history_at": ".control.history_reader",

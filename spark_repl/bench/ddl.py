@@ -77,7 +77,7 @@ def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
 
 def _apply(spark: SparkSession, folder: str, load: DdlLoad) -> list[tuple[_Did, float]]:
     """What was done, each with the processor seconds up to then."""
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..runtime.session import jvm_process
 
     log, target = Path(folder, "log"), os.path.join(folder, "target")
@@ -123,7 +123,7 @@ class _Listener(logging.Filter):
 
 @contextmanager
 def _listening(jvm: int) -> Iterator[list[tuple[_Did, float]]]:
-    logger, listener = logging.getLogger("spark_repl.apply.landing"), _Listener(jvm)
+    logger, listener = logging.getLogger("spark_repl.apply.group.apply_group"), _Listener(jvm)
     level = logger.level
     logger.addFilter(listener)
     logger.setLevel(logging.INFO)

@@ -80,7 +80,7 @@ def bench_endurance(recording: Recording, age: Age, rate: float, below: str = ""
 
 def _apply(spark: Any, config: Config) -> None:
     """What the log holds."""
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
 
     with Replica(spark, config) as replica:
         replica.apply()
@@ -89,7 +89,7 @@ def _apply(spark: Any, config: Config) -> None:
 def _load(spark: Any, config: Config, growing: GrowingLog, rate: float) -> dict[str, float]:
     """The first transaction alone, the stream's start with it; then all that are left, as they
     come, until the last one's cut."""
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
 
     ends, shown, lands = list[int](), list[float](), Event()
 
@@ -143,7 +143,7 @@ def _looks(spark: Any, config: Config) -> dict[str, float]:
 
 
 def _start(spark: Any, config: Config) -> float:
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
 
     def one() -> float:
         began = time.perf_counter()
@@ -154,7 +154,7 @@ def _start(spark: Any, config: Config) -> float:
 
 
 def _takeover(spark: Any, config: Config) -> float:
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
 
     def one() -> float:
         with Replica(spark, config):

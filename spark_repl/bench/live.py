@@ -206,7 +206,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
 
     Needs the source's clock to be this machine's. Raises what ``run`` raises.
     """
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
 
     shown: list[tuple[float, int]] = []  # when a cut was published, its packed position
 

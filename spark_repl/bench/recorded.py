@@ -128,7 +128,7 @@ class Recording:
 def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -> dict[str, Any]:
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
     ``fresh_index``: the tables have no key index, which is made anew within the time."""
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..runtime.session import build_session
 
     base = recording.config()

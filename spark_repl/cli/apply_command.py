@@ -11,7 +11,7 @@ from .configuration import configuration
 
 def apply(options: argparse.Namespace) -> int:
     config = configuration(options)
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..control.channels import check_unowned
     from ..observe.progress import Progress
     from ..relay.log import open_log

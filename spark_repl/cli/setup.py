@@ -51,7 +51,7 @@ def train(new_archive: str, target: str) -> None:
     """A run whose JVM archives its classes when it ends."""
     from pyspark import SparkContext
 
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..config import Config
     from ..runtime.session import build_session
 

@@ -41,17 +41,17 @@ from ..gtid import GtidSet
 from ..rules.replication_filters import ReplicationFilters
 from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
-from ..write.app_ids import copies_of
-from ..write.commit import check_files
-from ..write.table_options import TableOptions
-from ..write.tracking import Tracking
+from ..write.files.commit import check_files
+from ..write.tables.app_transactions import copies_of
+from ..write.tables.table_options import TableOptions
+from ..write.tables.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .privileges import lock_hint
 from .source_tables import SourceTable, full_name, list_tables, quoted, wheres
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..write.table import Table
+    from ..write.tables.table import Table
 
 log = logging.getLogger(__name__)
 

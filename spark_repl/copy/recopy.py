@@ -51,7 +51,7 @@ from .wanted import Queue, Wanted
 if TYPE_CHECKING:
     from typing import Self
 
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..config import Config
     from ..control.control import Control
 

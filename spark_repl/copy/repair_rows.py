@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..apply.read_rows import RowsToRepair
+from ..apply.start.read_rows import RowsToRepair
 from ..binlog.types.forms import Forms
 from ..decode.added_columns import deleted_from
 from ..errors import RowsOutdated, RowsRefused
@@ -22,7 +22,7 @@ from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection, begin_query, connect
-from ..write.staged_rows import key_digests, staged_rows
+from ..write.rows.staged_rows import key_digests, staged_rows
 from .chunk import copied_rows, patiently
 from .repair_request import KEY, THERE, RepairRequest, key_types
 from .source_tables import case_of_names, full_name, list_tables
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..config import Config, Source
     from ..control.cut import Cut
     from ..decode.part import Part
-    from ..write.staged_rows import Keys
+    from ..write.rows.staged_rows import Keys
 
 T = TypeVar("T")
 Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]

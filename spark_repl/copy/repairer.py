@@ -1,8 +1,8 @@
 """Repairer: carries out requests to repair rows, beside a running applier.
 
 Rows are read while the applier goes on; when it has applied all that the source had executed, it
-takes them in between two groups (apply/repairing). Rows that were changed meanwhile are read
-anew."""
+takes them in between two groups (apply/start/repair_rows). Rows that were changed meanwhile are
+read anew."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ from .repair_request import READ, RepairRequest, left
 from .repair_rows import read
 
 if TYPE_CHECKING:
-    from ..apply.read_rows import RowsToRepair
-    from ..apply.replica import Replica
+    from ..apply.start.read_rows import RowsToRepair
+    from ..apply.start.replica import Replica
     from ..config import Config
     from ..control.control import Control
     from ..control.cut import Cut

@@ -13,7 +13,7 @@ from ..rules.projection import ColumnRules
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import check_without_rows
 from ..sql.folded_name import check_columns
-from ..write.table_options import TableOptions
+from ..write.tables.table_options import TableOptions
 
 if TYPE_CHECKING:
     from ..binlog.definition import TableDefinition

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 HONOURED = frozenset(
     {
-        # what data files and marks follow: delta/columns, write/commit, write/direct
+        # what data files and marks follow: delta/columns, write/files/commit, write/rows/direct
         "deletionVectors", "columnMapping", "timestampNtz", "changeDataFeed",
         "typeWidening", "typeWidening-preview", "variantType", "variantType-preview",
         # row ids, timestamps, versions of the log: delta/commit_file, delta/table_log

@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 from ..position import RelayPosition
 
 if TYPE_CHECKING:
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..config import Config
     from .applier_status import Counters
 

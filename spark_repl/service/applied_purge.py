@@ -21,7 +21,7 @@ from ..runtime.companion import Companion
 from ..runtime.retry import until_stopped
 
 if TYPE_CHECKING:
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..config import Config
     from ..control.control import Control
     from ..relay.log import RelayLog

@@ -34,7 +34,7 @@ from .supervisor import Supervisor, wait_for_log
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..copy.recopy import Recopier
     from ..observe.applier_status import Result
 
@@ -172,7 +172,7 @@ class ChannelRun:
         self._page = address
 
     def _apply(self, spark: SparkSession, receiver: Supervisor) -> Result:
-        from ..apply.replica import Replica
+        from ..apply.start.replica import Replica
         from ..copy.recopy import Recopier
         from ..observe.progress import Progress
 

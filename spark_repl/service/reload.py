@@ -19,7 +19,7 @@ from ..runtime.companion import Companion
 if TYPE_CHECKING:
     from typing import Self
 
-    from ..apply.replica import Replica
+    from ..apply.start.replica import Replica
     from ..copy.recopy import Recopier
     from .scheduled_verify import ScheduledVerify
     from .supervisor import Supervisor

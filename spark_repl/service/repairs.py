@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..apply.replica import Replica
+from ..apply.start.replica import Replica
 from ..control.channels import control_of, layout_of
 from ..control.repairs import Repair, answers
 from ..copy.asked import check_answers
@@ -22,7 +22,7 @@ from ..runtime.workers import Workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..apply.read_rows import RowsToRepair
+    from ..apply.start.read_rows import RowsToRepair
     from ..config import Config
     from ..control.control import Control
     from ..copy.repair_request import RepairRequest

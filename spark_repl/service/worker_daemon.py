@@ -20,13 +20,13 @@ from importlib import import_module
 
 MODULES = (
     "pyspark.worker",
-    "spark_repl.apply.stager",
+    "spark_repl.apply.group.stager",
     "spark_repl.copy.chunk",
     "spark_repl.verify.verifier",
-    "spark_repl.write.altered_rows",
-    "spark_repl.write.compaction",
-    "spark_repl.write.direct",
-    "spark_repl.write.exchange",
+    "spark_repl.write.alter.altered_rows",
+    "spark_repl.write.files.compaction",
+    "spark_repl.write.rows.direct",
+    "spark_repl.write.alter.exchange",
 )
 
 

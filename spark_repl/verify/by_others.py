@@ -16,8 +16,8 @@ from ..delta import foreign
 from ..delta.log_replay import read_commit
 from ..errors import TargetError
 from ..sql.folded_name import fold
-from ..write.app_ids import keeps_position, position_of
-from ..write.sharing_channels import ALONE, SharingChannels, columns_in
+from ..write.shared.shared_commits import ALONE, SharingChannels, columns_in
+from ..write.tables.app_transactions import keeps_position, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..copy.repair_request import KEY, THERE, RepairRequest, key_types
-from ..write.staged_rows import key_digests
+from ..write.rows.staged_rows import key_digests
 
 if TYPE_CHECKING:
     from .table_check import TableCheck

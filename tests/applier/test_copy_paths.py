@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.control.copies import Copy, last_copy, record_copy
 from spark_repl.control.layout import Layout
 from spark_repl.control.table_paths import announce, check_free, given_paths, used_paths
@@ -16,7 +16,7 @@ from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.sql.classify import classify
-from spark_repl.write.new_paths import NewPaths
+from spark_repl.write.tables.new_paths import NewPaths
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, applier, apply_without_stream, cuts, last_shown
 

@@ -11,7 +11,8 @@ import pytest
 
 from spark_repl.control.channels import channel_at
 from spark_repl.delta.checkpoint import EVERY
-from spark_repl.write import key_segments, tending
+from spark_repl.write.files import key_segments
+from spark_repl.write.upkeep import table_maintenance
 from tests.applier.test_many_files import LOOKS
 from tests.applier.test_promised_cuts import hours_pass
 from tests.support.binlog_writer import LogWriter, Table, insert, update
@@ -89,7 +90,7 @@ class Week:
 def test_a_week_of_small_updates(
     log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, days: int, groups: int
 ) -> None:
-    clean = tending._CLEAN_EVERY
+    clean = table_maintenance._CLEAN_EVERY
     hurry(monkeypatch, often=False)
     monkeypatch.setattr(key_segments, "ENOUGH", OPENED)
     week = Week(log, target)

@@ -13,7 +13,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.failures import Failures
+from spark_repl.apply.group.failures import Failures
 from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, TargetError
 from spark_repl.observe.applier_status import ApplierStatus
 from spark_repl.observe.worker_status import APPLYING, STAGING

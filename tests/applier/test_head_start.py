@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import LogError

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.write.tending import Tending
-from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.upkeep.scheduler import Upkeep
+from spark_repl.write.upkeep.table_maintenance import Tending
 from tests.applier.test_promised_cuts import hours_pass
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, run

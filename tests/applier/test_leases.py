@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.apply import low_water_mark
+from spark_repl.apply.group import low_water_mark
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, rows
 

@@ -24,9 +24,9 @@ from spark_repl.delta import deletion_vector, log_replay, storage
 from spark_repl.delta.add_actions import AddActions, live_files
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import FencedError, FormerOwnerError, TargetError
-from spark_repl.write.commit import removed
-from spark_repl.write.key_index import KeyIndex
-from spark_repl.write.table import LiveFiles
+from spark_repl.write.files.commit import removed
+from spark_repl.write.files.key_index import KeyIndex
+from spark_repl.write.tables.table import LiveFiles
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
     LocalDelta,

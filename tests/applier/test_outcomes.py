@@ -17,8 +17,8 @@ import pytest
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import RowError
 from spark_repl.observe.status import status
-from spark_repl.write.compaction import rewrite
-from spark_repl.write.discard import discard
+from spark_repl.write.files.compaction import rewrite
+from spark_repl.write.files.discard import discard
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
     HERE,

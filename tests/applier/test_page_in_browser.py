@@ -14,7 +14,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     HERE,

@@ -19,8 +19,8 @@ from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.statement_status import StatementStatus, shown_statements
 from spark_repl.observe.status import status
-from spark_repl.write import altering
-from spark_repl.write.altered_rows import alter_file
+from spark_repl.write.alter import table_changes
+from spark_repl.write.alter.altered_rows import alter_file
 from tests.support.binlog_writer import Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere, shown
 from tests.support.local_delta import HERE, Here, last_shown, run, stopped
@@ -281,7 +281,7 @@ def test_the_status_says_how_far_a_rewrite_is(
             if function is alter_file:
                 seen.append(status(str(target))["statements"]["rewrite"])
 
-    monkeypatch.setattr(altering, "_ROUND", 1)
+    monkeypatch.setattr(table_changes, "_ROUND", 1)
     options: dict[str, Any] = {"workers": 1, "group_max_transactions": 1}
     parts = replace(HERE, workers=Looked)
     assert run(log.folder, target, keys={"compact_files": 0}, parts=parts, **options)

@@ -21,7 +21,7 @@ from spark_repl.control.retention import recorded
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.removing import Remover
 from spark_repl.delta.vacuum import vacuum
-from spark_repl.write.file_retention import RETENTION, keep_files_of
+from spark_repl.write.upkeep.file_retention import RETENTION, keep_files_of
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, run
 from tests.support.tended import hurry, make_older, tended

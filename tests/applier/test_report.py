@@ -17,7 +17,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
 from spark_repl.control.channels import opened
 from spark_repl.control.control import Control

@@ -12,8 +12,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.apply.applied_log import AppliedLog
-from spark_repl.apply.stream import RelayStream
+from spark_repl.apply.log.applied_log import AppliedLog
+from spark_repl.apply.stream.stream import RelayStream
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import DecodeError, GivenUpError, RowError
 from spark_repl.observe.applier_status import ApplierStatus

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply import low_water_mark, xa_parts
+from spark_repl.apply.group import low_water_mark, xa_parts
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.decode.stage import stage

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.apply.read_rows import RowsToRepair
+from spark_repl.apply.start.read_rows import RowsToRepair
 from spark_repl.decode.stage import stage
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.reader import read as delta_rows
@@ -234,7 +234,7 @@ def test_a_row_without_a_place(
     with monkeypatch.context() as patched:
         there = set((target / "t/a").rglob("*.parquet"))
         vain = MagicMock(side_effect=TargetError("in vain"))
-        patched.setattr("spark_repl.write.row_repair.actions_of", vain)
+        patched.setattr("spark_repl.write.rows.row_repair.actions_of", vain)
         assert "in vain" in refused(repaired(log, target, Read(), **given))
         assert vain.called and set((target / "t/a").rglob("*.parquet")) == there
     made = repaired(log, target, Read(((1, "right"),), ()), **given)

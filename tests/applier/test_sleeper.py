@@ -13,8 +13,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.replica import Replica
-from spark_repl.apply.xa_parts import XaParts
+from spark_repl.apply.group.xa_parts import XaParts
+from spark_repl.apply.start.replica import Replica
 from spark_repl.control.xa_store import XaStore
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError

@@ -17,7 +17,7 @@ from spark_repl.control.cut import Cut
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.gtid import GtidSet
-from spark_repl.write.tracking import Tracking
+from spark_repl.write.tables.tracking import Tracking
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, run
 

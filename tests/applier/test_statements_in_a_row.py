@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from spark_repl.apply import low_water_mark
+from spark_repl.apply.group import low_water_mark
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout

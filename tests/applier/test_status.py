@@ -18,7 +18,7 @@ from unittest.mock import MagicMock
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
 from spark_repl.control.owner import Owner
 from spark_repl.errors import ConfigError

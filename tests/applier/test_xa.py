@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from spark_repl.apply.xa_parts import XaParts
+from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.cli.main import main
 from spark_repl.observe.status import status
 from tests.property.test_xa_orders import Kept, branches_of, records_of

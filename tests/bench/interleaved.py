@@ -21,7 +21,7 @@ from unittest.mock import patch
 from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.apply.xa_parts import XaParts
+from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.runtime.session import build_session
 from spark_repl.schedule.branches import XaGroup
 

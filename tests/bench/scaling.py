@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from spark_repl.apply.replica_parts import Parts
+from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.schedule.stops import Until
-from spark_repl.write.direct import write
+from spark_repl.write.rows.direct import write
 from tests.support import local_delta
 
 

@@ -27,7 +27,7 @@ from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import TableLog
 from spark_repl.delta.vacuum import vacuum
-from spark_repl.write.commit import removed
+from spark_repl.write.files.commit import removed
 from tests.conformance.spark_log import SparkLog
 from tests.conformance.test_random_commits import FEATURES, VECTORS
 

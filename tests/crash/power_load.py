@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 from deltalake import DeltaTable
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.control import control, tidying
 from spark_repl.control.control import Control
 from spark_repl.control.held_rows import Row
@@ -35,7 +35,7 @@ from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.delta.stamp import Stamp
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.service.applied_purge import purge_applied
-from spark_repl.write import tending
+from spark_repl.write.upkeep import table_maintenance
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.dump_stream import receive
 from tests.support.local_delta import HERE, Crash, LocalDelta, applier, apply_without_stream
@@ -158,8 +158,9 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
     with ExitStack() as stack:
         for module, name, value in (
             (control, "_PRUNE_EVERY", 4), (tidying, "_CHECKPOINT_EVERY", 3),
-            (tidying, "_OPENED_S", -9), (checkpoint, "EVERY", 3), (tending, "_CLEAN_EVERY", 3),
-            (tending, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
+            (tidying, "_OPENED_S", -9), (checkpoint, "EVERY", 3),
+            (table_maintenance, "_CLEAN_EVERY", 3),
+            (table_maintenance, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
             (os, "remove", _telling(os.remove, failures)),
             (os, "unlink", _telling(os.unlink, failures)),
         ):  # fmt: skip

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.crash_points import listening
 from spark_repl.runtime.retry import Retries
-from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.upkeep.scheduler import Upkeep
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, rows
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_repl import Replica, cut
-from spark_repl.apply.replica_parts import Parts
+from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.config import Config
 from spark_repl.control.control import Control
 from spark_repl.control.copies import standing

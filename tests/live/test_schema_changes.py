@@ -60,7 +60,7 @@ def test_random_statements(shared_server: Server, tmp_path: Path, seed: int, map
 def test_random_statements_on_tables_with_other_features(
     shared_server: Server, tmp_path: Path, options: dict[str, Any]
 ) -> None:
-    """With a feed and a mapping Delta refuses some of them (write/altered_rows)."""
+    """With a feed and a mapping Delta refuses some of them (write/alter/altered_rows)."""
     apply_random_statements(shared_server, tmp_path, 3, 40, **options)
 
 

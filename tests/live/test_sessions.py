@@ -18,7 +18,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import SourceError
 from spark_repl.source import settings
 from spark_repl.source.connection import DumpConnection, connect
-from spark_repl.write.table_options import TableOptions
+from spark_repl.write.tables.table_options import TableOptions
 from tests.support.live.receiving import Running, check_same, config_for
 from tests.support.live.server import Server
 

@@ -17,7 +17,7 @@ from pyroaring import BitMap
 
 from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
-from spark_repl.write.compaction import (
+from spark_repl.write.files.compaction import (
     CompactTask,
     RewriteTask,
     actions_of,
@@ -25,8 +25,8 @@ from spark_repl.write.compaction import (
     compact,
     rewrite,
 )
-from spark_repl.write.key_index import KeyIndex, hash_keys
-from spark_repl.write.written import LiveFile
+from spark_repl.write.files.key_index import KeyIndex, hash_keys
+from spark_repl.write.files.write_task import LiveFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int32(), False), pa.field("v", pa.string())])
 COLUMNS = Columns.of(schema_json(SCHEMA))

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_repl.write.key_index import IndexTask, KeyIndex, build, hash_keys
+from spark_repl.write.files.key_index import IndexTask, KeyIndex, build, hash_keys
 
 KEYS = st.lists(st.integers(-6, 6), max_size=12)
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spark_repl.write import key_segments
-from spark_repl.write.key_index import Hashes, KeyIndex
-from spark_repl.write.key_segments import FoldTask, candidates, fold, forget_gone, is_due
+from spark_repl.write.files import key_segments
+from spark_repl.write.files.key_index import Hashes, KeyIndex
+from spark_repl.write.files.key_segments import FoldTask, candidates, fold, forget_gone, is_due
 
 KEYS = st.lists(st.integers(-6, 6), max_size=9)
 STEPS = st.lists(

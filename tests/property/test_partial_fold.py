@@ -20,8 +20,8 @@ from spark_repl.decode.staged import Span, StageTask
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
-from spark_repl.write.direct import write
-from spark_repl.write.written import PlannedFiles, WriteTask
+from spark_repl.write.files.write_task import PlannedFiles, WriteTask
+from spark_repl.write.rows.direct import write
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 
 T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))

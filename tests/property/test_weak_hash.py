@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from spark_repl.delta.reader import read
-from spark_repl.write import key_index, key_lookup, keyless
+from spark_repl.write.files import key_index, key_lookup
+from spark_repl.write.rows import bag_changes
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows, run
 from tests.support.version_model import VersionModel, versions
@@ -30,7 +31,7 @@ def weak(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(key_lookup, "hash_keys", weak_hash)
     monkeypatch.setattr(key_index, "hash_keys", weak_hash)
-    monkeypatch.setattr(keyless, "hash_keys", weak_hash)
+    monkeypatch.setattr(bag_changes, "hash_keys", weak_hash)
 
 
 class Model:

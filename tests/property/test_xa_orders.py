@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.apply.xa_parts import XaParts
+from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.binlog.events.transaction import Kind
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.relay.record import RECORD

@@ -12,7 +12,7 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.apply.replica_parts import Parts
+from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.delta.reader import read as read_elsewhere

@@ -86,7 +86,7 @@ def test_corpus_ends_as_the_server(spark, target, corpus, changes):
 def test_workers_and_bounds_make_no_difference(spark, bank, target, monkeypatch, workers, bound):
     """With several workers and shards even for a small group."""
     monkeypatch.setattr("spark_repl.runtime.workers.HERE_LOG_BYTES", 0)
-    monkeypatch.setattr("spark_repl.apply.stager._SHARD_BYTES", 0)
+    monkeypatch.setattr("spark_repl.apply.group.stager._SHARD_BYTES", 0)
     monkeypatch.setattr("spark_repl.runtime.workers.HERE_ROWS", 0)
     run(spark, bank, target, workers=workers, **bound)
     assert_server_state_elsewhere(target, bank / "expected")

@@ -19,8 +19,8 @@ from tests.support.live.killing import children
 # in the driver; here every task has to go to an executor.
 _SCRIPT = """
 import sys
-import spark_repl.apply.stager, spark_repl.runtime.workers
-spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.stager._SHARD_BYTES = 0
+import spark_repl.apply.group.stager, spark_repl.runtime.workers
+spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.group.stager._SHARD_BYTES = 0
 spark_repl.runtime.workers.HERE_ROWS = 0
 from spark_repl import Config, Replica
 from spark_repl.runtime.session import build_session

@@ -26,8 +26,8 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import TableLog
 from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError
-from spark_repl.write.commit import removed
-from spark_repl.write.promised import files_of
+from spark_repl.write.files.commit import removed
+from spark_repl.write.upkeep.retained_versions import files_of
 from tests.support.delta_snapshot import DeltaSnapshot, forget
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import TableLog
-from spark_repl.write.table_options import TableOptions
+from spark_repl.write.tables.table_options import TableOptions
 from tests.support.random_rows import SCHEMA, random_table
 from tests.support.readers import by_spark
 

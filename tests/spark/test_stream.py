@@ -21,8 +21,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, MySQLRelaySource
-from spark_repl.apply.replica import Replica
-from spark_repl.apply.stream import said_by_python
+from spark_repl.apply.start.replica import Replica
+from spark_repl.apply.stream.stream import said_by_python
 from spark_repl.errors import LogError, RowError
 from spark_repl.observe.status import status
 from spark_repl.position import RelayPosition

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl.delta import checkpoint
-from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.upkeep.scheduler import Upkeep
 from tests.spark.lab import read, run, versions
 from tests.spark.test_upkeep import operations
 from tests.support.binlog_writer import Table, delete, insert, update

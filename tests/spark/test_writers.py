@@ -26,13 +26,13 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.runtime.workers import Workers
-from spark_repl.write.direct_writer import DirectWriter
-from spark_repl.write.discard import discard
-from spark_repl.write.table import Table as Target
-from spark_repl.write.table_commits import Outcome
-from spark_repl.write.table_options import TableOptions
-from spark_repl.write.tracking import Tracking
-from spark_repl.write.written import WriteTask, Written
+from spark_repl.write.files.discard import discard
+from spark_repl.write.files.write_task import WriteTask, Written
+from spark_repl.write.rows.direct_writer import DirectWriter
+from spark_repl.write.tables.table import Table as Target
+from spark_repl.write.tables.table_commits import Outcome
+from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.tracking import Tracking
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import rows
 

@@ -22,9 +22,9 @@ from unittest.mock import MagicMock, patch
 import pyarrow as pa
 
 from spark_repl import Config
-from spark_repl.apply import stager
-from spark_repl.apply.replica import OnGroup, Replica
-from spark_repl.apply.replica_parts import Parts
+from spark_repl.apply.group import stager
+from spark_repl.apply.start.replica import OnGroup, Replica
+from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.control.channels import channel_at
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut

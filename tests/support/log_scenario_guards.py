@@ -19,7 +19,7 @@ _MAP, _DIFF, _PARTIAL = (
     "binlog/events/table_map.py", "binlog/json/diff.py", "binlog/rows/partial_rows.py",
 )  # fmt: skip
 _SCAN, _STATEMENTS, _WORKERS = (
-    "binlog/events/scan.py", "apply/statements.py", "observe/worker_status.py",
+    "binlog/events/scan.py", "apply/statements/statements.py", "observe/worker_status.py",
 )  # fmt: skip
 
 LOG_GUARDS: dict[int, Guard] = {
@@ -159,11 +159,12 @@ LOG_GUARDS: dict[int, Guard] = {
     154: Guard("character sets, sjis among them",
                "binlog/charsets/one_byte.py", "chars[byte] = char", "pass"),
     155: Guard("each type to each other, in four modes; 13146 where it can't be",
-               "write/group_writer.py", "if not same_shape(first, definition):", "if False:"),
+               "write/rows/group_writer.py", "if not same_shape(first, definition):", "if False:"),
     156: Guard("columns of other sizes than the replica's",
                _MAP, "if len(have) != len(want):", "if False:"),
     159: Guard("rows are found by primary key, unique key, another one, none",
-               "write/key_index.py", "first = int(np.searchsorted(needed, hashes[0], \"left\"))",
+               "write/files/key_index.py",
+               "first = int(np.searchsorted(needed, hashes[0], \"left\"))",
                "first = int(np.searchsorted(needed, hashes[0], \"right\"))"),
     160: Guard("an event that is marked ignorable and not known is passed over",
                _SCAN,
@@ -189,7 +190,7 @@ LOG_GUARDS: dict[int, Guard] = {
     168: Guard("counters of transactions, bytes and events, and their reset",
                "observe/metrics.py", "\"row_changes\": \"Row changes that were applied\",", ""),
     169: Guard("counts and times of waits, for each kind of them",
-               "apply/commit_order.py", "self._on_wait(slot, True)", "pass"),
+               "apply/group/commit_order.py", "self._on_wait(slot, True)", "pass"),
     170: Guard("reads the applier's configuration by channel",
                "cli/config_command.py", "yield name, f\"flag --{_FLAGS[name]}\"",
                "yield name, \"file\""),

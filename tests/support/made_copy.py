@@ -24,9 +24,9 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
-from spark_repl.write.app_ids import copies_of
-from spark_repl.write.table_options import TableOptions
-from spark_repl.write.tracking import Tracking
+from spark_repl.write.tables.app_transactions import copies_of
+from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.tracking import Tracking
 
 from .binlog_writer import Table
 from .local_delta import LocalDelta

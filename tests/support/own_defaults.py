@@ -19,7 +19,7 @@ from spark_repl.errors import DecodeError, SchemaError, StatementError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.write.altered_rows import AlteredRows
+from spark_repl.write.alter.altered_rows import AlteredRows
 
 from .live.alter_grid import Row, arrow, column_of
 from .live.default_cases import SESSIONS, Case

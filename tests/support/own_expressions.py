@@ -17,7 +17,7 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import SchemaError, StatementError
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.write.altered_rows import AlteredRows
+from spark_repl.write.alter.altered_rows import AlteredRows
 
 from .live.alter_grid import Row, arrow, column_of
 from .live.expression_cases import COLUMNS, Case

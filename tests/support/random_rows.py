@@ -22,7 +22,7 @@ from spark_repl.delta.partitions import PROPERTIES
 from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.statistics import loosened
-from spark_repl.write.table_options import TableOptions
+from spark_repl.write.tables.table_options import TableOptions
 from tests.support.local_delta import LocalDelta
 from tests.support.readers import COMPARISONS, Condition
 

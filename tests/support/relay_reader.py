@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from spark_repl.apply.spark_source import MySQLRelayReader
+from spark_repl.apply.stream.spark_source import MySQLRelayReader
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
 from tests.support.binlog_writer import LogWriter, Table

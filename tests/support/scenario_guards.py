@@ -10,9 +10,9 @@ from __future__ import annotations
 from .guard import Guard
 from .log_scenario_guards import LOG_GUARDS
 
-_XA, _ORDER, _RETRY = "apply/xa_parts.py", "apply/commit_order.py", "runtime/retry.py"
-_LANDING, _PIPELINE = "apply/landing.py", "apply/pipeline.py"
-_WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/low_water_mark.py"
+_XA, _ORDER, _RETRY = "apply/group/xa_parts.py", "apply/group/commit_order.py", "runtime/retry.py"
+_LANDING, _PIPELINE = "apply/group/apply_group.py", "apply/group/pipeline.py"
+_WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/group/low_water_mark.py"
 _RECOVERY, _WRITER, _HISTORY = "receiver/recovery.py", "receiver/writer.py", "control/history.py"
 _BRANCHES = "schedule/branches.py"
 
@@ -21,7 +21,7 @@ GUARDS: dict[int, Guard] = {
     1: Guard("writes stamps by hand: sn <= lc, sn <= the one before, lc 0 twice over a rotation",
              _WAVES, "if lc != 0 and sn <= lc:", "if False:"),
     3: Guard("a worker meets a duplicate key while the coordinator waits for a free one; STOP",
-             "apply/failures.py", "self._applied.placed(error, group.records[at])", "pass"),
+             "apply/group/failures.py", "self._applied.placed(error, group.records[at])", "pass"),
     4: Guard("two workers end at once while one waits for the low-water mark",
              _ORDER, "while self._head in self._done:", "if self._head in self._done:"),
     5: Guard("a worker fails, STOP REPLICA comes while the coordinator waits for last_committed",
@@ -29,7 +29,7 @@ GUARDS: dict[int, Guard] = {
              "fail(group.slot)\n            raise self._failures.named(error, group) from error",
              "fail(group.slot)\n            return"),
     6: Guard("starts the applier at a position inside a group, with several workers",
-             "apply/opened.py", "if index.damage and not stop.is_set():", "if False:"),
+             "apply/start/applier.py", "if index.damage and not stop.is_set():", "if False:"),
     7: Guard("sends an event larger than replica_pending_jobs_size_max between small ones",
              _WAVES, "full = full or held_rows + rows[i] > most_rows"
              " or held_bytes + uncompressed[i] > size", "full = full or held_rows > most_rows"),
@@ -66,7 +66,8 @@ GUARDS: dict[int, Guard] = {
               "control/layout.py", "return os.path.join(self.state, \"status.json\")",
               "return os.path.join(self.state, \"../../status.json\")"),
     40: Guard("an XA transaction's worker waits for a lock until 1205, and is retried",
-              "apply/xa_keeping.py", "return retries.run(attempt, slot=group.slot, failed=failed)",
+              "apply/group/xa_retry.py",
+              "return retries.run(attempt, slot=group.slot, failed=failed)",
               "return attempt()"),
     52: Guard("relay_log_recovery=1: the receiver goes on from the applier's place",
               "service/receiving.py",
@@ -115,7 +116,7 @@ def _like(number: int, steps: str) -> Guard:
 
 GUARDS[2] = Guard(
     "a worker fails with others ahead of it; the restart fills what lies between",
-    "apply/lanes.py",
+    "apply/group/per_table_order.py",
     "self.finish(staged.group)",
     "pass",
 )
@@ -165,7 +166,7 @@ GUARDS |= {
 
 GUARDS |= LOG_GUARDS
 
-_HAS = Guard("", "apply/stager.py", "mask = records[\"end\"] <= table.position",
+_HAS = Guard("", "apply/group/stager.py", "mask = records[\"end\"] <= table.position",
              "mask = records[\"end\"] < 0")  # fmt: skip
 
 
@@ -188,7 +189,7 @@ GUARDS |= {
               "files.sort(key=lambda f: -f.number)"),
     27: _after_a_crash("dies at each stage of the commit order: nothing is lost or applied twice"),
     29: Guard("a client commits beside the applier: both are there, and known",
-              "write/table_commits.py",
+              "write/tables/table_commits.py",
               "refused = refused or self._foreign(table, number, actions, columns)",
               "refused = None"),
     33: _like(18, "reads each worker's stage while one waits for another"),
@@ -196,13 +197,14 @@ GUARDS |= {
     42: Guard("a transaction with ROWS_QUERY events is retried, and they are freed once",
               _RETRY, "if not temporary(error):", "if True:"),
     45: Guard("dies before and behind the commit, of rows and of DDL: once, in the end",
-              "write/group_writer.py",
+              "write/rows/group_writer.py",
               "behind = {name: t for name, t in tables.items() if t.position < cut.position}",
               "behind = dict(tables)"),
     46: _after_a_crash("a grid of what is assigned, processed, checkpointed; dies; restarts"),
     48: _like(39, "two channels, one dies with gaps: each recovers by itself"),
     54: Guard("GTID_ONLY: positions in the repositories are old, GTIDs say where it goes on",
-              "apply/checkpoint.py", "if places[0] is not None and places[0].position > high:",
+              "apply/stream/stream_checkpoint.py",
+              "if places[0] is not None and places[0].position > high:",
               "if False:"),
     58: Guard("a transaction's parts lie in two relay logs, stops and starts between",
               "relay/file_transactions.py",

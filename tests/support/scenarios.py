@@ -46,7 +46,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     3: ("rpl_mts_logical_clock_crash", (f"{_APPLIER}::test_error_while_the_coordinator_waits",)),
     4: ("rpl_mts_logical_clock_assertion_failure", (
         f"{_ORDER}::test_done_out_of_order_waits_for_the_gap",
-        "unit/apply/test_lanes.py::test_each_table_keeps_the_logs_order",
+        "unit/apply/test_per_table_order.py::test_each_table_keeps_the_logs_order",
     )),
     5: ("rpl_mts_logical_clock_applier_error_concurrent_stop_slave", (
         f"{_APPLIER}::test_error_and_stop_at_once",

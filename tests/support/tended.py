@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.replica import Replica
-from spark_repl.apply.replica_parts import Parts
+from spark_repl.apply.start.replica import Replica
+from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.control import control as control_module
 from spark_repl.control.control import Control
 from spark_repl.control.retention import Retention
-from spark_repl.write import tending
-from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.upkeep import table_maintenance
+from spark_repl.write.upkeep.scheduler import Upkeep
 from tests.support.local_delta import HERE, applier, apply_without_stream
 
 KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
@@ -32,7 +32,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch, *, often: bool = True) -> None:
     """What is done every hundred commits, or five hundred, is done at each, if ``often``."""
     if often:
         monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
-        monkeypatch.setattr(tending, "_CLEAN_EVERY", 0)
+        monkeypatch.setattr(table_maintenance, "_CLEAN_EVERY", 0)
 
 
 class _Hurried(Control):
@@ -98,7 +98,7 @@ def tend(found: Replica) -> None:
     """All of the upkeep that is due."""
     workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
     target = found.config.target
-    one = tending.Tending(found.tracking, workers, target)
+    one = table_maintenance.Tending(found.tracking, workers, target)
     upkeep = Upkeep(found.tracking, target, one.tend, one.forget)
     upkeep.look(names)
     upkeep._pool.submit(int).result()

@@ -54,8 +54,8 @@ KERNEL_MODULES = (
     "relay/compressed.py",
     "schedule/waves.py",
     "verify/sample.py",
-    "write/key_index.py",
-    "write/key_changes.py",
+    "write/files/key_index.py",
+    "write/rows/key_moves.py",
 )
 """Files and folders with kernels, or with constants that kernels have in them."""
 

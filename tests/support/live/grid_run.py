@@ -25,8 +25,8 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.demo.expected import differences
 from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect
-from spark_repl.write.table_options import TableOptions
-from spark_repl.write.tracking import Tracking
+from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.tracking import Tracking
 from tests.live.test_ddl_definitions import compare
 from tests.support.local_delta import LocalDelta, applier, cuts, run
 from tests.support.made_copy import finish, plan, plan_first

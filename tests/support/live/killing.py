@@ -30,7 +30,7 @@ _WAIT_S, _WORK_S = 600.0, 2.0
 # Without the bounds everything small is done in the driver; here executors and workers have to.
 _RUN = """
 import sys
-import spark_repl.apply.stager, spark_repl.runtime.workers
+import spark_repl.apply.group.stager, spark_repl.runtime.workers
 spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.runtime.workers.HERE_ROWS = 0
 from spark_repl.cli.main import main
 sys.exit(main(sys.argv[1:]))

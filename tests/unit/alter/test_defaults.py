@@ -16,7 +16,7 @@ from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.write.altered_rows import AlteredRows
+from spark_repl.write.alter.altered_rows import AlteredRows
 
 _AT = 1_700_000_000_123_456  # 2023-11-14 22:13:20.123456 UTC
 SESSION = Session("g", sql_mode=1 << 22, at=_AT, time_zone="+05:00")

@@ -11,7 +11,7 @@ import pytest
 from spark_repl.alter.partition_rows import PartitionRows
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import StatementError
-from spark_repl.write.altered_rows import without_zero_dates
+from spark_repl.write.alter.altered_rows import without_zero_dates
 from tests.support.partitioned import LADDER, altered, made
 
 

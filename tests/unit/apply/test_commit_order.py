@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from spark_repl.apply.commit_order import CommitOrder
+from spark_repl.apply.group.commit_order import CommitOrder
 from spark_repl.errors import CommitOrderError
 
 

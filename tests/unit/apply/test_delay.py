@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_repl.apply.coordinator import Coordinator
+from spark_repl.apply.group.coordinator import Coordinator
 from spark_repl.relay.record import RECORD
 
 LONG_S = 1_000_000

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.low_water_mark import LowWaterMark
+from spark_repl.apply.group.low_water_mark import LowWaterMark
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.source_place import SourcePlace
 from spark_repl.runtime.retry import Retries

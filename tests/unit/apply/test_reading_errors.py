@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from spark_repl.apply.reading import Completion
+from spark_repl.apply.group.reading import Completion
 from spark_repl.decode.staged import Staged
 from spark_repl.errors import DecodeError, Stopped, TargetError
 

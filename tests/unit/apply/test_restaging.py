@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from spark_repl.apply.restaging import Restaging
+from spark_repl.apply.group.restaging import Restaging
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.decode.staged import Staged
 from spark_repl.relay.record import RECORD

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.stager import Stager
+from spark_repl.apply.group.stager import Stager
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group

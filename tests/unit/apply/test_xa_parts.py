@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.apply.xa_parts import XaParts
+from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.errors import FencedError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.record import Kind

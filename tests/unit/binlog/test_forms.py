@@ -29,8 +29,8 @@ from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify
-from spark_repl.write.logged_shape import check_definition
-from spark_repl.write.table import DeltaState, Table
+from spark_repl.write.tables.logged_shape import check_definition
+from spark_repl.write.tables.table import DeltaState, Table
 from tests.support.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "all_types"

@@ -19,7 +19,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
-from spark_repl.write.missing_values import bits
+from spark_repl.write.rows.partial_row_fill import bits
 
 from .test_copy_rows import Bytes, answer
 

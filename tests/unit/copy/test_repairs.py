@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.read_rows import RowsToRepair
+from spark_repl.apply.start.read_rows import RowsToRepair
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout

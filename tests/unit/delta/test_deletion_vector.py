@@ -18,8 +18,8 @@ from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.errors import TargetError
 from spark_repl.runtime.wall_clock import SteadyTime
-from spark_repl.write.commit import actions_of
-from spark_repl.write.written import Written
+from spark_repl.write.files.commit import actions_of
+from spark_repl.write.files.write_task import Written
 
 COLUMNS = Columns.of(schema_json(pa.schema([pa.field("id", pa.int32())])))
 

@@ -24,7 +24,7 @@ from spark_repl.delta.storage import data_file
 from spark_repl.delta.table_log import TableLog
 from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
-from spark_repl.write.file_retention import keep_files_of
+from spark_repl.write.upkeep.file_retention import keep_files_of
 
 COLUMN = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
 SCHEMA = json.dumps({"type": "struct", "fields": [COLUMN]})

@@ -31,7 +31,7 @@ from spark_repl.runtime.object_store import canonical
 from spark_repl.runtime.retry import temporary
 from spark_repl.runtime.store_clients import spark_settings
 from spark_repl.schedule.branches import Branch, Xid
-from spark_repl.write.key_index import KeyIndex
+from spark_repl.write.files.key_index import KeyIndex
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, rows, run
 from tests.support.s3_server import (

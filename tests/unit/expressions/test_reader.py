@@ -21,7 +21,7 @@ from spark_repl.expressions.reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONCAT, 
 from spark_repl.expressions.syntax import Syntax
 from spark_repl.sql.classify import Effect, classify_in
 from spark_repl.sql.session import Session
-from spark_repl.write.altered_rows import AlteredRows
+from spark_repl.write.alter.altered_rows import AlteredRows
 
 STRICT, UNSIGNED_SUBTRACTION, PAD_CHAR = 1 << 21, 1 << 6, 1 << 31
 TRUNCATING = 1 << 32

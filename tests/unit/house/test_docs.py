@@ -83,7 +83,10 @@ def test_modules_and_tests_that_are_named_are_there(page: Path) -> None:
 
 
 def test_what_is_not_there_is_seen() -> None:
-    good = "`write/direct` spark_repl/apply/resume.py tests/unit/house/test_docs.py spark/lab.py"
+    good = (
+        "`write/rows/direct` spark_repl/apply/start/resume.py tests/unit/house/test_docs.py"
+        " spark/lab.py"
+    )
     assert missing_modules(good) + missing_tests(good) == []
     bad = "`write/none` spark_repl/none/resume.py spark_repl/apply/none.py ─▶ decode/none on"
     assert missing_modules(bad) == [

@@ -23,9 +23,9 @@ WRONG = {
     "pure": ("sql/classify.py", "from ..runtime import session"),
     "spark": ("observe/metrics.py", "import pyspark"),
     "kernels": ("relay/log.py", "import numba"),
-    "delta-rs": ("write/table.py", "import deltalake"),
+    "delta-rs": ("write/tables/table.py", "import deltalake"),
     "pymysql": ("receiver/packet.py", "import pymysql"),
-    "socket": ("apply/stream.py", "import socket"),
+    "socket": ("apply/stream/stream.py", "import socket"),
 }
 LINT = "from importlinter import cli; cli.lint_imports(no_cache=True, no_logo=True)"
 

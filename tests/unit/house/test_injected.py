@@ -1,6 +1,6 @@
 """What tests replace of the package is given to it, not patched by its name: a part of a
-``Replica`` (``apply/replica_parts``), an argument with a default, a subclass, a crash point that is
-listened to.
+``Replica`` (``apply/start/replica_parts``), an argument with a default, a subclass, a crash point
+that is listened to.
 
 A bound (a name in capitals) is set for a test: it is no part. So are modules of others."""
 
@@ -22,20 +22,25 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.relay.look.open_log": "a purge between two calls of the system in one look"
     },
     "applier/test_retry_budget.py": {
-        "spark_repl.apply.xa_parts.read_statement": "a read that fails for a moment, then does not"
+        "spark_repl.apply.group.xa_parts.read_statement": (
+            "a read that fails for a moment, then does not"
+        )
     },
     "applier/test_row_repair.py": {
-        "spark_repl.write.row_repair.actions_of": "an error between the files and their commit"
+        "spark_repl.write.rows.row_repair.actions_of": "an error between the files and their commit"
     },
     "applier/test_standstill.py": {
-        "spark_repl.write.tracking.Tracking.is_ahead": "a lane that goes on between two looks"
+        "spark_repl.write.tables.tracking.Tracking.is_ahead": (
+            "a lane that goes on between two looks"
+        )
     },
     "applier/test_status.py": {
         "spark_repl.cli.status_command.time": "the command's own pauses, and no other thread's"
     },
     "applier/test_statistics_check.py": {
-        "spark_repl.write.table_commits.TableCommits.behind_sharing": "another channel's commit"
-        " between the look at the files and their own"
+        "spark_repl.write.tables.table_commits.TableCommits.behind_sharing": (
+            "another channel's commit between the look at the files and their own"
+        )
     },
     "applier/test_xa_bytes.py": {
         "spark_repl.control.settle.Settle.__call__": "one sync among many that does not succeed"
@@ -44,7 +49,9 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.control.xa_store.XaStore.forget": "an end before the tables are synced for it"
     },
     "crash/storage_steps.py": {
-        "spark_repl.write.upkeep.Upkeep.look": "upkeep beside a step would meet the step's fault"
+        "spark_repl.write.upkeep.scheduler.Upkeep.look": (
+            "upkeep beside a step would meet the step's fault"
+        )
     },
     "live/test_snapshot_changes.py": {
         "spark_repl.runtime.workers.Workers.run": "statements on the server at one table's reading"
@@ -57,10 +64,10 @@ PATCHED: dict[str, dict[str, str]] = {
     },
     "property/test_weak_hash.py": {
         f"spark_repl.write.{module}.hash_keys": _WEAK
-        for module in ("key_lookup", "key_index", "keyless")
+        for module in ("files.key_lookup", "files.key_index", "rows.bag_changes")
     },
     "spark/test_variant.py": {
-        "spark_repl.write.upkeep.Upkeep.look": "upkeep has to be done when the test looks"
+        "spark_repl.write.upkeep.scheduler.Upkeep.look": "upkeep has to be done when the test looks"
     },
     "unit/control/test_control.py": {
         "spark_repl.control.tidying.remove_commits": "young commits stay: nothing would be seen"
@@ -83,7 +90,7 @@ PATCHED: dict[str, dict[str, str]] = {
     "unit/receiver/test_relay_writer.py": {
         "spark_repl.relay.log.read_end": "rotations between the two steps of a reader's look"
     },
-    "unit/write/test_keyless.py": {"spark_repl.write.keyless.hash_keys": _WEAK},
+    "unit/write/test_bag_changes.py": {"spark_repl.write.rows.bag_changes.hash_keys": _WEAK},
 }
 
 

@@ -16,17 +16,18 @@ OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
 WAY = {"delta.removing", "delta.storage", "runtime.local_store", "runtime.remote_store"}
-OWN = {"control.log_bytes", "write.discard"}
+OWN = {"control.log_bytes", "write.files.discard"}
 """files that the process has made, and that no commit names"""
-VACUUM = {"control.tidying", "write.tending"}
+VACUUM = {"control.tidying", "write.upkeep.table_maintenance"}
 """a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
-    "apply.cascading", "apply.checkpoint", "apply.stager", "apply.stream", "control.owner",
+    "apply.group.cascading", "apply.stream.stream_checkpoint", "apply.group.stager",
+    "apply.stream.stream", "control.owner",
     "control.replaced", "control.resetting", "control.xa_store", "copy.asked", "copy.recopy",
     "copy.repairer",
     "copy.wanted", "observe.applier_status", "observe.run_report", "observe.verify_status",
     "relay.stored_index", "runtime.part_files", "service.repairs", "verify.saved_digests",
-    "verify.work_folder", "write.key_index", "write.key_segments",
+    "verify.work_folder", "write.files.key_index", "write.files.key_segments",
 }  # fmt: skip
 """the working state"""
 ELSEWHERE = {

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.apply.replica import Replica
+from spark_repl.apply.start.replica import Replica
 from spark_repl.config import Config
 from spark_repl.control.control import Control
 from spark_repl.control.copies import Copy, last_copy, record_copy

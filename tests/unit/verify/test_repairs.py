@@ -15,7 +15,7 @@ from spark_repl.sql.classify import classify
 from spark_repl.verify import repairs
 from spark_repl.verify.repairs import repairs_of
 from spark_repl.verify.table_check import TableCheck
-from spark_repl.write.staged_rows import key_digests
+from spark_repl.write.rows.staged_rows import key_digests
 
 RANGES = ("WHERE `b` <= 9", "WHERE `b` > 9 AND `b` <= 20", "WHERE `b` > 20")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.write.compaction import Compacted, actions_of, choose
-from spark_repl.write.written import LiveFile
+from spark_repl.write.files.compaction import Compacted, actions_of, choose
+from spark_repl.write.files.write_task import LiveFile
 
 MIB = 1 << 20
 

@@ -13,11 +13,12 @@ from pyroaring import BitMap
 
 from spark_repl.binlog.json.diff import CANNOT_APPLY
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.write import direct, key_lookup
-from spark_repl.write.direct import Places
-from spark_repl.write.direct_writer import DirectWriter
-from spark_repl.write.missing_values import MissingValues
-from spark_repl.write.written import Violation, Written
+from spark_repl.write.files import key_lookup
+from spark_repl.write.files.write_task import Violation, Written
+from spark_repl.write.rows import direct
+from spark_repl.write.rows.direct import Places
+from spark_repl.write.rows.direct_writer import DirectWriter
+from spark_repl.write.rows.partial_row_fill import MissingValues
 
 
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])

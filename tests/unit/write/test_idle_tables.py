@@ -16,8 +16,8 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.control.pinning import pin, unpin
 from spark_repl.control.replaced import touch
-from spark_repl.write.file_retention import properties
-from spark_repl.write.idle_tables import IdleTables
+from spark_repl.write.upkeep.file_retention import properties
+from spark_repl.write.upkeep.idle_tables import IdleTables
 
 AGE_H = 100
 """hours for which t.a has not changed"""

@@ -15,7 +15,13 @@ import pytest
 
 from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.write.key_index import KeyIndex, hash_keys, hashes_alike, is_exact, write_indexed
+from spark_repl.write.files.key_index import (
+    KeyIndex,
+    hash_keys,
+    hashes_alike,
+    is_exact,
+    write_indexed,
+)
 
 _AT = [datetime.datetime(1, 1, 2, 3, 4, 5, 6), datetime.datetime(9999, 12, 31), None]
 

@@ -13,8 +13,8 @@ import pytest
 from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.decode.key_hash import NULL_HASH
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.write.key_lookup import hits
-from spark_repl.write.written import PlannedFiles
+from spark_repl.write.files.key_lookup import hits
+from spark_repl.write.files.write_task import PlannedFiles
 
 
 @pytest.mark.parametrize(("wanted", "row"), [(NULL_HASH, 0), (None, 1)])

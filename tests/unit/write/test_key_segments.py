@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.write import key_segments
-from spark_repl.write.key_index import KeyIndex
-from spark_repl.write.key_segments import FoldTask, fold
+from spark_repl.write.files import key_segments
+from spark_repl.write.files.key_index import KeyIndex
+from spark_repl.write.files.key_segments import FoldTask, fold
 from tests.support.disk_steps import disk_steps
 
 

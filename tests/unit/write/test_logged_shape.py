@@ -13,8 +13,8 @@ from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import SchemaError
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.write.logged_shape import check_definition
-from spark_repl.write.table import DeltaState, Table
+from spark_repl.write.tables.logged_shape import check_definition
+from spark_repl.write.tables.table import DeltaState, Table
 
 
 def made(column: str, *, explicit: bool | None = True) -> TableDefinition:

@@ -22,8 +22,8 @@ from spark_repl.control.settle import Settle
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.gtid import GtidSet
-from spark_repl.write.file_retention import properties
-from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.upkeep.file_retention import properties
+from spark_repl.write.upkeep.scheduler import Upkeep
 
 SHORT, LONG = Retention(1, 1, 6), Retention(1, 1, 48)
 

@@ -8,10 +8,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.binlog.definition import ForeignKey, TableDefinition
-from spark_repl.write.own_metadata import COMPLETE, COPIED
-from spark_repl.write.row_error import row_error
-from spark_repl.write.table import Table
-from spark_repl.write.written import Violation
+from spark_repl.write.files.write_task import Violation
+from spark_repl.write.tables.row_error import row_error
+from spark_repl.write.tables.table import Table
+from spark_repl.write.tables.table_properties import COMPLETE, COPIED
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from spark_repl.rules.metadata_columns import keeps_deleted
 from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
-from spark_repl.write.soft_deletes import Truncated
+from spark_repl.write.rows.soft_deletes import Truncated
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 US = int(AT.timestamp()) * 1_000_000 + 678

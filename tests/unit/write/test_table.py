@@ -9,7 +9,7 @@ import pytest
 
 from spark_repl.binlog.definition import TableDefinition
 from spark_repl.delta.add_actions import AddActions
-from spark_repl.write.table import DeltaState, LiveFiles, Table, versions
+from spark_repl.write.tables.table import DeltaState, LiveFiles, Table, versions
 
 
 @pytest.mark.parametrize("ahead", [False, True])

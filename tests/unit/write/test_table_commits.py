@@ -18,9 +18,9 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp
 from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
-from spark_repl.write.commit import check_files
-from spark_repl.write.table import DeltaState, Table
-from spark_repl.write.table_commits import Outcome, TableCommits
+from spark_repl.write.files.commit import check_files
+from spark_repl.write.tables.table import DeltaState, Table
+from spark_repl.write.tables.table_commits import Outcome, TableCommits
 from tests.support.local_delta import LocalDelta, put
 
 APP = "spark_repl:default"

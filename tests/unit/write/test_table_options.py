@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.write.table_options import TableOptions
+from spark_repl.write.tables.table_options import TableOptions
 
 
 @pytest.mark.parametrize("added", [{"extra_columns": ["gtid"]}, {"mode": "changelog"}])

@@ -7,8 +7,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.errors import TargetError
-from spark_repl.write.own_metadata import DEFINITION
-from spark_repl.write.table_reader import TableReader
+from spark_repl.write.tables.table_properties import DEFINITION
+from spark_repl.write.tables.table_reader import TableReader
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
 from spark_repl.runtime.threads import Pool
 from spark_repl.sql.classify import classify
-from spark_repl.write.table import Table
-from spark_repl.write.table_options import TableOptions
-from spark_repl.write.tracking import Tracking
+from spark_repl.write.tables.table import Table
+from spark_repl.write.tables.table_options import TableOptions
+from spark_repl.write.tables.tracking import Tracking
 from tests.support.local_delta import LocalDelta
 
 _LANES = 4

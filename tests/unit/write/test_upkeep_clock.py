@@ -14,9 +14,9 @@ from spark_repl.config import Target
 from spark_repl.control.layout import Layout
 from spark_repl.control.replaced import touch
 from spark_repl.runtime.wall_clock import WallClock
-from spark_repl.write.file_retention import properties
-from spark_repl.write.tending import Tending
-from spark_repl.write.upkeep import Upkeep
+from spark_repl.write.upkeep.file_retention import properties
+from spark_repl.write.upkeep.scheduler import Upkeep
+from spark_repl.write.upkeep.table_maintenance import Tending
 
 TARGET = replace(Target(), vacuum_hours=2, compact_files=0)
 

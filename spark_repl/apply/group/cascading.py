@@ -1,0 +1,239 @@
+"""Cascading: a group's changes with those that foreign keys have carried on, unlogged.
+
+Done in the group's turn: the tables are as all groups before it have left them. Where one of them
+is ahead (a crash, or an attempt before this one), all are taken as the last cut shows them, and the
+groups behind it are followed too: what they did stays where it is, the rest is the group's.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...alter.declared_charsets import told_by
+from ...control.quarantine import CURE
+from ...decode.cascade_plan import HINT, Plan, plan
+from ...decode.staged import same_shape
+from ...errors import DecodeError
+from ...position import RelayPosition
+from ...sql.folded_name import fold
+from ...write.cascades.cascade_task import CascadeTask
+from ...write.cascades.referencing import FindTask, find
+from ...write.files.compaction import CompactTask
+from ...write.files.key_index import build
+from ...write.files.write_task import LiveFile
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...decode.part import Part
+    from ...decode.staged import Staged
+    from ...delta.log_replay import Action
+    from ...schedule.group import Group, StagedGroup
+    from ...write.tables.table import Table
+    from .low_water_mark import LowWaterMark
+    from .stager import Stager
+
+log = logging.getLogger(__name__)
+
+_SCAN = 1000  # as much work as so many rows
+_COPIED_HINT = "wait with it until the copy is shown; " + HINT
+
+
+@dataclass(frozen=True)
+class _Base:
+    """The tables' files before the ``groups`` that are to be followed."""
+
+    files: Mapping[str, tuple[LiveFile, ...]]
+    groups: tuple[Group, ...]
+
+
+class Cascading:
+    """``followed`` is for one group at a time, in their order."""
+
+    def __init__(self, stager: Stager, mark: LowWaterMark) -> None:
+        self._stager, self._mark = stager, mark
+        self._tracking, self._workers = stager.tracking, stager.workers
+        self._commits = stager.tracking.commits
+
+    @contextmanager
+    def followed(self, staged: StagedGroup) -> Iterator[StagedGroup]:
+        """A context that has what was staged with what the source's engine did beside; its files
+        are gone behind it. Raises DecodeError where that can't be followed."""
+        cascading = staged.cascading
+        if not cascading:
+            yield staged
+            return
+        folder = self._stager.new_folder()
+        try:
+            try:
+                whole = self._followed(staged, folder)
+            except DecodeError as error:
+                table = min(cascading, key=lambda name: cascading[name])
+                position = RelayPosition.unpack(cascading[table])
+                error.is_of_cascade = True
+                raise error.at(position=position, table=table) from error
+            yield whole
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _followed(self, staged: StagedGroup, folder: str) -> StagedGroup:
+        tracking, group = self._tracking, staged.group
+        forms = tracking.forms
+        following = plan(
+            staged.cascading,
+            tracking.foreign_keys(),
+            self._definitions(staged),
+            group.cascades.harmless,
+            forms.zero_dates,
+        )
+        self._check(following, group)
+        base = self._base(following, group)
+        tasks = tuple(task for one in base.groups for task in self._stager.whole(one))
+        size = sum(one.length for one in base.groups)
+        task = CascadeTask(following, tasks, folder)
+        while True:
+            rows = sum(part.rows for _, part in task.referencing)
+            here = self._workers.is_small(log_bytes=size, rows=rows)
+            (made,) = self._workers.run(self._stager.emulate, [task], here=here)
+            if made.staged is not None:
+                break
+            parts = self._referencing_rows(task, made.wanted, base)
+            task = replace(
+                task, referencing=(*task.referencing, *parts), asked=(*task.asked, *made.wanted)
+            )
+        log.debug("%d changes by foreign keys that the log has not", made.changes)
+        by_worker = [*(_without(part, following) for part in staged.by_worker), made.staged]
+        return replace(staged, by_worker=by_worker)
+
+    def _definitions(self, staged: StagedGroup) -> dict[str, TableDefinition]:
+        """Those of the tables that are there, with what the group's TABLE_MAPs say of them."""
+        known = self._tracking.logged_definitions()
+        for part in staged.by_worker:
+            for name, logged in part.definitions.items():
+                if name in known and same_shape(known[name], logged):
+                    known[name] = told_by(known[name], logged)
+        return known
+
+    def _referencing_rows(
+        self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base
+    ) -> list[tuple[str, Part]]:
+        """The rows that reference the values ``wanted``, by their tables."""
+        looks: list[FindTask] = []
+        for number, values in wanted:
+            key = task.plan.keys[number]
+            table = self._tracking.tables[key.child]
+            names = [table.columns.physical[i] for i in key.referencing]
+            index = self._tracking.key_folder(table, names)
+            of = CompactTask.of(table, index, ())
+            compared = tuple(task.plan.collation((key.child, i)) for i in key.referencing)
+            look = FindTask(of, table.definition, key.referencing, compared, values, task.folder)
+            looks += [replace(look, of=replace(of, files=(f,))) for f in base.files[key.child]]
+        missing = [task for look in looks for task in look.missing()]
+        self._workers.run(build, missing, here=len(missing) < 2)
+        # By an index a look is done at once; by a scan it reads columns of a file.
+        scans = sum(not look.by_index for look in looks)
+        here = self._workers.is_small(rows=len(looks) + scans * _SCAN)
+        parts = self._workers.run(find, looks, here=here)
+        return [
+            (look.definition.name, part)
+            for look, part in zip(looks, parts, strict=True)
+            if part.rows
+        ]
+
+    def _check(self, following: Plan, group: Group) -> None:
+        """Raises DecodeError where tables are not what they were on the source."""
+        executed, tracking = group.executed, self._tracking
+        still = tracking.quarantines()
+        for name in following.definitions:
+            table = tracking.tables.get(name)
+            if name in still:
+                raise DecodeError(
+                    "a foreign key carries the change on to a table whose changes are in quarantine"
+                    f" since {still[name].since}",
+                    table=name, hint=CURE,
+                )  # fmt: skip
+            if table is None or not table.has_rows_as_logged:
+                raise DecodeError(
+                    "a foreign key carries the change on, and the target has not the same rows and"
+                    " columns of a table as the source",
+                    table=name, hint=HINT,
+                )  # fmt: skip
+            if table.at_place.dropped or table.at_place.truncated:
+                raise DecodeError(
+                    "a foreign key carries the change on, and the target keeps rows that the source"
+                    " has removed",
+                    table=name, hint=HINT,
+                )  # fmt: skip
+            if name in self._stager.catch_up.copies(executed):
+                raise DecodeError(
+                    "a foreign key carries the change on while a table's copy catches up",
+                    table=name, hint=_COPIED_HINT,
+                )  # fmt: skip
+            if name in group.idempotent:
+                raise DecodeError(
+                    "a foreign key carries the change on, which can't be followed idempotently",
+                    table=name, hint='set apply.exec_mode = "strict"; or ' + HINT,
+                )  # fmt: skip
+
+    def _base(self, following: Plan, group: Group) -> _Base:
+        tables = {name: self._tracking.tables[name] for name in following.children}
+        for table in tables.values():
+            with table.lock:
+                self._commits.refresh(table)
+        if not any(self._is_ahead(table, group) for table in tables.values()):
+            return _Base({name: self._live(table) for name, table in tables.items()}, (group,))
+        between = self._mark.behind_cut
+        if between is None or not all(one.with_rows for one in between):
+            raise DecodeError(
+                "a foreign key carries the change on, and what its tables were before is not known",
+                hint=HINT,
+            )
+        files = {name: self._at_cut(table) for name, table in tables.items()}
+        return _Base(files, (*between, group))
+
+    def _is_ahead(self, table: Table, group: Group) -> bool:
+        held = self._tracking.held_by(table)
+        if held is not None and self._stager.begins_within(held, group):
+            return True
+        return table.position > group.start
+
+    def _live(self, table: Table) -> tuple[LiveFile, ...]:
+        with table.lock:
+            return _seen(table, self._commits.live(table).adds)
+
+    def _at_cut(self, table: Table) -> tuple[LiveFile, ...]:
+        """The files of the table as the last cut shows it; none if it was made behind it. It has
+        that name there, too: no statement lies between."""
+        cut = self._mark.cut_before
+        shown = cut.tables.get(table.name) if cut else None
+        if shown is None:
+            return ()
+        delta = self._tracking.delta
+        snapshot = delta.snapshot(table.folder, shown.version)
+        assert snapshot is not None, "a version that a cut shows is kept"
+        return _seen(table, delta.files(snapshot))
+
+
+def _seen(table: Table, adds: Mapping[str, Action]) -> tuple[LiveFile, ...]:
+    """The files of a table. Raises DecodeError where its log tells their names alone, not which of
+    their rows are live."""
+    if any("size" not in add for add in adds.values()):
+        raise DecodeError(
+            "a foreign key carries the change on, and the table's log can't be read as files",
+            table=table.name, hint=HINT,
+        )  # fmt: skip
+    return tuple(LiveFile(path, add.get("deletionVector")) for path, add in adds.items())
+
+
+def _without(part: Staged, following: Plan) -> Staged:
+    """What a worker has staged of other tables than the plan's children."""
+    children = {fold(name) for name in following.children}
+    return replace(
+        part,
+        definitions={n: d for n, d in part.definitions.items() if fold(n) not in children},
+        parts=[piece for piece in part.parts if fold(piece.table) not in children],
+    )

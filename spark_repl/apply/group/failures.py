@@ -1,0 +1,90 @@
+"""Failures: an error that has stopped a group gets its names: worker, transaction, file, position,
+table, what is ahead of the last cut; the status hears whose transactions failed or were turned
+away.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import (
+    GivenUpError,
+    LogError,
+    OtherChannelError,
+    RowError,
+    SchemaError,
+    StatementError,
+    TargetError,
+)
+from ...relay.record import gtid_name, holding
+from .commit_order import turned_away
+
+if TYPE_CHECKING:
+    from ...control.control import Control
+    from ...errors import SparkReplError
+    from ...observe.applier_status import ApplierStatus
+    from ...schedule.group import Group
+    from ..log.applied_log import AppliedLog
+    from .low_water_mark import LowWaterMark
+
+_PLACED = (RowError, LogError, SchemaError, StatementError, OtherChannelError)
+
+
+def said(applied: AppliedLog, record: Any) -> str:
+    """An index record's transaction, and where it ends, as MySQL names them."""
+    file, _, offset = applied.name_of(int(record["end"])).partition(":")
+    return f"transaction '{gtid_name(record)}' at relay log {file}, end_log_pos {offset}"
+
+
+class Failures:
+    """Those of one applier's groups. Any thread may call it."""
+
+    def __init__(
+        self, applied: AppliedLog, control: Control, mark: LowWaterMark, status: ApplierStatus
+    ) -> None:
+        self._applied, self._control, self._mark, self._status = applied, control, mark, status
+
+    def named(self, error: SparkReplError, group: Group) -> SparkReplError:
+        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
+        workers = list(group.shares)
+        single = len(group.records) == 1 or error.position is not None
+        if isinstance(error, GivenUpError):
+            workers = self._given_up(error, group)
+        elif isinstance(error, _PLACED) and single:
+            at = holding(group.records, error.position)
+            self._applied.placed(error, group.records[at])
+            workers = [int(group.worker[at])]
+            behind = {int(worker) for worker in group.worker[at + 1 :]} - {workers[0]}
+            self._status.turned_away(behind, turned_away())
+        if isinstance(error, TargetError):
+            self._tell_ahead(error)
+        error = self._control.named(error)
+        self._status.failed(group.slot, workers, error)
+        return error
+
+    def _given_up(self, error: GivenUpError, group: Group) -> list[int]:
+        """Says what was tried in vain as MySQL does: of the transaction at the error's position,
+        else of the last one that the failed worker has of the group; returns whose transactions
+        failed."""
+        workers = [worker for worker in error.workers if worker in group.shares]
+        if not self._mark.ahead():  # nothing of the group is in a table
+            self._status.turned_away(group.shares.keys() - set(workers), turned_away())
+        first = min(workers, default=0)
+        at = np.flatnonzero(group.worker == first)[-1]
+        if error.position is not None:
+            at = holding(group.records, error.position)
+        record = group.records[at]
+        self._applied.placed(error, record)
+        named = said(self._applied, record)
+        error.message = f"Worker {first + 1} failed executing {named}; {error.message}"
+        return workers
+
+    def _tell_ahead(self, error: TargetError) -> None:
+        """Delta has no transaction over several tables: what some have got stays there."""
+        if ahead := self._mark.ahead():
+            error.message += (
+                f"; ahead of the last cut: {', '.join(ahead)}: the next start brings all tables"
+                " there, and publishes no cut before"
+            )

@@ -1,0 +1,92 @@
+"""Gaps: transactions that some tables have and others lack (WL#6813), and where the last one ends.
+
+Without commit order tables advance apart; a crash, or a failure of one table, leaves them so. MySQL
+calls for START REPLICA UNTIL SQL_AFTER_MTS_GAPS before anything else is done with such a replica.
+Here each table passes over what it has, so the log is applied as ever: what is known here is the
+place up to which that must be done before all tables are of one state of the source.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...relay.source_place import SourcePlace
+
+if TYPE_CHECKING:
+    from ...gtid import GtidSet
+    from ...schedule.group import Records
+    from ...write.tables.tracking import Tracking
+    from ..log.applied_log import AppliedLog
+    from .low_water_mark import LowWaterMark
+
+# What is committed by hand lands so many bytes behind a transaction, at most: it is no gap.
+_BY_HAND = 64
+
+
+class Gaps:
+    """The gaps that one start of the applier has found. ``tables``: those that are ahead of the
+    mark. ``until``: what a copy of some tables, to which the others are ahead, has to catch up
+    with."""
+
+    def __init__(
+        self,
+        tracking: Tracking,
+        applied: AppliedLog,
+        mark: LowWaterMark,
+        until: GtidSet | None = None,
+    ) -> None:
+        self._applied, self._mark, self.by_copy = applied, mark, until is not None
+        # Below the log's beginning are positions of the log before.
+        begun = max(mark.position + _BY_HAND, applied.start)
+        there = tracking.all_tables()
+        ahead = {t.name: t.position for t in there if t.position > begun}
+        held = {t.name: one for t in there if (one := tracking.held_by(t)) is not None}
+        lacking = {name: one for name, one in held.items() if self._lacks(one)}
+        self.tables = sorted({*ahead, *lacking})
+        self._last = max(ahead.values(), default=0)
+        self._held = [*lacking.values(), *([until] if until else [])]
+
+    def _lacks(self, held: GtidSet | SourcePlace) -> bool:
+        """Whether the mark is before what a table holds."""
+        if isinstance(held, SourcePlace):
+            place = self._mark.place
+            return place is None or not place.reaches(held)
+        return not held.issubset(self._mark.executed)
+
+    @property
+    def are_open(self) -> bool:
+        """Whether a table has still more than the mark is behind."""
+        return self._mark.position < self._last or any(map(self._lacks, self._held))
+
+    @property
+    def end(self) -> str:
+        """Where they end, for a message."""
+        ends = [str(one) for one in self._held]
+        return ", ".join([*ends, *([self._applied.name_of(self._last)] if self._last else [])])
+
+    def take(self, records: Records) -> int | None:
+        """How many of the records are up to the end of the last gap; None when it lies behind all
+        of them. Raises HistoryError for files of the source that are not those of before."""
+        counts = [self._count(records, held) for held in self._held if self._lacks(held)]
+        if self._mark.position < self._last:
+            # Where a statement made a table whose rows come behind it, it ends inside of one.
+            count = int(np.searchsorted(records["position"], self._last, "left"))
+            known = count < len(records) or bool(count and records["end"][-1] >= self._last)
+            counts.append(count if known else None)
+        known_counts = [count for count in counts if count is not None]
+        return None if len(known_counts) < len(counts) else max(known_counts, default=0)
+
+    def _count(self, records: Records, held: GtidSet | SourcePlace) -> int | None:
+        if isinstance(held, SourcePlace):
+            count = self._applied.count_up_to(records, held)
+            if count < len(records):
+                return count
+            last = self._applied.source_of(int(records["end"][-1])) if count else {}
+            return count if SourcePlace.of(last) == held else None
+        missing = held.subtract(self._mark.executed)
+        hits = missing.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        if int(np.count_nonzero(hits)) < missing.count():
+            return None
+        return int(np.flatnonzero(hits)[-1]) + 1

@@ -1,0 +1,276 @@
+"""Stager: has a group read from the relay log and decoded by the workers, nothing visible yet."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import time
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...binlog.definition import UNREAD
+from ...control.owner import succeed
+from ...decode.packed_tables import Packing
+from ...decode.seen_cascades import Cascades, unknown_refusal
+from ...decode.staged import StageTask
+from ...decode.unapplied import AllBut, Alone, KnownTables, Unapplied
+from ...delta import storage
+from ...relay.source_place import SourcePlace
+from ...runtime.object_store import is_remote
+from ...runtime.private_files import opener
+from ...runtime.workers import all_of
+from ...schedule.group import StagedGroup
+from ...schedule.planner import shared_out
+from ...schedule.tasks import Mask, stage_tasks
+from ...sql.folded_name import fold
+from ..log.quarantine_changes import Quarantining
+from .reading import Reading
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...config import Config
+    from ...control.copies import CatchUp
+    from ...decode.added_columns import Commits
+    from ...decode.staged import Span, Staged
+    from ...gtid import GtidSet
+    from ...runtime.workers import Workers
+    from ...schedule.group import Group
+    from ...write.cascades.cascade_task import Cascaded, CascadeTask
+    from ...write.tables.ahead_of_cut import Held
+    from ...write.tables.tracking import Tracking
+    from ..log.applied_log import AppliedLog
+
+_SHARD_BYTES = 8 << 20
+
+
+class Stager:
+    """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
+    ``stage`` and ``emulate`` are a worker's parts, ``catch_up`` what tables have from a first copy,
+    ``seconds`` what reading has taken.
+
+    The keys of a table are cut into shards where the last group changed fewer tables than there
+    are workers.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        log: AppliedLog,
+        tracking: Tracking,
+        workers: Workers,
+        stage: Callable[[StageTask], Staged],
+        emulate: Callable[[CascadeTask], Cascaded],
+        catch_up: CatchUp,
+    ) -> None:
+        self.tracking, self.workers, self.settings = tracking, workers, config.apply
+        self._log, self._stage, self.emulate = log, stage, emulate
+        self.catch_up, self._without_cascades = catch_up, config.ddl.without_cascades
+        order = config.apply.preserve_commit_order
+        self._emulated = config.ddl.cascades == "emulate" and order
+        self.quarantining = Quarantining(config.apply, tracking, log, catch_up)
+        self.seconds = 0.0
+        self._tables = 1  # how many the last group changed
+        self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
+        self._numbers, self._packing = itertools.count(1), Packing()
+        control, layout, self._filters = tracking.control, tracking.layout, tracking.filters
+        self._folder = layout.staging(control.epoch)
+        self.clean()
+        succeed(self._folder, inherit=False)
+
+    def ready(self, group: Group) -> Group:
+        """The group shared out, one worker has all of a tiny one, and with what is known of foreign
+        keys now."""
+        known = self.tracking.foreign_keys()
+        small = self.workers.is_small(log_bytes=group.length)
+        return replace(
+            shared_out(group, 1 if small else self.workers.count),
+            cascades=Cascades.of(known, self._without_cascades, emulated=self._emulated),
+        )
+
+    def read(self, group: Group, workers: Container[int] | None = None) -> Reading:
+        """Has the group read once, as it is shared out, from its first position to its last; of
+        ``workers`` alone where they are named. What a worker could not read stands in its place."""
+        here = self.workers.is_small(log_bytes=group.length)
+        folder = None if here else self._folder_name()
+        skip = self._skip(group)
+        already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
+        split = group.length > _SHARD_BYTES and self._tables < self.workers.count
+        tasks = self._tasks(group, skip, self.workers.count if split else 1, folder)
+        tasks = [task for task in tasks if workers is None or task.worker in workers]
+        return Reading(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
+
+    def read_again(self, task: StageTask) -> Staged:
+        """One worker's spans, from start to end, for which it has failed before. Raises LogError,
+        DecodeError, OSError."""
+        (staged,) = all_of(self._outcomes([task]))
+        return staged
+
+    def _outcomes(self, tasks: Sequence[StageTask]) -> list[Staged | Exception]:
+        folder = tasks[0].folder if tasks else None
+        began = time.perf_counter()
+        try:
+            if folder is not None:
+                os.makedirs(folder, exist_ok=True)
+        except OSError as error:
+            return [error] * len(tasks)
+        outcomes = self.workers.outcomes(self._stage, tasks, here=folder is None)
+        self.seconds += time.perf_counter() - began
+        return outcomes
+
+    def _tasks(
+        self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
+    ) -> list[StageTask]:
+        still = self.tracking.quarantines()
+        left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
+        unapplied = Unapplied(frozenset(left_out), self._filters.now)
+        known = {**self.tracking.logged_definitions(), **left_out}
+        return stage_tasks(
+            self._log.relay,
+            self._log.base,
+            group,
+            skip,
+            shards=shards,
+            folder=folder,
+            idempotent=group.idempotent,
+            cascades=group.cascades,
+            forms=self.tracking.forms,
+            # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
+            known=KnownTables(known, unapplied, group.cascades.keys, self._packing),
+            wider=self._wider(),
+            leftover=self._leftover(),
+            left_out=unapplied,
+            quarantined=still.keys(),
+            rewrites=unapplied.filters.rewrites,
+            columns=self.tracking.column_rules,
+        )
+
+    def _wider(self) -> dict[str, TableDefinition]:
+        """The tables of which the target keeps more than the source has, at that place."""
+        there = list(self.tracking.tables.items())
+        return {name: table.at_place for name, table in there if table.keeps_more}
+
+    def _leftover(self) -> frozenset[str]:
+        """Tables that have rows which the source has removed by TRUNCATE, at that place."""
+        there = list(self.tracking.tables.items())
+        return frozenset(name for name, table in there if table.at_place.truncated)
+
+    def here(self, path: str) -> str:
+        """Where workers read a file of the target: a copy, where that is on an object store."""
+        if not is_remote(path):
+            return path
+        copied = os.path.join(self.new_folder(), os.path.basename(path))
+        with storage.open_input(path) as source, open(copied, "wb", opener=opener) as out:
+            shutil.copyfileobj(source, out)
+        return copied
+
+    def kept(
+        self, group: Group, name: str, spans: Sequence[Span], commits: Commits | None = None
+    ) -> StagedGroup:
+        """Stage what some transactions have of one table alone, as a group of their own.
+        ``commits``: theirs; a quarantine keeps none. Raises LogError, DecodeError, OSError."""
+        folder, known = self._folder_name(), self.tracking.logged_definitions()
+        rewrites = self._filters.now.rewrites
+        shares = np.array_split(np.arange(len(spans)), self.workers.count)
+        tasks = [
+            StageTask(
+                number, tuple(spans[i] for i in share), self.workers.count, folder,
+                idempotent=group.idempotent,
+                forms=self.tracking.forms,
+                known=Alone(name, known.get(name), rewrites),
+                wider=self._wider(),
+                leftover=self._leftover(),
+                left_out=AllBut(name),
+                rewrites=rewrites,
+                columns=self.tracking.column_rules,
+                commits=commits,
+            )
+            for number, share in enumerate(shares) if len(share)
+        ]  # fmt: skip
+        try:
+            return StagedGroup(group, all_of(self._outcomes(tasks)), folder)
+        except BaseException:
+            _remove(folder)
+            raise
+
+    def whole(self, group: Group) -> list[StageTask]:
+        """The group as one worker would read it, with what each table has of it."""
+        return self._tasks(shared_out(group, 1), self._skip(group), 1, None)
+
+    def check_cascades(self, staged: StagedGroup) -> None:
+        """Groups are asked about in the order of the log. Raises DecodeError for the first change
+        of a referenced table, when the foreign keys of a table are not known."""
+        referred = dict[str, int]()
+        for part in staged.by_worker:
+            for name, at in part.referred.items():
+                referred[name] = min(at, referred.get(name, at))
+            self._unannounced |= part.definitions.keys() - self.tracking.tables.keys()
+        if not referred:
+            return
+        known = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
+        names = self._unannounced.union(staged.group.cascades.unknown)
+        if unknown := sorted(name for name in names if known.get(fold(name)) is None):
+            name, at = min(referred.items(), key=lambda item: item[1])
+            raise unknown_refusal(name, at, unknown)
+
+    def learn(self, staged: StagedGroup) -> None:
+        """How many tables a group had: the next one is likely to have as many."""
+        self._tables = max(1, len({name for part in staged.by_worker for name in part.changes}))
+
+    def new_folder(self) -> str:
+        """A folder below the owner's staging folder, for a group."""
+        folder = self._folder_name()
+        os.makedirs(folder, exist_ok=True)
+        return folder
+
+    def _folder_name(self) -> str:
+        # Retries stage in a thread of their own: one step gives one number to one group.
+        return os.path.join(self._folder, f"group-{next(self._numbers)}")
+
+    def _skip(self, group: Group) -> dict[str, Mask]:
+        """Which transactions each table has already (invariant 3): only after a crash are any."""
+        records, masks = group.records, dict[str, Mask]()
+        for table in list(self.tracking.tables.values()):
+            if table.position > group.start:
+                mask = records["end"] <= table.position
+                if mask.any():
+                    masks[table.name] = mask
+        for name, held in self._held(group.executed):
+            if isinstance(held, SourcePlace):
+                mask = np.arange(len(records)) < self._log.count_up_to(records, held)
+            else:
+                mask = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+            if mask.any():
+                masks[name] = mask | masks.get(name, mask)
+        return masks
+
+    def begins_within(self, held: Held, group: Group) -> bool:
+        """Whether a table that has ``held`` has more than what is before the group."""
+        if isinstance(held, SourcePlace):
+            return bool(self._log.count_up_to(group.records[:1], held))
+        return not held.issubset(group.executed)
+
+    def _held(self, executed: GtidSet) -> Iterable[tuple[str, Held]]:
+        """What tables hold by GTID or place, of another log or from a copy."""
+        return [*self.tracking.ahead().items(), *self.catch_up.held(executed).items()]
+
+    @property
+    def task_retries(self) -> int:
+        return self.workers.task_retries
+
+    @staticmethod
+    def drop(staged: StagedGroup | Reading) -> None:
+        """Removes what was staged of a group."""
+        _remove(staged.folder)
+
+    def clean(self) -> None:
+        """Removes what this owner has staged of any group."""
+        _remove(self._folder)
+
+
+def _remove(folder: str | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)

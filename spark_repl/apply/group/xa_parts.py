@@ -1,0 +1,286 @@
+"""XaParts: follows the XA transactions of the log, batch by batch, in the log's order."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...binlog.event_types import CRC_LENGTH
+from ...binlog.events.xid import DAMAGED, Xid
+from ...control.by_hand import XaDecision, xa_decisions
+from ...control.name_case import ASK
+from ...control.xa_store import XaStore
+from ...delta.removing import Remover
+from ...errors import GivenUpError, SparkReplError, StatementError
+from ...position import OFFSET_BITS, OFFSET_MASK
+from ...relay.logged_query import read_statement
+from ...relay.pieces import Piece, size_of
+from ...relay.record import Flag, Kind, gtid_text
+from ...relay.split import is_split, pieces_of
+from ...schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
+from ...schedule.group import XA_PARTS, Records
+from ...sql.folded_name import fold
+from .failures import said
+
+if TYPE_CHECKING:
+    from ...control.cut import Cut
+    from ...gtid import GtidSet
+    from ...runtime.retry import Retries
+    from ...schedule.group import Group
+    from ...write.tables.tracking import Tracking
+    from ..log.applied_log import AppliedLog
+    from .xa_retry import OnKeep
+
+log = logging.getLogger(__name__)
+
+_NAMED = 20
+COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
+
+
+class XaParts:
+    """``resolve`` names the branch of every XA record; ``enter`` follows it group by group.
+
+    ``decisions``: what somebody has decided by hand.
+    """
+
+    def __init__(
+        self,
+        store: XaStore,
+        prepared: Iterable[Branch],
+        decisions: Iterable[XaDecision] = (),
+    ) -> None:
+        self.store = store
+        self._decided: dict[int, str] = {}  # by the position of the XA PREPARE
+        self._by_hand: dict[Xid, str] = {}  # said of a second part that comes late
+        for decision in decisions:
+            self._decided[decision.position] = decision.action
+            who = f"XA {decision.action} by {decision.user} on {decision.host}"
+            self._by_hand[decision.xid] = who
+        self._seen = Branches(prepared)  # up to the last record that was resolved
+        self._now = Branches(self._seen)  # up to the last group that was entered
+        self._said_old: set[int] = set()
+        self._reread: dict[int, int] = {}  # position of a part -> how often it was tried again
+
+    @classmethod
+    def of(cls, tracking: Tracking, cut: Cut | None, *, keep_all: bool) -> XaParts:
+        """The branches that the cut names, with their bytes and what was decided about them.
+        Raises TargetError when bytes are gone, FencedError when another one owns the target now,
+        OSError when what shows that others have ended can't be made durable."""
+        control, layout = tracking.control, tracking.layout
+        rules = tracking.column_rules
+        asked = partial(_hidden, tracking) if rules.any else None
+        store = XaStore(
+            layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked, epoch=control.epoch,
+            remover=Remover(control.check_owner),
+        )  # fmt: skip
+        prepared = [store.kept(branch) for branch in (cut.prepared if cut else ())]
+        decisions = xa_decisions(control)
+        dropped = {one.position for one in decisions if one.action == ROLLBACK}
+        store.check(branch for branch in prepared if branch.position not in dropped)
+        control.check_owner()  # else another's branches may lie there by now
+        store.clean(prepared, tracking.settle)
+        if prepared:
+            named = ", ".join(str(branch.xid) for branch in prepared[:_NAMED])
+            more = f" and {len(prepared) - _NAMED} more" if len(prepared) > _NAMED else ""
+            log.warning("Found %d prepared XA transactions: %s%s", len(prepared), named, more)
+        return cls(store, prepared, decisions)
+
+    def keep_ended(self, keep: bool) -> None:
+        """Whether the bytes of branches that have ended stay: a copy will need them again."""
+        self.store.keep_ended(keep)
+
+    @property
+    def prepared(self) -> list[Branch]:
+        return list(self._now)
+
+    def old(self, limit_s: int) -> list[str]:
+        """Warnings of branches that have been prepared for longer, each once."""
+        now, said = time.time(), []
+        for branch in self._now:
+            age = now - branch.prepared_at / 1e6
+            if age > limit_s and branch.position not in self._said_old:
+                self._said_old.add(branch.position)
+                said.append(f"XA branch {branch.xid} has been prepared for {age:.0f} s: is its XA"
+                            f" COMMIT lost? [gtid {branch.gtid}]")  # fmt: skip
+                log.warning("%s", said[-1])
+        return said
+
+    def waiting(self) -> list[Branch]:
+        """Branches that somebody has decided to end by hand, and that are still prepared; in the
+        order of the decisions, so that none comes before one that a crash has cut off."""
+        now = {branch.position: branch for branch in self._now}
+        return [now[position] for position in self._decided if position in now]
+
+    def end_by_hand(self, branch: Branch, *, begun: bool) -> XaGroup:
+        """A group that does nothing else; a commit that has ``begun`` stays one. Between two
+        batches only."""
+        self._seen.end(branch.xid)
+        commits = begun or self._decided[branch.position] == COMMIT
+        kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
+        group = self._follow(self.prepared, [(0, kind, branch)], lambda one: None)
+        self._now = Branches(group.prepared)
+        return group
+
+    def resolve(
+        self, applied: AppliedLog, records: Records, held: GtidSet, retries: Retries
+    ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
+        """(records, branch by position of its part, what is wrong behind these records); an XA
+        COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
+        by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
+        ``held``, what a copy holds), a duplicate (1440), a first part that is malformed, and a part
+        that could not be read, all ``retries`` in vain.
+        """
+        # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
+        unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
+        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS) | unended)
+        if not len(places):
+            return records, {}, None
+        records = records.copy()
+        branches: dict[int, Branch] = {}
+        self._reread = {}
+        hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        for i in places:
+            record = records[i]
+            try:
+                if unended[i]:
+                    raise wrong_state()
+                branch = self._read(applied, record, retries, lenient=bool(hits[i]))
+            except GivenUpError as error:
+                applied.placed(error, record)
+                error.message = (
+                    f"Coordinator failed reading {said(applied, record)}; {error.message}"
+                )
+                return records[:i], branches, error
+            except SparkReplError as error:
+                return records[:i], branches, applied.placed(error, record)
+            if branch is None:
+                records["kind"][i] = Kind.EMPTY
+                continue
+            branches[int(record["position"])] = branch
+            if record["kind"] == Kind.XA_COMMIT:
+                records["length"][i] = branch.size
+                records["uncompressed"][i] = branch.uncompressed
+        return records, branches, None
+
+    def _read(
+        self, applied: AppliedLog, record: Any, retries: Retries, *, lenient: bool
+    ) -> Branch | None:
+        attempts = 0
+
+        def attempt() -> Branch | None:
+            nonlocal attempts
+            attempts += 1
+            return self._part(applied, record, lenient=lenient)
+
+        branch = retries.run(attempt)
+        if attempts > 1:
+            self._reread[int(record["position"])] = attempts - 1
+        return branch
+
+    def reread(self, group: Group) -> dict[int, int]:
+        """How often the group's XA statements were tried again before they could be read, by the
+        worker that has them: the most of each."""
+        had: dict[int, int] = {}
+        for position, count in self._reread.items():
+            for worker in group.worker[group.records["position"] == position].tolist():
+                had[worker] = max(count, had.get(worker, 0))
+        return had
+
+    def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
+        """Raises OSError before anything is taken in: then it may be called again."""
+        position = int(record["position"])
+        path = applied.relay.file((position >> OFFSET_BITS) - applied.base).path
+        start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
+        pieces: tuple[Piece, ...] = ()
+        if is_split(record):
+            pieces = pieces_of(applied.relay, record, applied.base)
+            start, end = 0, size_of(pieces)
+        flags = int(record["flags"])
+        checksum = bool(flags & Flag.CHECKSUM)
+        prepares, compressed = record["kind"] == Kind.XA_PREPARE, bool(flags & Flag.COMPRESSED)
+        if prepares and not compressed and not record["query_offset"]:
+            raise StatementError("an XA_PREPARE event outside of an XA transaction", hint=DAMAGED)
+        query = read_statement(pieces or path, start, checksum=checksum, start=b"XA ")
+        xid = Xid.parse(query.statement)
+        if not prepares:
+            if xid not in self._seen and xid in self._by_hand:
+                log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
+                            xid, self._by_hand[xid], Kind(int(record["kind"])).name)  # fmt: skip
+                return None
+            return None if lenient and xid not in self._seen else self._seen.end(xid)
+        branch = Branch(
+            xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
+            checksum, compressed, int(record["uncompressed"]), pieces,
+        )  # fmt: skip
+        if not compressed:  # else the index has looked
+            _check_prepared(branch)
+        self._seen.prepare(branch)
+        return branch
+
+    def enter(self, records: Records, branches: Mapping[int, Branch], on_keep: OnKeep) -> XaGroup:
+        """Follows a group's parts; ``on_keep`` is told of each branch before it is kept. Raises
+        OSError when a branch can't be made durable."""
+        if not branches:
+            now = tuple(self.prepared)
+            return XaGroup(now, (), now)
+        places = np.flatnonzero(np.isin(records["kind"], XA_PARTS)).tolist()
+        steps = [
+            (i, Kind(int(records["kind"][i])), branches[int(records["position"][i])])
+            for i in places
+        ]
+        group = self._follow(self.prepared, steps, on_keep)
+        self._now = Branches(group.prepared)
+        return group
+
+    def prefix(self, group: XaGroup, count: int, on_keep: OnKeep) -> XaGroup:
+        """The same of a group's first ``count`` records alone."""
+        steps = [step for step in group.steps if step[0] < count]
+        return self._follow(group.before, steps, on_keep)
+
+    def _follow(self, before: Iterable[Branch], steps: Iterable[Step], on_keep: OnKeep) -> XaGroup:
+        """A branch that stays prepared behind the group is made durable before the group can
+        commit; one that also ends in it is read from where it lies."""
+        before, steps = tuple(before), tuple(steps)
+        now, fresh = Branches(before), set[Xid]()
+        ended, commits = list[Branch](), dict[int, Branch]()
+        for index, kind, branch in steps:
+            if kind == Kind.XA_PREPARE:
+                now.prepare(branch)
+                fresh.add(branch.xid)
+                continue
+            known = now.end(branch.xid)  # kept by an earlier group, or still in the relay log
+            fresh.discard(branch.xid)
+            ended.append(known)
+            if kind == Kind.XA_COMMIT:
+                commits[index] = known
+        prepared = list[Branch]()
+        for one in now:
+            if one.xid in fresh:
+                on_keep(one)
+            prepared.append(self.store.keep(one) if one.xid in fresh else one)
+        return XaGroup(before, steps, tuple(prepared), commits, tuple(ended))
+
+
+def _check_prepared(branch: Branch) -> None:
+    """Raises StatementError when the XA_PREPARE event is of another XID than its XA START."""
+    want = branch.xid.logged
+    with branch.open() as file:
+        file.seek(branch.end - CRC_LENGTH * branch.checksum - len(want))
+        if file.read(len(want)) != want:
+            raise StatementError(
+                f"an XA_PREPARE event holds an invalid XID: not {branch.xid}", hint=DAMAGED
+            )
+
+
+def _hidden(tracking: Tracking, logged: str) -> str:
+    """What the target calls the source's table ``logged``, "" for one without hidden columns. While
+    it is not known whether the source's names are in lower case, they may be."""
+    rules, names, filters = tracking.column_rules, tracking.names, tracking.filters
+    rewrites = filters.now.rewrites
+    name, asks = rewrites.table(logged), names.value == ASK
+    return name if rules.hides(name) or (asks and rules.folded().hides(fold(name))) else ""

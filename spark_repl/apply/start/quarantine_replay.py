@@ -1,0 +1,147 @@
+"""Replaying: quarantines that somebody has decided about are ended, before anything else is
+applied.
+
+Exactly once: the changes that were kept come to the table in one commit, whose position is that of
+the newest cut, behind which the log is applied. A table that has it is in quarantine no more,
+whatever a crash has left of the rest. A drop commits that position alone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Container
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
+from ...control.quarantine_store import check_whole
+from ...crash_points import reach
+from ...decode.folding import EveryTable, SomeTables
+from ...errors import DecodeError, QuarantineError, RowError, SchemaError, about_table
+from ...gtid import GtidSet
+from ...relay.record import RECORD, Kind
+from ...schedule.group import Group
+from ...write.tables.table import versions
+
+if TYPE_CHECKING:
+    from ...config import Apply
+    from ...control.cut import Cut
+    from ...write.rows.group_writer import GroupWriter
+    from ...write.tables.table import Table
+    from ..group.stager import Stager
+    from .resume import ResumePoint
+
+log = logging.getLogger(__name__)
+
+
+class Replaying:
+    """At a start, while nothing else is under way."""
+
+    def __init__(self, stager: Stager, writer: GroupWriter, apply: Apply) -> None:
+        self._stager, self._writer = stager, writer
+        self._tracking, self._store = stager.tracking, stager.quarantining.store
+        self._control, self._commits = stager.tracking.control, stager.tracking.commits
+        self._tables = stager.tracking.quarantine
+        every = apply.exec_mode == "idempotent"
+        some = SomeTables.of((), stager.tracking.without_history())
+        self._idempotent: Container[str] = EveryTable(()) if every else some
+
+    def carry_out(self, point: ResumePoint) -> ResumePoint:
+        """The point from which the applier goes on, with a cut that marks no table which is in
+        quarantine no more. What can't be replayed stays, and says why. Raises OSError, TargetError,
+        FencedError."""
+        cut, newest = point.cut, self._control.last_cut()
+        still = self._tracking.quarantines()
+        asked = {name: one for name, one in still.items() if one.asked}
+        if cut is None or newest is None or cut.position != newest.position:
+            if asked:  # it has to be the newest, behind which nothing is kept
+                log.warning("%s: decided while a copy is taken in: at the next start", *asked)
+            return point
+        ended = [self._end(cut, point.by_hand, *item) for item in sorted(asked.items())]
+        point = self._unmarked(point, cut)
+        for one in filter(None, ended):
+            end(self._control, one, ENDED[one.asked])
+        done = [one.id for one in ended if one]
+        self._store.forget(done, self._tracking.settle)
+        return point
+
+    def _end(self, cut: Cut, by_hand: int, name: str, one: Quarantine) -> Quarantine | None:
+        """The quarantine, when it has ended."""
+        table = self._tracking.tables[name]
+        if name != one.name and one.asked == REPLAY:
+            fail(self._control, one, f"the table is {name} now, and the log says {one.name}")
+            return None
+        behind = replace(cut, position=cut.position + by_hand, group_gtids="", begin=cut.source)
+        if table.position < behind.position:  # else nothing is kept: the log has all
+            if one.asked == DROP:
+                self._position(table, behind)
+                self._commits.has_other_keys(table, table.snapshot.version)
+            elif not self._replay(one, table, behind):
+                return None
+        reach("quarantine_replayed")
+        self._tables.drop(one.path)
+        log.warning("%s is in quarantine no more: %s", name, ENDED[one.asked])
+        return one
+
+    def _replay(self, one: Quarantine, table: Table, cut: Cut) -> bool:
+        """Whether all that was kept of the table is in it."""
+        try:
+            owners = self._tables.owners(one.path)
+            kept = self._store.kept(one.id, owners)
+            check_whole(one.name, kept, owners)
+            spans = [span for each in kept for span, _ in each.spans(self._stager.here(each.path))]
+            staged = self._stager.kept(self._group(table, cut), one.name, spans)
+            try:
+                self._writer.write(staged, cut, begins=_nothing, checked=_nothing)
+            finally:
+                self._stager.drop(staged)
+        except (RowError, DecodeError, SchemaError, QuarantineError) as error:
+            log.error("%s stays in quarantine: %s", one.name, error)
+            self._tables.replace(fail(self._control, one, str(error)))
+            return False
+        self._position(table, cut)  # where the changes leave no row another
+        return True
+
+    def _group(self, table: Table, cut: Cut) -> Group:
+        """What was kept, as one transaction."""
+        record = np.zeros(1, RECORD)
+        record["kind"], record["position"], record["end"] = Kind.ROWS, table.position, cut.position
+        group = Group.of(record, np.zeros(1, np.int32), 0)
+        executed = GtidSet.parse(cut.gtid_executed)
+        return replace(group, executed=executed, idempotent=self._idempotent)
+
+    def _position(self, table: Table, cut: Cut) -> None:
+        """Commits a position alone, where the table is not there yet."""
+        commits = self._commits
+        with table.lock:
+            commits.refresh(table)
+            if table.position < cut.position:
+                stamp = self._tracking.stamp(cut)
+                with about_table(table.name):
+                    version = commits.delta.commit(table.snapshot, [], stamp)
+                commits.landed(table, [], cut.position, version)
+
+    def _unmarked(self, point: ResumePoint, cut: Cut) -> ResumePoint:
+        """Publishes the cut anew, where it marks tables that are in quarantine no more: they are
+        there as the source had them at it."""
+        tracking = self._tracking
+        marked = cut.quarantined.keys() - tracking.quarantines().keys()
+        there = {name: tracking.tables[name] for name in marked if name in tracking.tables}
+        last = cut.position + point.by_hand
+        mended = versions(
+            (name, table)
+            for name, table in there.items()
+            if table.path == cut.tables[name].path and table.position == last
+        )
+        if not mended:
+            return point
+        marks = {name: why for name, why in cut.quarantined.items() if name not in mended}
+        cut = replace(cut, tables={**cut.tables, **mended}, quarantined=marks)
+        self._control.publish(cut)
+        return replace(point, cut=cut)
+
+
+def _nothing() -> None:
+    """Nobody has to be told."""

@@ -1,0 +1,190 @@
+"""Repairing: rows that were read from the source are brought into their table, between two groups.
+
+The invariant. The rows of some keys were read when the source had shown all of the cut ``behind``,
+and it had executed no more than ``until`` then. Where the tables stand at a cut that holds
+``until``, and no transaction between the two cuts is about one of the keys, the source had these
+rows at each moment from one cut to the other: they are what the table has to have at the later one.
+So they are committed as they are, at that cut, and what follows in the log is applied as ever.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from py4j.protocol import Py4JNetworkError
+
+from ...crash_points import reach
+from ...decode.added_columns import Commits
+from ...errors import (
+    ConcurrentChangeError,
+    FencedError,
+    FormerOwnerError,
+    JvmEndedError,
+    RowsFailed,
+    RowsOutdated,
+    RowsRefused,
+    Stopped,
+)
+from ...gtid import GtidSet
+from ...relay.record import Kind, gtid_name
+from ...relay.source_place import SourcePlace
+from ...rules.projection import masked_otherwise
+from ...runtime.retry import disk_full, first_line, temporary
+from ...schedule.group import WITHOUT_ROWS, Group
+from ...write.rows.row_repair import RowRepair
+from ...write.rows.staged_rows import TouchTask, key_of, touches
+from ...write.tables.table import versions
+
+if TYPE_CHECKING:
+    from ...control.cut import Cut
+    from ...schedule.group import Records
+    from ...write.rows.group_writer import GroupWriter
+    from ...write.tables.table import Table
+    from ..group.stager import Stager
+    from ..log.applied_log import AppliedLog
+    from .read_rows import RowsToRepair
+    from .resume import ResumePoint
+
+log = logging.getLogger(__name__)
+
+_WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE)
+_LOOKED_THROUGH_BYTES = 1 << 30
+
+
+def _passes(error: Exception) -> bool:
+    """Whether the error is not of these rows alone: it may pass, or ends the applier too."""
+    ends = (FencedError, FormerOwnerError, JvmEndedError, Stopped)
+    lost = (ConcurrentChangeError, ConnectionError, Py4JNetworkError)
+    return temporary(error) or disk_full(error) or isinstance(error, ends + lost)
+
+
+class Repairing:
+    """At a start, while nothing else is under way."""
+
+    def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
+        self._stager, self._tracking, self._applied = stager, stager.tracking, applied
+        self._control = stager.tracking.control
+        self._repair_of = RowRepair(stager.tracking, stager.workers, writer.writer)
+
+    def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
+        """The point from which the applier goes on, with a cut that shows the repaired table.
+        Raises OSError, TargetError and others that may pass, and FencedError."""
+        if rows is None or rows.outcome.done():
+            return point
+        try:
+            version, point = self._repair(rows, point)
+        except RowsRefused as refused:
+            rows.outcome.set_exception(refused)
+        except Exception as error:  # whatever it is, the applier does without these rows
+            if _passes(error):
+                raise
+            log.error("rows of %s: %s", rows.table, error, exc_info=error)
+            rows.outcome.set_exception(RowsFailed(first_line(error)))
+        else:
+            rows.outcome.set_result(version)
+        return point
+
+    def _repair(self, rows: RowsToRepair, point: ResumePoint) -> tuple[int | None, ResumePoint]:
+        """The version of the commit, None where none was needed; and the point behind it."""
+        table, cut = self._table(rows), self._cut(point)
+        if not rows.until.issubset(GtidSet.parse(cut.gtid_executed)):
+            raise RowsOutdated(
+                "the tables do not hold what the source had executed when it was read"
+            )
+        if where := self._touched(rows, table, cut):
+            raise RowsOutdated(where)
+        version = self._repair_of.commit(table, rows.parts, cut)
+        reach("rows_repaired")
+        there = self._tracking.tables.items()
+        repaired = versions((name, one) for name, one in there if one.delta is table.delta)
+        cut = replace(cut, tables={**cut.tables, **repaired})
+        self._control.publish(cut)
+        return version, replace(point, cut=cut)
+
+    def _table(self, rows: RowsToRepair) -> Table:
+        tracking = self._tracking
+        if why := tracking.waiting.get(rows.table):
+            raise RowsRefused(f"it waits for a copy: {why.reason}")
+        if rows.table in tracking.quarantines():
+            raise RowsRefused("it is in quarantine")
+        table = tracking.live(rows.table)
+        if table is None or table.path != rows.path:
+            raise RowsOutdated("the table was replaced after its rows were read")
+        read = rows.definition
+        if not table.columns.fits(read.arrow_schema()) or key_of(table.definition) != key_of(read):
+            raise RowsOutdated("the table has other columns than the source")
+        if name := masked_otherwise(table.definition, read):
+            raise RowsRefused(
+                f"column {name} is masked otherwise than the table was made with, or by another key"
+            )
+        if table.definition.truncated:
+            raise RowsRefused("it keeps rows that the source has removed by TRUNCATE")
+        return table
+
+    def _cut(self, point: ResumePoint) -> Cut:
+        """The cut at which all tables stand."""
+        cut, newest = point.cut, self._control.last_cut()
+        if cut is None or newest is None or point.copy is not None:
+            raise RowsOutdated("a copy is taken in")
+        place, executed = SourcePlace.of(cut.source), GtidSet.parse(cut.gtid_executed)
+        if (
+            point.by_hand
+            or cut.position != newest.position
+            or self._tracking.is_ahead(cut.position, executed, place)
+        ):
+            raise RowsOutdated("tables are ahead of the last cut")
+        return cut
+
+    def _touched(self, rows: RowsToRepair, table: Table, cut: Cut) -> str:
+        """Which transaction between the two cuts may be about one of the keys, "" for none."""
+        records = self._between(rows.behind, cut)
+        odd = ~np.isin(records["kind"], (*_WITH_ROWS, *WITHOUT_ROWS))
+        if odd.any():
+            return f"{gtid_name(records[odd][0])} is a statement, or ends an XA branch"
+        with_rows = records[np.isin(records["kind"], _WITH_ROWS)]
+        if not len(with_rows):
+            return ""
+        keys = table.definition.foreign_keys
+        if keys is None or any(key.on_delete or key.on_update for key in keys):
+            return "rows of the table may have been changed by a foreign key's action, unlogged"
+        if with_rows["length"].sum() > _LOOKED_THROUGH_BYTES:
+            return "too much was committed while the rows were read"
+        if self._holds_key(rows, table, with_rows):
+            return f"a row was changed on the source, in {rows.behind.gtid_executed} and later"
+        return ""
+
+    def _between(self, behind: Cut, cut: Cut) -> Records:
+        """The transactions from one cut to the other, all of them."""
+        applied = self._applied
+        meanwhile = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(behind.gtid_executed))
+        if not meanwhile:
+            return applied.index.slice(cut.position, cut.position)
+        if behind.log_id != cut.log_id:
+            raise RowsOutdated("there is another relay log now")
+        records = applied.index.slice(behind.position, cut.position)
+        there = GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
+        if not meanwhile.issubset(there):
+            raise RowsOutdated(
+                "the relay log does not hold what was applied while the rows were read"
+            )
+        return records
+
+    def _holds_key(self, rows: RowsToRepair, table: Table, records: Records) -> bool:
+        stager = self._stager
+        group = Group.of(records, np.zeros(len(records), np.int32), len(records))
+        spans = self._applied.spans(records)
+        staged = stager.kept(group, rows.table, spans, Commits.of(records))
+        try:
+            tasks = []
+            for one in staged.by_worker:
+                logged = one.definitions.get(rows.table)
+                if logged is not None and key_of(logged) != key_of(table.definition):
+                    raise RowsOutdated("the log has another key of the table")
+                key = table.definition.primary_key
+                tasks += [TouchTask(part, key, rows.keys) for part in one.parts]
+            return any(stager.workers.run(touches, tasks))
+        finally:
+            stager.drop(staged)

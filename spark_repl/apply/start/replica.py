@@ -1,0 +1,390 @@
+"""Replica: one channel's applier, from the relay folder to the target, through a Spark stream."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+from ...control.channels import opened, say_if_new
+from ...control.continuity import NOWHERE, Begin
+from ...control.copies import CatchUp
+from ...control.cut import Waiting
+from ...control.owner import succeed
+from ...errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
+from ...observe.applier_status import Counters, Result
+from ...observe.endpoint import open_endpoint
+from ...observe.looks import looks
+from ...observe.note import Note, lost_file
+from ...relay.log import open_log
+from ...rules.row_filters import check_row_filters
+from ...runtime.part_files import remove_dead_parts
+from ...runtime.private_files import make_folder
+from ...runtime.retry import Retries
+from ...runtime.threads import Pool
+from ...write.alter.table_changes import TableChanges
+from ...write.rows.group_writer import GroupWriter
+from ...write.tables.table_options import TableOptions
+from ...write.tables.tracking import Tracking, left_out_before
+from ...write.upkeep.statistics_check import check_statistics
+from ..group.coordinator import Coordinator
+from ..group.gaps import Gaps
+from ..group.pipeline import Pipeline
+from ..group.stager import Stager
+from ..statements.statements import Statements
+from ..stream.spark_source import MySQLRelaySource
+from ..stream.stream import RelayStream
+from ..stream.stream_checkpoint import resume_offset
+from ..stream.stream_listener import StreamListener
+from .applier import Opened
+from .quarantine_replay import Replaying
+from .repair_rows import Repairing
+from .replica_parts import Parts
+from .resume import resume, show_absent, show_copy
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from ...config import Apply, Config
+    from ...control.control import Control
+    from ...control.layout import Layout
+    from ...gtid import GtidSet
+    from ...observe.endpoint import Endpoint
+    from ...relay.index import TransactionIndex
+    from ...schedule.stops import Until
+    from ..log.quarantine_changes import Fault
+    from .read_rows import RowsToRepair
+
+log = logging.getLogger(__name__)
+
+_NOT_COPIED = "no cut shows the tables until they are copied, by run or by snapshot --table"
+
+OnGroup = Callable[[Counters, int], None]
+
+
+class Replica:
+    """Applies the log in ``config.relay.path`` to the tables below ``config.target.path``.
+
+    ``apply()`` ends at the log's end, with ``follow=True`` when ``stop()`` is called. Owns the
+    target from ``start()`` to ``close()``; use it as a context manager. ``on_group`` is told of
+    each group that has landed: what was counted so far, and its packed end. ``copies``: whether
+    tables are copied beside it that wait for that (``copy.recopy``), ``serves``: whether it has a
+    page where none is asked for.
+    """
+
+    def __init__(
+        self, spark: SparkSession, config: Config, on_group: OnGroup | None = None, *,
+        take_over: bool = False, until: Until | None = None, copies: bool = False,
+        serves: bool = False, parts: Parts | None = None,
+    ) -> None:  # fmt: skip
+        config.check_supported()
+        check_row_filters(config.tables)
+        self._copies = copies and config.ddl.unknown == "copy"
+        self.config, self.counters = config, Counters()
+        self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
+        self._take_over, self._until, self._serves = take_over, until, serves
+        source = config.source  # its receiver begins the log where its configuration has it
+        at_place = (source.log_file, source.log_position)
+        self._begin: Begin = NOWHERE if source.auto_position else at_place
+        self._notes: dict[str, Note] = {}
+        self._answers = False
+        self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
+        self._at = opened(config, self._parts.control)
+        self._relay_path = os.path.abspath(config.relay.path)
+        self._control: Control | None = None
+        self._opened: Opened | None = None
+        self._endpoint: Endpoint | None = None
+        self.page = ""  # its address, once it is served
+        self._beside: SparkReplError | None = None
+        self._waits: dict[str, Waiting] = {}  # for a copy, from the next opening on
+        self._fault: Fault | None = None  # whose table goes into quarantine
+        self._faults = set[tuple[str, str | None, str | None]]()  # the places of all of them
+        self._stop, self._copied = threading.Event(), threading.Event()
+        self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
+
+    def begin_here(self) -> Self:
+        """Accept a log that begins in mid-history for an empty target: rows from before are missing
+        in its tables. Called before ``start``."""
+        self._begin = None
+        return self
+
+    def __enter__(self) -> Replica:
+        try:
+            self.start()
+        except BaseException:
+            self.close()  # claimed already, perhaps
+            raise
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.close(error)
+
+    def start(self) -> None:
+        """Opens the log, claims the target, reads the tables' positions.
+
+        Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
+        be served as they are to be.
+        """
+        self._endpoint, missing = open_endpoint(
+            self.config.observe, serves=self._serves, automatic=self._parts.listen
+        )
+        self.note("page", missing)
+        relay = open_log(self._relay_path)
+        if self._until is not None:
+            self._until.check(relay)
+        # Spark's first Python data source costs a second or two: meanwhile the tables are read.
+        with Pool(1) as meanwhile:
+            registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
+            self._control = control = self._at.control
+            say_if_new(self._at)
+            control.claim(take_over=self._take_over)
+            succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
+            remove_dead_parts(*self.layout.written_to(control.epoch))
+            self._open(control)
+        registered.result()
+        if self._endpoint is not None:
+            self._endpoint.serve(looks(self.config, self._relay_path, self._at))
+            self.page = self._endpoint.address
+
+    def _open(self, control: Control) -> None:
+        """Finds where to go on, and makes ready for it."""
+        config, delta = self.config, self._parts.delta_log()
+        make_folder(self.layout.keys(""))
+        tracking = Tracking(self.layout, control, delta, TableOptions.of(config))
+        applied, point = resume(
+            tracking, self._relay_path, copies=self._copies, begin=self._begin
+        )  # fmt: skip
+        check_statistics(tracking)
+        while self._waits:
+            tracking.wait(*self._waits.popitem())
+        applied.hold(point.position)
+        if tracking.waiting and not self._copies:
+            log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
+        status = self._parts.status(
+            self.layout.status, config, control.epoch, self.counters, self._on_group,
+            applied.ahead, self._notes, lambda: self._answers,
+        )  # fmt: skip
+        status.stands_at(point.position)
+        stopping = threading.Event()
+        parts, catch_up = self._parts, CatchUp(point.copy)
+        attempts = config.apply.transaction_retries
+        retries = Retries(attempts, stopping, status.transient, wait=parts.wait)
+        workers = parts.workers(self.spark, config.apply.workers)
+        stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
+        writer = GroupWriter(
+            tracking, workers, config, lambda name, why: self.note(name, lost_file(name, why))
+        )
+        stager.quarantining.load(self._fault)
+        self._fault = None
+        point = Replaying(stager, writer, config.apply).carry_out(point)
+        point = Repairing(stager, writer, applied).carry_out(self._rows, point)
+        changes = TableChanges(tracking, workers, status.rewrites)
+        statements = Statements(tracking, applied, changes, catch_up, point)
+        pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
+        coordinator = Coordinator(
+            config.apply, applied, pipeline, status, stopping,
+            gaps=Gaps(tracking, applied, pipeline.mark, catch_up.until(point.executed)),
+            skip=point.skip, until=self._until,
+        )  # fmt: skip
+        checkpoint = self.layout.checkpoint(control.epoch)
+        self._opened = Opened(tracking, applied, coordinator, retries, checkpoint, status)
+        show_absent(point, tracking)
+        show_copy(point, applied, tracking)
+
+    @property
+    def opened(self) -> Opened:
+        """Raises SparkReplError before ``start()``."""
+        if self._opened is None:
+            raise SparkReplError("the replica is not started", hint="use it in a with statement")
+        return self._opened
+
+    @property
+    def tracking(self) -> Tracking:
+        return self.opened.tracking
+
+    @property
+    def coordinator(self) -> Coordinator:
+        return self.opened.coordinator
+
+    @property
+    def layout(self) -> Layout:
+        """Where its channel has its own."""
+        return self._at.layout
+
+    @property
+    def requests(self) -> Path:
+        """Folder of what it is asked to do."""
+        return Path(self.layout.requests)
+
+    @property
+    def control(self) -> Control:
+        return self.opened.tracking.control
+
+    @property
+    def executed(self) -> GtidSet:
+        """All that is in the tables."""
+        return self.opened.coordinator.executed
+
+    @property
+    def index(self) -> TransactionIndex:
+        """The log's transactions, as far as they are known."""
+        return self.opened.applied.index
+
+    def apply(self, *, follow: bool = False) -> Result:
+        """Runs the stream. Raises what stopped it; everything before that has been committed."""
+        began = time.perf_counter()
+        while True:
+            late: FormerOwnerError | None = None
+            try:
+                self._run(follow=follow)
+            except FormerOwnerError as error:
+                late = error
+            except StaleCopyError as error:  # it is given up already
+                log.warning("%s", error)
+                self._copied.set()
+            except SparkReplError as error:
+                self._pass_over(error)
+            if self._stop.is_set() or (late is None and not self._copied.is_set()):
+                break
+            if late is not None:
+                self._note_late(late)
+            try:
+                # Not the coordinator's own: it is stopping, for a copy that is to be taken in. No
+                # group is tried again: the log alone says so.
+                attempts, wait = self.config.apply.transaction_retries, self._parts.wait
+                Retries(attempts, self._stop, lambda retry: None, wait=wait).run(self._go_back)
+            except Stopped:
+                late = None
+                break
+        if (failure := late or self._beside) is not None:
+            raise failure
+        return self.result(time.perf_counter() - began)
+
+    def _run(self, *, follow: bool) -> None:
+        opened = self.opened
+        stream = RelayStream(
+            self.spark, opened.applied, opened.coordinator, opened.checkpoint, opened.retries,
+            lambda: self._stop.is_set() or self._copied.is_set(),
+            group_bytes=self.config.apply.group_max_bytes,
+            listener=StreamListener(opened.status) if self._endpoint else None,
+        )  # fmt: skip
+        opened.coordinator.end_by_hand()
+        opened.coordinator.catch_up(resume_offset(opened.checkpoint))
+        if not stream.has_met_until():
+            stream.run(follow=follow)
+        if opened.coordinator.reached_until:
+            self._stop.set()
+
+    def result(self, seconds: float) -> Result:
+        """What stands now, ``seconds`` after the beginning. Raises LogError: damage behind it."""
+        return self.opened.result(self.counters, seconds, self._stop)
+
+    def keep_branches(self, keep: bool) -> None:
+        """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
+        self.opened.coordinator.keep_branches(keep)
+
+    def copying(self, tables: Sequence[str], rows: int, expected: int) -> None:
+        """For the status: how far a new copy of these tables is; without tables none is made."""
+        self.opened.status.copies(tables, rows, expected)
+
+    def take_rows(self, rows: RowsToRepair) -> None:
+        """Rows of a table that were read anew: taken in as the target is opened next."""
+        self._rows = rows
+
+    def take_in(self) -> None:
+        """A copy of some tables is done, or rows are there: ``apply`` goes back to the cut that
+        it is to be taken in at. Safe from any thread."""
+        self._copied.set()
+        self.coordinator.stopping.set()
+
+    def answer(self) -> None:
+        """Requests of others are carried out beside it (copy/recopy): for the status."""
+        self._answers = True
+
+    def note(self, name: str, note: Note | None) -> None:
+        """What is not as it was asked for, for the status; None: it is now."""
+        if note is None:
+            self._notes.pop(name, None)
+        else:
+            self._notes[name] = note
+
+    def reload(self, apply: Apply) -> None:
+        """Takes over what may change while it runs."""
+        self.config = self.config.override({"apply.xa_age_limit_s": apply.xa_age_limit_s})
+        self.opened.status.reload(apply)
+
+    def _note_late(self, late: FormerOwnerError) -> None:
+        """Raises the error where positions were read anew before, and nothing landed since."""
+        positions = tuple(table.position for table in self.tracking.tables.values())
+        if self._late_at == positions:
+            raise late
+        self._late_at = positions
+        log.warning("%s: reading anew what the tables hold", late)
+
+    def _pass_over(self, error: SparkReplError) -> None:
+        """Have the table of an error wait for a copy, or what comes for it kept, from here on.
+        Raise the error where neither can be, or where the applier has gone back for this change
+        before: it would do so for ever."""
+        if self._left_out(error):
+            return
+        fault = self.coordinator.fault_of(error)
+        if fault is None or fault.place in self._faults:
+            raise error
+        self._faults.add(fault.place)
+        self._fault = fault
+        self._copied.set()
+
+    def _left_out(self, error: SparkReplError) -> bool:
+        """Has a table that filters leave out no more wait for a copy; returns whether the error is
+        of one. Raises SchemaError where nobody copies it."""
+        name = self.tracking.lacking(error)
+        if not name:
+            return False
+        if not self._copies:
+            raise left_out_before(name).at(
+                file=error.file, position=error.position, gtid=error.gtid
+            ) from error
+        log.warning("%s waits for a copy: earlier filters have left rows of it out", name)
+        self._waits = {name: Waiting("earlier filters have left rows of it out", error.gtid or "")}
+        self._copied.set()
+        return True
+
+    def _go_back(self) -> None:
+        self._copied.clear()
+        before = self.opened
+        before.coordinator.close()
+        self._open(self.control)
+        before.applied.close()  # else a purge waits for the garbage collector
+        if self._stop.is_set():
+            self.coordinator.stopping.set()
+
+    def stop(self) -> None:
+        """Ends ``apply`` after the group that is being committed. Safe from any thread."""
+        self._stop.set()
+        if self._opened is not None:
+            self._opened.coordinator.stopping.set()
+
+    def fail(self, error: SparkReplError) -> None:
+        """Ends ``apply``, which raises this error of what runs beside it. Safe from any thread."""
+        self._beside = self._beside or error
+        self.stop()
+
+    def close(self, error: BaseException | None = None) -> None:
+        """Gives the target back: another applier, also in this process, may start on it. ``error``
+        is what ended the run, for the status."""
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
+        try:
+            if self._opened is not None:
+                self._opened.coordinator.close(error)
+                self._opened.applied.close()
+        finally:
+            if self._control is not None:
+                self._control.release()

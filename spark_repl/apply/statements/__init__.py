@@ -1,0 +1,1 @@
+"""Logged statements: DDL that is applied alone, between two groups."""

@@ -1,0 +1,303 @@
+"""Alterations: ALTER TABLE, CREATE INDEX and DROP INDEX of one table of the target, and what
+follows from them for foreign keys of others."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...alter.alteration import Altered, KeptColumn
+from ...alter.apply_alter import alter
+from ...alter.renamed import rename
+from ...alter.renamed_references import with_parent, with_referenced
+from ...alter.retained_columns import additive
+from ...decode.staged import same_shape
+from ...errors import SettingError, StatementError
+from ...rules.deleted_rows import check_deleted_rows
+from ...rules.disjoint_filters import check_key_stays
+from ...rules.projection import ruled, with_gone
+from ...rules.row_filters import check_looked_at
+from ...rules.table_mode import check_without_rows, outlives_source
+from ...rules.tool_names import Role, tool_table
+from ...sql.columns import same_type
+from ...sql.ddl_outcome import Way
+from ...sql.folded_name import check_columns
+from ...sql.policy import Policy
+from ...write.alter.altered_rows import UNKNOWN_ROWS, without_zero_dates
+from ...write.shared.shards import check_renamed_shard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...alter.partition_rows import PartitionRows
+    from ...binlog.definition import ForeignKey, TableDefinition
+    from ...control.cut import Cut
+    from ...sql.actions import Alteration
+    from ...sql.session import Session
+    from ...write.alter.table_changes import TableChanges
+    from ...write.tables.table import Table
+    from ...write.tables.tracking import Tracking
+    from ..log.statement_event import Logged
+
+    ForeignKeys = tuple[ForeignKey, ...]
+
+log = logging.getLogger(__name__)
+
+_STOP_HINT = (
+    "leave the statement out: spark-repl skip --config F --gtid GTID; or give the table another"
+    " policy (ddl.policy) and start again"
+)
+
+
+def refused_by_policy(logged: Logged, table: str) -> SettingError:
+    """What ``stop`` says of a statement, before anything of it is done."""
+    return SettingError(
+        f"policy stop: {logged.statement.verb} changes the table: {logged.text}",
+        table=table,
+        hint=_STOP_HINT,
+    )
+
+
+class Alterations:
+    """Applies one statement after the other, when nothing else is under way."""
+
+    def __init__(self, tracking: Tracking, changes: TableChanges) -> None:
+        self._tracking, self._changes = tracking, changes
+        self._forms, self._definitions = tracking.forms, tracking.definitions
+
+    def apply(self, logged: Logged) -> Way:
+        """Changes the table, and returns the way it went. Raises StatementError before anything is
+        done for what is not known, and what the table's policy does not allow."""
+        name, alteration = logged.statement.tables[0], logged.statement.alteration
+        assert alteration is not None
+        table, way = self._tracking.live(name), Way.NOTHING
+        policy = self._tracking.policy(name)
+        if table is not None:
+            if alteration.renamed and policy is Policy.STOP:
+                raise refused_by_policy(logged, name)
+            made = self.made(logged, table.definition_in_log)
+            if alteration.renamed:
+                self.check_renamed(name, alteration.renamed, made.definition)
+            if alteration.exchanged and made.gone:
+                return self._exchange(table, made.gone, logged)
+            self._check_exchanged(alteration, logged.cut)
+            way = self.change(table, made, logged.session, logged)
+        else:
+            self._check_exchanged(alteration, logged.cut)
+        if alteration.renamed:
+            self.rename(name, alteration.renamed, logged.cut)
+            way = Way.NAMES if way in (Way.NOTHING, Way.DEFINITION) else way
+        return way
+
+    def take_engine(self, logged: Logged) -> Way:
+        """ENGINE=InnoDB alone: rows of a table whose engine kept none are its own from here on."""
+        statement = logged.statement
+        table = self._tracking.live(statement.tables[0]) if statement.engine else None
+        if table is None or not (table.at_place.rowless or table.at_place.engine):
+            return Way.NOTHING
+        now = replace(table.at_place, rowless=False, engine="")
+        self._tracking.define(table, now, logged.cut)
+        return Way.DEFINITION
+
+    @staticmethod
+    def made(logged: Logged, before: TableDefinition) -> Altered:
+        """What the statement's actions make of a table. Raises StatementError."""
+        assert logged.statement.alteration is not None
+        source = logged.source
+        session = replace(
+            logged.session,
+            inline_keys=source.has_inline_keys,
+            quotients=source.rounds_quotients,
+            keeps_row_id=source.keeps_row_id,
+        )
+        return alter(before, logged.statement.alteration, session)
+
+    def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
+        """Brings a table from what the source had to what ``made`` says that it has."""
+        cut, there, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
+        before = there.in_log
+        made = replace(made, definition=self._forms.apply(made.definition))
+        if self._forms.zero_dates == "null":
+            made = without_zero_dates(made)
+        made = replace(made, replaced_texts=self._forms.text_errors == "replace")
+        source = made
+        if made.gone and policy is Policy.IGNORE_DROP:
+            raise SettingError(
+                f"policy ignore_drop: rows of partitions go: {logged.text}",
+                table=table.name,
+                hint=_STOP_HINT,
+            )
+        keeps = policy is Policy.ADDITIVE_ONLY
+        columns = self._tracking.column_rules
+        if columns.concern(table.name):
+            if keeps:
+                raise SettingError(
+                    "policy additive_only where [[tables]] has other rows or columns than the"
+                    f" source: {logged.text}",
+                    table=table.name,
+                    hint=_STOP_HINT,
+                )
+            check_looked_at(there, made)
+            check_key_stays(there, made.definition)
+            made = ruled(there, made, columns, strict=session.is_strict)
+            check_deleted_rows(there, made)
+        elif keeps or before is not there:
+            made = additive(there, made, keeps=keeps)
+            if keeps and made.definition.in_log is not made.definition:
+                log.warning(
+                    "%s: policy additive_only: the target keeps %s", table.name, _more(made)
+                )
+        _check_shape(table, made.definition)
+        defines = _only_defines(there, made)
+        if policy is Policy.STOP and not (defines and _only_defines(before, source)):
+            raise refused_by_policy(logged, table.name)
+        way = Way.DEFINITION
+        if defines:
+            self._tracking.define(table, made.definition, cut)
+        elif self._tracking.has(table, cut):
+            table.take_at_place(made.definition)
+            way = Way.METADATA
+        else:
+            way = self._changes.alter(table, made, session, cut)
+        self._follow_columns(before, source, cut)
+        return way
+
+    def _check_exchanged(self, alteration: Alteration, cut: Cut) -> None:
+        """Raises StatementError where EXCHANGE PARTITION brings rows of another table, or takes
+        those of one that is not known."""
+        names = (alteration.table, alteration.exchanged) if alteration.exchanged else ()
+        tables = [self._tracking.live(name) for name in names]
+        for name, table in zip(names, tables, strict=True):
+            if table is not None:  # one that has it was found to be empty
+                known = self._tracking.has(table, cut) or self._changes.is_empty(table)
+            else:  # no row of it has come yet, or it was there before the log begins
+                made = name in self._definitions.expected_keys()
+                known = name not in self._tracking.waiting and (made or not any(tables))
+            if not known:
+                raise _exchange_unknown(alteration)
+
+    def _exchange(self, table: Table, gone: PartitionRows, logged: Logged) -> Way:
+        """Has a partition's rows and another table's change places."""
+        alteration = logged.statement.alteration
+        assert alteration is not None
+        other = self._tracking.live(alteration.exchanged)
+        if other is None:
+            raise _exchange_unknown(alteration)
+        for one in (table, other):
+            policy, there = self._tracking.policy(one.name), one.at_place
+            if policy is Policy.STOP:
+                raise refused_by_policy(logged, one.name)
+            if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:
+                raise SettingError(
+                    f"the target keeps other rows or columns of {one.name} than the source, and its"
+                    f" rows are exchanged: {logged.text}",
+                    table=one.name,
+                    hint=_STOP_HINT,
+                )
+        if not _takes_rows(table.definition_in_log, other.definition_in_log):
+            raise StatementError(
+                f"{table.name} and {other.name} have other columns: {logged.text}",
+                table=table.name,
+                hint=UNKNOWN_ROWS,
+            )
+        gone = replace(gone, no_nulls=self._forms.zero_dates == "null")
+        return self._changes.exchange(table, other, gone, logged.cut)
+
+    def check_renamed(self, before: str, after: str, made: TableDefinition | None = None) -> None:
+        """Raises SettingError where a live table, or what the same statement has ``made`` of it on
+        the source, may not get that name."""
+        rules = self._tracking.column_rules
+        if (table := self._tracking.live(before)) is not None:
+            check_renamed_shard(before, after, map(self._tracking.is_shard, (before, after)))
+            there = table.at_place
+            if made is not None:
+                source = self._forms.apply(rename(made, before))
+                there = rules.shaped(with_gone(there, source, rules.rule_of(source)))
+            rules.check_renamed(there, after)
+            self._check_tool(table, after)
+        elif before in self._tracking.waiting:
+            rules.check_renamed_waiting(before, after)
+
+    def _check_tool(self, table: Table, after: str) -> None:
+        """Raises SettingError where a table that keeps rows which the source has not gets an online
+        schema-change tool's copy in its place, which has the source's rows alone."""
+        tool, there = tool_table(table.name), self._tracking.live(after)
+        if tool is None or tool.role is not Role.COPY or tool.of != after or there is None:
+            return
+        if outlives_source(there.at_place):
+            raise SettingError(
+                f"{table.name}, an online schema-change tool's, would take its place, without the"
+                " rows that it keeps and the source has not (its mode, or extra_columns: deleted)",
+                table=after,
+                hint='such tables need ddl.online_tools = "fold" from before the tool begins; or'
+                " leave the statement out (spark-repl skip --config F --gtid GTID) and copy the"
+                " table again (spark-repl snapshot --config F --table DB.T)",
+            )
+
+    def rename(self, before: str, after: str, cut: Cut) -> None:
+        """Gives a table another name; foreign keys of others follow."""
+        self._tracking.rename(before, after, cut.position)
+        self._follow(lambda keys: with_parent(keys, before, after), cut)
+
+    def _follow_columns(self, before: TableDefinition, made: Altered, cut: Cut) -> None:
+        """Foreign keys that refer to columns which have other names now."""
+        names = {
+            before.columns[origin.number].name: column.name
+            for origin, column in zip(made.origins, made.definition.columns, strict=True)
+            if isinstance(origin, KeptColumn) and before.columns[origin.number].name != column.name
+        }
+        if names:
+            self._follow(lambda keys: with_referenced(keys, before.name, names), cut)
+
+    def _follow(self, change: Callable[[ForeignKeys], ForeignKeys], cut: Cut) -> None:
+        tracking = self._tracking
+        for table in list(tracking.tables.values()):
+            definition = table.at_place
+            keys = definition.foreign_keys
+            if keys and (changed := change(keys)) != keys:
+                tracking.define(table, replace(definition, foreign_keys=changed), cut)
+        for name, keys in self._definitions.expected_keys().items():
+            if (changed := change(keys)) != keys:
+                self._definitions.expect_keys(name, changed, cut.position)
+
+
+def _exchange_unknown(alteration: Alteration) -> StatementError:
+    return StatementError(
+        f"which rows are exchanged with {alteration.exchanged} is not in the log",
+        table=alteration.table,
+        hint=UNKNOWN_ROWS,
+    )
+
+
+def _takes_rows(table: TableDefinition, other: TableDefinition) -> bool:
+    """Whether the rows of either are rows of the other as they are."""
+    alike = zip(table.columns, other.columns, strict=False)
+    return same_shape(table, other) and all(same_type(a, b) and a.form == b.form for a, b in alike)
+
+
+def _check_shape(table: Table, definition: TableDefinition) -> None:
+    """Raise SchemaError or SettingError for a table that can't have the altered definition."""
+    check_columns(definition)
+    if table.without_history:
+        check_without_rows(definition)
+
+
+def _only_defines(before: TableDefinition, made: Altered) -> bool:
+    """Whether no column changes, so that the Delta table stays as it is."""
+    after, numbers = made.definition, list(range(len(before.columns)))
+    plain = {"visible": True, "kept": False, "logged": None}
+    kept = [o.number if isinstance(o, KeptColumn) and not o.written else None for o in made.origins]
+    return (
+        not (made.rows_go or made.gone)
+        and kept == numbers
+        and all(
+            replace(a, **plain) == replace(b, **plain)  # type: ignore[arg-type]
+            for a, b in zip(before.columns, after.columns, strict=True)
+        )
+    )
+
+
+def _more(made: Altered) -> str:
+    """The columns of which the target has more than the source."""
+    return ", ".join(c.name for c in made.definition.columns if c.kept or c.logged)

@@ -1,0 +1,151 @@
+"""Statements under replication filters: what is left of one, and the tables that cross the border.
+
+MySQL's replica asks the rules about a statement once, whatever becomes of the rows behind it. Here
+a statement that is left out while rows of its tables are applied stops by name, and a table that
+comes in by RENAME is copied, as the log has not all of its rows.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...control.cut import Waiting
+from ...errors import SettingError, StatementError
+from ...rules.tool_names import tool_table
+from ...sql.ddl_outcome import Way
+from ...sql.statement import Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...rules.replication_filters import ReplicationFilters
+    from ...write.tables.tracking import Tracking
+    from ..log.statement_event import Logged
+    from .tool_tables import ToolTables
+
+log = logging.getLogger(__name__)
+
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
+_DROPS = (Effect.DROP_TABLE, Effect.DROP_DATABASE)
+_HINT = "change the filters so that they treat both alike, and copy the table anew behind it"
+_TOOLS_HINT = (
+    f"{_HINT}; an online schema-change tool's tables go with their table where ddl.online_tools ="
+    ' "fold" from before the tool begins'
+)
+
+
+class FilteredStatements:
+    """Looks at each statement before all others do. ``copies``: whether somebody copies tables."""
+
+    def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
+        self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
+        self._tools, self._left = tools, tracking.left
+
+    def take(self, logged: Logged) -> tuple[Way | None, Logged]:
+        """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
+        else None, and what is left of it: of one that takes a table out, a DROP.
+
+        Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
+        statement, rules = logged.statement, self._filters.now
+        if lacking := self._lacking(logged):
+            return self._come_in(logged, *lacking, "earlier filters have left out"), logged
+        if not rules.any or (statement.effect is Effect.NO_EFFECT and not statement.alteration):
+            return None, logged
+        if statement.effect is Effect.DROP_DATABASE:
+            kept = rules.keeps_database(statement.database)
+            return (None if kept else self._left_out(logged)), logged
+        names = statement.tables[:1] if statement.effect in _CREATES else statement.tables
+        of = self._tools.asked_as(logged) if names else {}
+        for name in names:
+            rules.check_letters(of.get(name, name))
+        rows = [name for name in names if rules.keeps(of.get(name, name))]
+        if self._crosses(logged, rules, of):
+            return self._across(logged, rules, of)
+        asked = [of.get(name, name) for name in names]
+        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(asked)
+        if not names or (applied and len(rows) == len(names)):
+            return None, logged
+        if applied and statement.effect is Effect.DROP_TABLE and rows:
+            return None, replace(logged, statement=replace(statement, tables=tuple(rows)))
+        if rows and statement.effect not in _DROPS:
+            raise SettingError(
+                f"{statement.verb} is left out by the filters, the rows of its table are not"
+                f" (its session's database was {logged.query.database or 'none'}): {logged.text}",
+                table=", ".join(rows),
+                hint=_HINT,
+            )
+        return self._left_out(logged), logged
+
+    def _left_out(self, logged: Logged) -> Way:
+        known = [name for name in logged.statement.tables if self._tracking.live(name)]
+        if known:
+            log.warning("%s stays: filters leave out %s", ", ".join(known), logged.text)
+        return Way.LEFT_OUT
+
+    @staticmethod
+    def _crosses(logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
+        """Whether a table gets a name, or a partition's rows, from beyond the border."""
+        statement = logged.statement
+        pairs = list(statement.renames)
+        if statement.alteration and statement.alteration.exchanged:
+            pairs.append((statement.alteration.table, statement.alteration.exchanged))
+        kept = [[rules.keeps(of.get(name, name)) for name in pair] for pair in pairs]
+        return any(old != new for old, new in kept)
+
+    def _across(
+        self, logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]
+    ) -> tuple[Way | None, Logged]:
+        """A table that leaves ends as by DROP, one that comes in waits for its copy."""
+        statement = logged.statement
+        if len(statement.tables) > 2 or not statement.renames:
+            raise _of_several(logged)
+        ((old, new),) = statement.renames
+        if rules.keeps(of.get(old, old)):
+            log.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
+            gone = replace(
+                statement, effect=Effect.DROP_TABLE, tables=(old,), renames=(), alteration=None
+            )
+            return None, replace(logged, statement=gone)
+        return self._come_in(logged, old, new, "the filters leave out"), logged
+
+    def _lacking(self, logged: Logged) -> tuple[str, str] | None:
+        """(old, new) name of a table that the target lacks, since filters that hold no more have
+        left its rows out: no filter would say so of the new name. Raises SettingError where others
+        are renamed, too."""
+        names: dict[str, str] = {}
+        for old, new in logged.statement.renames:  # a name may come twice: a swap
+            names[new] = names.pop(old, old)
+        lacking = [(old, new) for new, old in names.items() if self._lacks(old, new)]
+        if not lacking:
+            return None
+        if len(logged.statement.tables) > 2:
+            raise _of_several(logged)
+        return lacking[0]
+
+    def _lacks(self, old: str, new: str) -> bool:
+        filters, tracking = self._filters, self._tracking
+        elsewhere = old in tracking.waiting or old in self._left.tables
+        if elsewhere or tracking.live(old) is not None:
+            return False
+        kept = filters.now.keeps(old) and filters.now.keeps(new)
+        return kept and filters.left_out_before(old) and not filters.left_out_before(new)
+
+    def _come_in(self, logged: Logged, old: str, new: str, who: str) -> Way:
+        """Has a table wait for its copy. Raises StatementError where nobody copies."""
+        reason = f"it comes from {old}, whose rows {who}: {logged.text}"
+        if not self._copies:
+            raise StatementError(reason, table=new, hint=_HINT)
+        log.warning("%s waits for a copy: %s", new, reason)
+        self._tracking.wait(new, Waiting(reason, logged.name))
+        return Way.COPY
+
+
+def _of_several(logged: Logged) -> SettingError:
+    statement = logged.statement
+    return SettingError(
+        f"{statement.verb} moves rows across the border of the filters: {logged.text}",
+        table=", ".join(statement.tables),
+        hint=_TOOLS_HINT if any(map(tool_table, statement.tables)) else _HINT,
+    )

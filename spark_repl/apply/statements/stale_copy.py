@@ -1,0 +1,94 @@
+"""Whether a copy can be used: no statement may have changed its tables while they were read.
+
+A table is read in many parts, over seconds or hours. A statement among them leaves nobody to say
+which parts hold what it did, and rows that were logged before it may have another shape than the
+copy. So the log is looked through, from where the copy began to where it ended.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...control.copies import logged_while_copied, record_copy, standing
+from ...control.cut import Waiting
+from ...errors import StatementError
+from ...relay.record import Kind, gtid_name
+from ...sql.classify import classify_in
+from ...sql.session import Session
+from ..log.read_statement import concerned, read_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ...control.control import Control
+    from ...control.copies import Copy
+    from ...gtid import GtidSet
+    from ...write.tables.tracking import Tracking
+    from ..log.applied_log import AppliedLog
+
+log = logging.getLogger(__name__)
+
+
+def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> dict[str, Waiting]:
+    """The tables of a copy that is done which a statement changed while they were read, as far as
+    the log holds it, and what that was. Raises LogError."""
+    control, names, filters = tracking.control, tracking.names, tracking.filters
+    rewrites = filters.now.rewrites
+    meanwhile = logged_while_copied(control, copy)
+    stale = {name: Waiting(said, "") for name, said in copy.unfinished.items()}
+    for record in _statements(applied, meanwhile):
+        query = read_query(record, applied.relay, 0)
+        statement = rewrites.statement(classify_in(query.text, Session.of(query)))
+        if statement.has_failed(query):
+            continue
+        try:
+            statement = names.statement(statement, rewrites.spoken(statement, copy.bounds))
+        except StatementError:  # the applier stops there and says so
+            continue
+        why = Waiting(f"{statement.verb} while the table was copied", gtid_name(record))
+        for name in concerned(statement, copy.bounds, rewrites):
+            if name in copy.bounds and (name not in stale or not stale[name].since):
+                stale[name] = why
+    return stale
+
+
+def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
+    """The index records of the transactions that are statements, numbered as the files are."""
+    for file in applied.index.files:
+        records = file.records[np.isin(file.records["kind"], (Kind.QUERY, Kind.DDL_ROWS))]
+        yield from records[gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])]
+
+
+def give_up_stale(
+    copy: Copy, applied: AppliedLog, tracking: Tracking, *, copies: bool = False
+) -> bool:
+    """Gives a copy of some tables up that can't be used; returns whether it can't. ``copies``:
+    whether somebody makes copies beside the applier."""
+    if copy.behind is None or not copy.is_done:
+        return False
+    stale = changed_meanwhile(copy, applied, tracking)
+    if stale:
+        name, why = next(iter(sorted(stale.items())))
+        give_up(tracking.control, copy, name, why, copies=copies)
+    return bool(stale)
+
+
+def give_up(
+    control: Control, copy: Copy, table: str, why: Waiting, *, copies: bool = False
+) -> None:
+    """Records that a copy of some tables can't be used, because of ``table``: it is made again from
+    behind the statement, for whoever asked, or because the tables wait. Raises FencedError."""
+    said = f"{why.reason} [gtid {why.since}, table {table}]" if why.since else why.reason
+    log.warning("the copy of %s can't be used: %s", ", ".join(copy.bounds), said)
+    cut = standing(control).cut
+    assert cut is not None, "a copy of some tables is begun behind one"
+    waits = copy.bounds.keys() <= cut.waiting.keys()  # then the cut asks for it
+    if why.since and not waits and (copies or copy.asked):
+        record_copy(control, replace(copy, again=said))
+    else:
+        record_copy(control, replace(copy, error=said))

@@ -1,0 +1,54 @@
+"""Sessions: what statements depend on that their events do not say, beside what these say."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...control.system_time_zone import recorded
+from ...sql.folded_name import fold
+from ...sql.session import Session
+from ...sql.statement import ROW_CHANGES, Effect
+
+if TYPE_CHECKING:
+    from ...binlog.events.event import Query
+    from ...control.cut import Cut
+    from ...sql.statement import Statement
+    from ...write.tables.tracking import Tracking
+
+
+class Sessions:
+    """The sessions of one log's statements, in its order; ``databases`` are read at a start."""
+
+    def __init__(self, tracking: Tracking) -> None:
+        self._control, self._databases = tracking.control, tracking.databases
+        self._names, self._options = tracking.names, tracking.options
+
+    def of(self, query: Query) -> Session:
+        """The session of a statement; what SYSTEM is on the source is asked where it counts."""
+        zone = ""
+        if query.time_zone == "SYSTEM":
+            zone = self._options.system_time_zone or recorded(self._control)
+        session = Session.of(query, zone)
+        return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
+
+    def see(self, statement: Statement, query: Query, cut: Cut) -> None:
+        """Takes in what a statement, whose transaction ends at ``cut``, says of a database."""
+        name = self._name_of(statement)
+        if statement.effect is Effect.DROP_DATABASE:
+            self._databases.end(name, cut)
+        elif statement.database_charset and statement.made_database(query):
+            self._databases.put(name, statement.database_charset, cut)
+
+    def pass_over(self, statement: Statement, cut: Cut) -> None:
+        """The same of one that is left out: what it may have said of databases is not known."""
+        if statement.database:
+            self._databases.end(self._name_of(statement), cut)
+            return
+        unknown = statement.effect is Effect.UNSUPPORTED and not statement.tables
+        if unknown and statement.verb not in ROW_CHANGES:
+            for name in self._databases.charsets:
+                self._databases.end(name, cut)
+
+    def _name_of(self, statement: Statement) -> str:
+        return fold(statement.database) if self._names.folds else statement.database

@@ -1,0 +1,351 @@
+"""Statements: what is done with a transaction that is one logged statement, or unknown.
+
+A statement is applied alone: everything before it has landed, nothing behind it has been read.
+What it changes of names (CREATE, DROP, RENAME) is shown by the next cut and recorded by it alone;
+what it changes of a table that is there is one commit of that table (``write.altering``).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ...alter.renamed import like
+from ...binlog.definition import SYSTEM_SCHEMAS
+from ...binlog.table_name import database_of
+from ...control.copies import last_copy
+from ...control.cut import Waiting
+from ...errors import SettingError, StaleCopyError, StatementError
+from ...gtid import GtidSet
+from ...position import OFFSET_BITS
+from ...relay.record import Kind
+from ...rules.table_mode import appends, has_versions, logs_changes, nullable, outlives_source
+from ...sql.classify import classify_in
+from ...sql.ddl_outcome import Way
+from ...sql.foreign_keys import named
+from ...sql.policy import Policy
+from ...sql.statement import Effect
+from ...sql.table_options import OF_OTHERS
+from ..log.quarantine_changes import check_quarantine
+from ..log.read_statement import check_dropped, concerned, read_query
+from ..log.statement_event import Done, Logged, before, shown
+from .alterations import Alterations, refused_by_policy
+from .filtered_statements import FilteredStatements
+from .hidden_tables import check_hidden
+from .made_again import check_made_again
+from .renamed_statements import RewrittenStatements
+from .stale_copy import give_up
+from .statement_sessions import Sessions
+from .tool_tables import ToolTables
+from .truncated_rows import marks_of, row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...control.copies import CatchUp
+    from ...control.cut import Cut
+    from ...rules.database_renames import Rewrites
+    from ...write.alter.table_changes import TableChanges
+    from ...write.tables.tracking import Tracking
+    from ..log.applied_log import AppliedLog
+    from ..start.resume import ResumePoint
+
+log = logging.getLogger(__name__)
+
+_WHY = {
+    Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
+    Kind.INCIDENT: "the incident LOST_EVENTS occurred on the source",
+}
+_HINT = (
+    "leave it out: spark-repl skip --config F --gtid GTID; then copy each table that it may have"
+    " changed: spark-repl snapshot --config F --table DB.T"
+)
+_ENDS = (Effect.TRUNCATE_TABLE, Effect.DROP_TABLE, Effect.DROP_DATABASE)
+_CATCHING_UP = "wait with it until the copy is shown, or copy the table again behind this statement"
+
+
+class Statements:
+    """Applies one statement after the other."""
+
+    def __init__(
+        self,
+        tracking: Tracking,
+        applied: AppliedLog,
+        changes: TableChanges,
+        catch_up: CatchUp,
+        point: ResumePoint,
+    ) -> None:
+        self._tracking, self._log, self._changes = tracking, applied, changes
+        self._catch_up, self._copies, self._skip = catch_up, point.copies, point.skip
+        self._forms, self._options = tracking.forms, tracking.options
+        self._control, self._names = tracking.control, tracking.names
+        self._filters = tracking.filters
+        self._definitions = tracking.definitions
+        self._alterations = Alterations(tracking, changes)
+        self._tools = ToolTables(tracking, self._alterations)
+        self._filtered = FilteredStatements(tracking, self._tools, copies=point.copies)
+        self._rewritten, self._sessions = RewrittenStatements(tracking), Sessions(tracking)
+        rules = tracking.column_rules
+        self._literals = rules.withholding is None
+
+    def apply(self, record: Any, cut: Cut) -> Done:
+        """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
+        ... SELECT it makes the table, without the rows that the record has, too. Says what has
+        been done. Raises StatementError for what can't be applied, before anything is done."""
+        kind, relay, base = Kind(int(record["kind"])), self._log.relay, self._log.base
+        if kind in _WHY:
+            number = 13119 if kind == Kind.INCIDENT else 0
+            raise StatementError(_WHY[kind], hint=_HINT, number=number)
+        query = read_query(record, relay, base)
+        session = self._sessions.of(query)
+        statement = classify_in(query.text, session)
+        if statement.has_failed(query):
+            log.warning("a statement that failed on the source (%d) is passed over", query.error)
+            return Done(Way.NOTHING, shown(query, session, literals=self._literals))
+        if self._skip and GtidSet.parse(cut.group_gtids).intersect(self._skip):
+            self._sessions.pass_over(statement, cut)
+            text = shown(query, session, literals=self._literals)
+            return Done(Way.LEFT_OUT, text, statement.tables)
+        self._sessions.see(statement, query, cut)
+        statement, query = self._rewritten.take(statement, query, cut)
+        names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
+        statement = self._names.statement(statement, names)
+        source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
+        moment = int(record["commit_time"]), int(record["position"])
+        logged = Logged(statement, query, cut, source, session, *moment, self._literals)
+        way, left = self._filtered.take(logged)
+        if way is None:
+            check_dropped(left)
+            self._check_copied(left)
+            way = self._way(left)
+        return Done(way, logged.text, tuple(statement.tables))
+
+    @property
+    def _rewrites(self) -> Rewrites:
+        return self._filters.now.rewrites
+
+    def _way(self, logged: Logged) -> Way:
+        if _is_systems(logged):
+            return Way.LEFT_OUT
+        check_hidden(logged, self._tracking)
+        try:
+            check_quarantine(logged, self._tracking)
+            way, left = self._tools.take(logged)
+            return way or self._carry_out(left)
+        except SettingError:
+            raise
+        except StatementError as error:
+            if not self._copies or not logged.statement.tables:
+                raise
+            policies = map(self._tracking.policy, logged.statement.tables)
+            there = filter(None, map(self._tracking.live, logged.statement.tables))
+            kept = any(
+                outlives_source(table.at_place) or table.without_history or table.is_shard
+                for table in there
+            )
+            if kept or any(policy is not Policy.APPLY for policy in policies):
+                raise  # what is kept, no copy has
+            self._wait(logged, f"{error.message}: {logged.text}")
+            return Way.COPY
+
+    def _wait(self, logged: Logged, reason: str) -> None:
+        """Has the tables wait for a copy whose rows the log does not tell from here on."""
+        statement, alteration, cut = logged.statement, logged.statement.alteration, logged.cut
+        names = set(statement.tables)
+        renamed = alteration.renamed if alteration else ""
+        for name in sorted(names - {renamed}):
+            log.warning("%s waits for a copy: %s", name, reason)
+            self._tracking.wait(name, Waiting(reason, logged.name))
+        if alteration and renamed:
+            self._alterations.rename(alteration.table, renamed, cut)
+
+    def _carry_out(self, logged: Logged) -> Way:
+        match logged.statement.effect:
+            case Effect.NO_EFFECT if not logged.statement.alteration:
+                return self._alterations.take_engine(logged)
+            case Effect.CREATE_TABLE | Effect.CREATE_SELECT:
+                return self._create(logged)
+            case Effect.CREATE_LIKE:
+                return self._create_like(logged)
+            case Effect.DROP_TABLE | Effect.DROP_DATABASE:
+                return self._drop(logged)
+            case Effect.TRUNCATE_TABLE:
+                return self._truncate(logged)
+            case Effect.RENAME_TABLE:
+                return self._rename(logged)
+            case Effect.ALTER_TABLE | Effect.NO_EFFECT:
+                return self._alterations.apply(logged)
+            case _:
+                raise self._refused(logged)
+
+    def _drop(self, logged: Logged) -> Way:
+        names: Iterable[str] = logged.statement.tables
+        if logged.statement.effect is Effect.DROP_DATABASE:
+            known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
+            names = self._rewrites.in_database(logged.statement.database, known)
+        there = [table for table in map(self._tracking.live, names) if table is not None]
+        policies = {table.name: self._tracking.policy(table.name) for table in there}
+        for name, policy in policies.items():
+            if policy is Policy.STOP:
+                raise refused_by_policy(logged, name)
+        kept = [table for table in there if policies[table.name] is Policy.IGNORE_DROP]
+        for table in kept:
+            log.warning("%s: policy ignore_drop: the table stays: %s", table.name, logged.text)
+            self._tracking.define(table, replace(table.at_place, dropped=True), logged.cut)
+        self._changes.drop([table for table in there if table.is_shard], logged.cut)
+        tracking = self._tracking  # what stays, also from an earlier DROP, is no live table now
+        gone = [n for n in names if n not in tracking.tables or tracking.live(n) is not None]
+        tracking.drop(gone, logged.cut.position)
+        if kept:
+            return Way.LEFT_OUT
+        return Way.NAMES if there else Way.NOTHING
+
+    def _truncate(self, logged: Logged) -> Way:
+        name, cut = logged.statement.tables[0], logged.cut
+        table, policy = self._tracking.live(name), self._tracking.policy(name)
+        if table is None:
+            return Way.NOTHING
+        if policy is Policy.STOP:
+            raise refused_by_policy(logged, name)
+        there = table.at_place
+        named = replace(there, source_name=self._filters.source_names.of(name))
+        if marks := marks_of(named, logged, policy):
+            return self._changes.mark_rows(table, marks, cut)
+        if logs_changes(there) and policy is not Policy.IGNORE_DROP:
+            rows = row_of(nullable(named), logged)
+            return self._changes.add_rows(table, nullable(there), rows, cut)
+        if appends(there) and not has_versions(there):
+            return Way.LEFT_OUT
+        if policy is Policy.IGNORE_DROP:
+            log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
+            self._tracking.define(table, replace(there, truncated=True), cut)
+            return Way.LEFT_OUT
+        whole = replace(there, truncated=False)
+        if not there.truncated:
+            self._changes.truncate(table, cut)
+        elif self._tracking.has(table, cut):
+            table.take_at_place(whole)
+        else:
+            self._changes.truncate(table, cut, whole)
+        return Way.METADATA
+
+    def _rename(self, logged: Logged) -> Way:
+        names: dict[str, str] = {}
+        there = False
+        for old, new in logged.statement.renames:  # a name may come twice: a swap
+            first = names.pop(old, old)
+            names[new] = first
+            if self._tracking.live(first) is not None:
+                there = True
+                if self._tracking.policy(first) is Policy.STOP:
+                    raise refused_by_policy(logged, first)
+        for new, first in names.items():
+            self._alterations.check_renamed(first, new)
+        for old, new in logged.statement.renames:
+            self._alterations.rename(old, new, logged.cut)
+        return Way.NAMES if there else Way.NOTHING
+
+    def _check_copied(self, logged: Logged) -> None:
+        """Raises StatementError for what changes a table that is catching up with its copy: it was
+        read before the statement or behind it, nobody knows which. StaleCopyError where the applier
+        goes on without the copy."""
+        copied = self._catch_up.copies(GtidSet.parse(logged.cut.gtid_executed))
+        names = concerned(logged.statement, self._tracking.tables, self._rewrites)
+        changed = [name for name in names if name in copied and name not in self._tracking.waiting]
+        if not changed:
+            return
+        reason = f"{logged.statement.verb} while the table's copy catches up"
+        copy = last_copy(self._control)
+        if copy is not None and copy.behind is not None:
+            why = Waiting(reason, logged.name)
+            give_up(self._control, copy, changed[0], why, copies=self._copies)
+            raise StaleCopyError(f"a copy is out of date: {logged.text}", table=", ".join(changed))
+        if not self._copies or any(map(self._tracking.is_shard, changed)):
+            if copy is not None and _ends_rows(logged) and copy.exact.keys().isdisjoint(changed):
+                return
+            raise StatementError(
+                f"{reason}: {logged.text}", table=", ".join(changed), hint=_CATCHING_UP
+            )
+        for name in changed:
+            log.warning("%s waits for a new copy: %s", name, logged.text)
+            self._tracking.wait(name, Waiting(reason, logged.name))
+
+    def _refused(self, logged: Logged) -> StatementError:
+        statement = logged.statement
+        verb = statement.verb or "the statement"
+        return StatementError(
+            f"{verb} can't be applied ({statement.reason}): {logged.text}",
+            table=", ".join(statement.tables) or None,
+            hint=_HINT,
+        )
+
+    def _create(self, logged: Logged) -> Way:
+        statement, cut = logged.statement, logged.cut
+        if statement.made_nothing(logged.query):
+            return Way.NOTHING
+        name, wanted, keys = statement.tables[0], statement.definition, statement.foreign_keys
+        if name in self._tracking.waiting:
+            return Way.NOTHING  # it is there
+        if statement.engine.upper() in OF_OTHERS:
+            raise SettingError(
+                f"a table of ENGINE={statement.engine} shows rows of others, which the log does not"
+                f" have as its own: {logged.text}",
+                table=name,
+                hint="make it a view on the source, and leave the statement out: spark-repl skip"
+                " --config F --gtid GTID",
+            )
+        if statement.changes_rows:
+            raise StatementError(f"{_WHY[Kind.STATEMENT]}: {logged.text}", table=name, hint=_HINT)
+        if keys:
+            made = [key for key in keys if logged.source.has_inline_keys or not key.inline]
+            keys = named(made, name)
+            wanted = wanted and replace(wanted, foreign_keys=keys)
+        known = self._tracking.live(name)
+        if known is not None:
+            executed = GtidSet.parse(before(cut).gtid_executed)
+            check_made_again(known, logged, self._tracking, self._catch_up.copies(executed))
+        elif wanted is None:
+            log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
+            if keys is not None:
+                self._definitions.expect_keys(name, keys, cut.position)
+        else:
+            if statement.effect == Effect.CREATE_SELECT:  # its rows come behind it
+                cut = before(cut)
+            stamp = self._tracking.stamp(cut)
+            if self._tracking.is_shard(name):
+                self._changes.make_room(self._tracking.shaped(wanted), stamp)
+            self._tracking.create(wanted, stamp, logged.name)
+        return Way.NAMES
+
+    def _create_like(self, logged: Logged) -> Way:
+        statement = logged.statement
+        if self._copies and statement.like in self._tracking.waiting:
+            raise StatementError(f"{statement.like} is not known", table=statement.tables[0])
+        model = self._tracking.live(statement.like)
+        if model is None:
+            made = replace(statement, reason=f"{statement.like} is not known either")
+        else:
+            made = replace(statement, definition=like(model.definition_in_log, statement.tables[0]))
+        return self._create(replace(logged, statement=made))
+
+
+def _ends_rows(logged: Logged) -> bool:
+    """Whether no row that was there counts any more: also of a copy of all tables which was read
+    before and behind the statement nothing is left, and the log has each row that came since."""
+    return logged.statement.effect in _ENDS
+
+
+def _is_systems(logged: Logged) -> bool:
+    """Whether all tables of the statement are the server's own. Raises StatementError where one
+    comes from there by RENAME, or goes there: its rows are not here, or would be lost."""
+    tables = logged.statement.tables
+    own = [database_of(name) in SYSTEM_SCHEMAS for name in tables]
+    if any(own) and not all(own) and logged.statement.renames:
+        raise StatementError(
+            f"{logged.statement.verb} between a schema of the server's own and another:"
+            f" {logged.text}",
+            table=", ".join(tables),
+            hint=_HINT,
+        )
+    return bool(own) and all(own)

@@ -1,0 +1,262 @@
+"""ToolTables: online schema-change tools' tables that are left out (ddl.online_tools = "fold").
+
+Their rows are not applied, and what their ALTER makes of them is done to the table itself, when the
+tool's RENAME puts its copy in the table's place.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...alter.alteration import KeptColumn
+from ...alter.online_tools import check_tool_alteration, copied
+from ...alter.renamed import like, rename
+from ...control.left_out import LeftTable
+from ...errors import SettingError
+from ...rules.tool_names import Role, ToolTable, tool_tables
+from ...sql.ddl_outcome import Way
+from ...sql.session import Session
+from ...sql.statement import Effect
+from ..log.statement_event import before
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ...alter.alteration import Altered
+    from ...binlog.definition import TableDefinition
+    from ...rules.database_renames import Rewrites
+    from ...write.tables.tracking import Tracking
+    from ..log.statement_event import Logged
+    from .alterations import Alterations
+
+log = logging.getLogger(__name__)
+
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE)
+_ALTERS = (Effect.ALTER_TABLE, Effect.NO_EFFECT)
+_HINT = "copy the table after this statement: spark-repl snapshot --config F --table DB.T"
+
+
+class ToolTables:
+    """Looks at each statement before it is carried out. What was left out stays so when the option
+    is taken back, until its table is renamed or dropped."""
+
+    def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
+        self._tracking, self._alterations = tracking, alterations
+        self._left, self._forms, options = tracking.left, tracking.forms, tracking.options
+        self._filters = tracking.filters
+        self._folds = options.online_tools == "fold"
+
+    def take(self, logged: Logged) -> tuple[Way | None, Logged]:
+        """The way that a statement of a tool's tables goes, None for what is to be carried out as
+        any other: the statement itself, or what is left of it. Raises StatementError."""
+        statement, left = logged.statement, self._left.tables
+        effect = statement.effect
+        if effect in _CREATES and statement.tables[0] not in left and statement.like not in left:
+            return (Way.LEFT_OUT if self._created(logged) else None), logged
+        self._check_altered(logged)
+        if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
+            return None, logged
+        if effect is Effect.DROP_DATABASE:
+            self._end(self._rewrites.in_database(statement.database, left), logged)
+            return None, logged
+        if effect is Effect.DROP_TABLE:
+            return self._dropped(logged)
+        if not any(name in left for name in statement.tables):
+            self._note_changed(logged)
+            return None, logged
+        if effect is Effect.RENAME_TABLE:
+            return self._cut_over(logged), logged
+        alteration = statement.alteration
+        mine = statement.tables[0] in left and alteration and not alteration.renamed
+        if effect in _ALTERS and mine and len(statement.tables) == 1:
+            return self._altered(logged), logged
+        if effect is Effect.CREATE_LIKE and statement.like in left:
+            return self._like(logged)
+        if effect in _CREATES or (effect is Effect.TRUNCATE_TABLE and self._is_notes(logged)):
+            return Way.LEFT_OUT, logged
+        raise self._refused(logged)
+
+    def _check_altered(self, logged: Logged) -> None:
+        """Raises SettingError for a tool's ALTER by which its copy may lack rows, or has others."""
+        statement = logged.statement
+        known = self._left.tables.get(statement.tables[0]) if statement.tables else None
+        if known and known.copy and self._folds and statement.verb == "ALTER TABLE":
+            check_tool_alteration(statement, logged.query.text, logged.session.sql_mode)
+
+    def _is_notes(self, logged: Logged) -> bool:
+        return not self._left.tables[logged.statement.tables[0]].copy
+
+    def asked_as(self, logged: Logged) -> dict[str, str]:
+        """The tables of a statement about tools' tables that are left out, or are from here on ->
+        the table that each is of: filters treat it as that one."""
+        statement, left = logged.statement, self._left.tables
+        if statement.effect in _CREATES and statement.tables[0] not in left:
+            made = self._made(logged)
+            return {made.name: made.of} if made else {}
+        asked = {name: left[name].of for name in statement.tables if name in left}
+        for _, name in statement.renames if asked else ():
+            for tool in self._tools(name):
+                if tool.of in asked.values():
+                    asked.setdefault(name, tool.of)
+        return asked
+
+    def _created(self, logged: Logged) -> bool:
+        """Whether the statement makes a tool's table, which is left out from here on."""
+        if (made := self._made(logged)) is None:
+            return False
+        self._left.put(made, logged.cut)
+        log.warning("%s is left out: %s", made.name, logged.text)
+        return True
+
+    def _made(self, logged: Logged) -> LeftTable | None:
+        """The tool's table that a CREATE makes; None for one that is not left out."""
+        statement, tracking = logged.statement, self._tracking
+        name = statement.tables[0]
+        tool = next((one for one in self._tools(name) if tracking.live(one.of)), None)
+        table = tracking.live(tool.of) if tool and self._folds else None
+        if tool is None or table is None or tracking.live(name) is not None:
+            return None
+        definition = statement.definition
+        if statement.like:
+            definition = like(table.definition_in_log, name) if statement.like == tool.of else None
+        copy = tool.role is Role.COPY
+        definition = definition and self._kept(definition, copy=copy)
+        if copy and (definition is None or not _same(table.definition_in_log, definition)):
+            return None  # a table of somebody's who calls it so
+        return LeftTable(name, tool.of, definition, copy)
+
+    def _kept(self, definition: TableDefinition, *, copy: bool) -> TableDefinition | None:
+        """A tool's table as it is kept on record; None for one that is no copy, and that the rule
+        has no room for: it is about other columns."""
+        rules = self._tracking.column_rules
+        try:
+            return rules.hiding(self._forms.apply(definition))
+        except SettingError:
+            if copy:
+                raise
+            return None
+
+    def _tools(self, name: str) -> list[ToolTable]:
+        """``tool_tables``, which goes by the names that the tool gives."""
+        routes = self._rewrites.routes
+        tools = tool_tables(routes.before(name))
+        return [replace(tool, of=routes.after(tool.of)) for tool in tools]
+
+    @property
+    def _rewrites(self) -> Rewrites:
+        return self._filters.now.rewrites
+
+    def _like(self, logged: Logged) -> tuple[Way | None, Logged]:
+        """CREATE TABLE ... LIKE one that is left out."""
+        statement = logged.statement
+        known = self._left.tables[statement.like]
+        model = known.definition if known.copy else None
+        if model is None or statement.tables[0] in self._left.tables:
+            raise self._refused(logged)
+        made = replace(
+            statement, effect=Effect.CREATE_TABLE, definition=like(model, statement.tables[0])
+        )
+        return None, replace(logged, statement=made)
+
+    def _altered(self, logged: Logged) -> Way | None:
+        statement = logged.statement
+        assert statement.alteration is not None
+        known = self._left.tables[statement.tables[0]]
+        if known.definition is None:
+            return Way.LEFT_OUT
+        if not known.copy:
+            made = self._alterations.made(logged, known.definition)
+            definition = self._kept(made.definition, copy=False)
+            self._left.put(replace(known, definition=definition), logged.cut)
+            return Way.LEFT_OUT
+        table = self._tracking.live(known.of)
+        if not self._folds and not known.altered:
+            self._make(known.definition, logged)
+            return None
+        made = self._alterations.made(logged, known.definition)
+        if made.rows_go or table is None:
+            raise self._refused(logged, made.rows_go)
+        if renamed := _other_names(known.definition, made):
+            raise self._refused(logged, f"column {renamed[0]} has another name")
+        # What can't be told stops here, where no row has been left out yet.
+        copied(table.definition_in_log, self._forms.apply(made.definition))
+        definition = self._kept(made.definition, copy=True)
+        after = replace(known, definition=definition, altered=True)
+        self._left.put(after, logged.cut)
+        return Way.LEFT_OUT
+
+    def _make(self, definition: TableDefinition, logged: Logged) -> None:
+        """Makes the table after all: the option was taken back, and no row has come yet."""
+        stamp = self._tracking.stamp(before(logged.cut))
+        self._tracking.create(definition, stamp, logged.name)
+        self._left.end(definition.name, logged.cut)
+
+    def _cut_over(self, logged: Logged) -> Way:
+        """The tool's RENAME, which puts its copy in the table's place."""
+        renames, left = logged.statement.renames, self._left.tables
+        if len(renames) != 2 or renames[1][1] != renames[0][0]:
+            raise self._refused(logged)
+        (name, old), (copy, _) = renames
+        known, table = left.get(copy), self._tracking.live(name)
+        if (
+            known is None
+            or not known.copy
+            or known.definition is None
+            or known.of != name
+            or table is None
+        ):
+            raise self._refused(logged)
+        if known.stale:
+            raise self._refused(logged, f"{name} was changed since the tool began to copy it")
+        was = table.definition_in_log
+        made = copied(was, rename(known.definition, name))
+        session = Session(time_zone="+00:00", at=logged.query.at)  # not strict: INSERT IGNORE
+        way = self._alterations.change(table, made, session, logged)
+        self._left.put(LeftTable(old, name, rename(was, old)), logged.cut)
+        self._left.end(copy, logged.cut)
+        return way
+
+    def _dropped(self, logged: Logged) -> tuple[Way | None, Logged]:
+        names, left = logged.statement.tables, self._left.tables
+        rest = tuple(name for name in names if name not in left)
+        self._end((name for name in names if name in left), logged)
+        self._note_changed(logged)
+        if not rest and names:
+            return Way.LEFT_OUT, logged
+        return None, replace(logged, statement=replace(logged.statement, tables=rest))
+
+    def _end(self, names: Iterable[str], logged: Logged) -> None:
+        for name in list(names):
+            self._left.end(name, logged.cut)
+
+    def _note_changed(self, logged: Logged) -> None:
+        """A copy of a table that is changed by others is no copy of it any more."""
+        if logged.statement.effect in (Effect.NO_EFFECT, *_CREATES, Effect.CREATE_SELECT):
+            return
+        for known in list(self._left.tables.values()):
+            if known.of in logged.statement.tables and known.copy and not known.stale:
+                self._left.put(replace(known, stale=True), logged.cut)
+
+    @staticmethod
+    def _refused(logged: Logged, reason: str = "") -> SettingError:
+        said = f" ({reason})" if reason else ""
+        return SettingError(
+            f"{logged.statement.verb} of an online schema-change tool's table whose rows are left"
+            f" out can't be applied{said}: {logged.text}",
+            table=", ".join(logged.statement.tables) or None,
+            hint=_HINT,
+        )
+
+
+def _other_names(before: TableDefinition, made: Altered) -> list[str]:
+    """The columns that have another name than before."""
+    pairs = zip(made.origins, made.definition.columns, strict=True)
+    kept = [(before.columns[o.number], column) for o, column in pairs if isinstance(o, KeptColumn)]
+    return [old.name for old, column in kept if old.name.lower() != column.name.lower()]
+
+
+def _same(one: TableDefinition, other: TableDefinition) -> bool:
+    """Whether a copy begins as the table: the same columns."""
+    return one.columns == other.columns and one.primary_key == other.primary_key

@@ -1,0 +1,1 @@
+"""Spark's structured stream over the relay log: the source, the batch function, its checkpoint."""

@@ -1,0 +1,303 @@
+"""mysql_relay: Spark's streaming source of transactions, one row each, without row data.
+
+    spark.dataSource.register(MySQLRelaySource)
+    spark.readStream.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()
+    spark.read.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()  # what is there
+
+Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
+the transaction index; default the user's cache), ``start`` (packed position to begin behind;
+default the log's beginning), ``base`` (added to file numbers, see control/history),
+``maxBytesPerTrigger``, ``lease`` (default true: a purge of the relay log spares the file where the
+stream is, for as long as it runs), ``waitMs`` (how long an offset is waited for at the log's end,
+default 100: so an idle stream asks ten times a second, and sees at once what is published; a
+stream's end waits as long), ``stopFile`` (while it is there no offset is waited for), ``end``
+("published": a receiver's log is taken up to its published end without a look at what is before it,
+which takes compiled code, 45 MB, in this process; so damage is for somebody else to tell).
+
+Offsets are asked for in a process of their own and partitions are read in others: what they share
+is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
+the log that is there now: behind a purge, or in another log, the stream stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ...errors import ConfigError, LogError
+from ...position import OFFSET_BITS, START, RelayPosition
+from ...relay.gtid_column import gtid_column
+from ...relay.lease import Lease
+from ...relay.log import open_log
+from ...relay.look import look
+from ...relay.place import Place
+from ...relay.record import Kind
+from ...relay.waiting import EndWatch
+from ...runtime.user_cache import cache_index_folder
+
+if TYPE_CHECKING:
+    from ...relay.index import TransactionIndex
+    from ...relay.log import RelayLog
+
+SCHEMA = (
+    "position long, end long, gtid string, last_committed long, sequence_number long,"
+    " kind string, length long, commit_time timestamp"
+)
+_BATCH_ROWS = 1 << 16
+_WAIT_MS = 100
+_KINDS = np.array([kind.name for kind in sorted(Kind)])
+_NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
+
+
+@dataclass
+class RelaySlice(InputPartition):
+    """Transactions between two places."""
+
+    start: Place
+    end: Place
+
+
+class MySQLRelaySource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "mysql_relay"
+
+    def schema(self) -> str:
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> MySQLRelayBatch:
+        return MySQLRelayBatch(dict(self.options))
+
+    def streamReader(self, schema: StructType) -> MySQLRelayReader:
+        return MySQLRelayReader(dict(self.options))
+
+
+class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are ``{"position": packed, "log": id}``, where the stream began or the end of a
+    complete transaction. Raises LogError for one that was purged or is of another log."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        # Spark lower-cases the names of options.
+        given = {name.lower(): value for name, value in options.items()}
+        if "path" not in given:
+            raise ConfigError("mysql_relay needs the option path", hint='.option("path", FOLDER)')
+        self.path = given["path"]
+        self.index_folder = given.get("index") or cache_index_folder(self.path)
+        self.start = _number(given, "start", START.packed)
+        self.base = _number(given, "base", 0)
+        self.max_bytes = _number(given, "maxBytesPerTrigger", 0)
+        self.takes_published = given.get("end", "") == "published"
+        self.leases = given.get("lease", "true").lower() != "false"
+        self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
+        self.final: int | None = None
+        self._lease = Lease()
+        here = Path(self.path)
+        self._watch = EndWatch(here if here.is_dir() else here.parent, given.get("stopfile"))
+        self._known: TransactionIndex | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """In another process it looks for itself."""
+        return self.__dict__ | {"_known": None}
+
+    def _index(self, *places: Place) -> TransactionIndex:
+        return self._look(*places)[1]
+
+    def _look(
+        self, *places: Place, lease: Lease | None = None
+    ) -> tuple[RelayLog, TransactionIndex]:
+        # The compiler's 20 MB: Spark has processes that make a source, or plan it, and never look.
+        from ...relay.index import build_index
+
+        def see(log: RelayLog) -> TransactionIndex:
+            for place in places:
+                place.check(log, self.base)
+            if places and self.leases:
+                first = min(place.position for place in places)
+                (lease or self._lease).hold(log, (first >> OFFSET_BITS) - self.base)
+            return build_index(
+                log, self.index_folder, self.base, complete=False, known=self._known,
+                up_to_damage=True,
+            )  # fmt: skip
+
+        try:
+            log, index = look(self.path, see)
+        except LogError:
+            self._lease.release()  # it reads no further, and what it held may be another log's
+            raise
+        self._known = index
+        return log, index
+
+    def initialOffset(self) -> dict[str, Any]:
+        def place(log: RelayLog) -> Place:
+            if self.start == START.packed:
+                first = Place.beginning(log, self.base)
+            else:
+                first = Place.at(self.start, log, self.base)
+            if self.leases:
+                self._lease.hold(log, (first.position >> OFFSET_BITS) - self.base)
+            return first
+
+        return look(self.path, place)[1].to_offset()
+
+    def stop(self) -> None:
+        self._lease.release()
+        self._watch.close()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        return ReadMaxBytes(self.max_bytes) if self.max_bytes else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.final = self._end(self._index())
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        if self.takes_published and (log := open_log(self.path)).end is not None:
+            return Place.at(_end_of(log, self.base), log, self.base).to_offset()
+        log, index = self._look()
+        return Place.at(self._end(index), log, self.base).to_offset()
+
+    @staticmethod
+    def _end(index: TransactionIndex) -> int:
+        last = index.before(index.end)
+        return int(last["end"][0]) if len(last) else START.packed
+
+    def whole(self) -> RelaySlice:
+        """Return all that the log holds behind the start. Raises LogError for damage in it."""
+        begin = Place.of(self.initialOffset())
+        log, index = self._look(begin)
+        if index.damage:
+            raise index.damage
+        end = self._end(index)
+        return RelaySlice(begin, Place.at(end, log, self.base) if end > begin.position else begin)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
+        that reaches it (so one that is larger goes through alone). Raises LogError for damage in
+        the log when everything before it has been read."""
+        begin = Place.of(start)
+        if self.takes_published and (published := self._published(begin, limit)) is not None:
+            return published.to_offset()
+        log, index = self._look(begin)
+        end = self._end(index) if self.final is None else self.final
+        if end <= begin.position and self._waits(log) and self._watch.wait(self.wait_s):
+            log, index = self._look(begin)
+            end = self._end(index)
+        if end <= begin.position:
+            if index.damage:
+                raise index.damage
+            return start
+        if isinstance(limit, ReadMaxBytes):
+            records = index.slice(begin.position, end)
+            size = np.cumsum(records["length"])
+            last = int(np.searchsorted(size, limit.max_bytes))
+            if last < len(records):
+                end = int(records["end"][last])
+        return Place.at(end, log, self.base).to_offset()
+
+    def _published(self, begin: Place, limit: ReadLimit) -> Place | None:
+        """The published end, which is that of a whole transaction; None where no receiver writes,
+        where the log is read to an end that was set before, or where the limit is nearer."""
+        log = open_log(self.path)
+        begin.check(log, self.base)
+        if log.end is None or self.final is not None or begin.position == START.packed:
+            return None
+        if _end_of(log, self.base) <= begin.position and self._watch.wait(self.wait_s):
+            log = open_log(self.path)
+            begin.check(log, self.base)
+        end = _end_of(log, self.base)
+        if end <= begin.position:
+            return begin
+        if (
+            isinstance(limit, ReadMaxBytes)
+            and _bytes_behind(log, begin, self.base) > limit.max_bytes
+        ):
+            return None
+        return Place.at(end, log, self.base)
+
+    def _waits(self, log: RelayLog) -> bool:
+        """Whether something may come at any moment. The end that was looked at last is read before
+        the log is: what was published since is seen at once."""
+        return bool(log.log_id) and self.final is None and self.wait_s > 0
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [RelaySlice(Place.of(start), Place.of(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, RelaySlice)
+        with Lease() as lease:
+            _, index = self._look(partition.start, partition.end, lease=lease)
+        records = index.slice(partition.start.position, partition.end.position)
+        for at in range(0, len(records), _BATCH_ROWS):
+            yield to_batch(records[at : at + _BATCH_ROWS])
+
+
+class MySQLRelayBatch(DataSourceReader):
+    """The transactions that the log holds when it is looked at: the rows of a stream that ends."""
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._stream = MySQLRelayReader(options)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        try:
+            return [self._stream.whole()]
+        finally:
+            self._stream.stop()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self._stream.read(partition)
+
+
+def _number(given: Mapping[str, str], option: str, default: int) -> int:
+    """Return an option that is a whole number. Raises ConfigError for any other text."""
+    text = given.get(option.lower(), str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise ConfigError(
+            f"option {option} of mysql_relay must be a whole number, not {text!r}"
+        ) from None
+
+
+def _end_of(log: RelayLog, base: int) -> int:
+    """The published end, packed."""
+    assert log.end is not None
+    return RelayPosition(base + log.end.file_no, log.end.offset).packed
+
+
+def _bytes_behind(log: RelayLog, begin: Place, base: int) -> int:
+    """How many bytes of the log lie between a place and its published end."""
+    at = RelayPosition.unpack(begin.position)
+    sizes = [log.size(file.number) for file in log.files if file.number >= at.file_no - base]
+    return sum(sizes) - at.offset
+
+
+def to_batch(records: Any) -> pa.RecordBatch:
+    """Index records as rows of SCHEMA."""
+    columns = [
+        pa.array(np.ascontiguousarray(records["position"])),
+        pa.array(np.ascontiguousarray(records["end"])),
+        gtid_column(records),
+        pa.array(np.ascontiguousarray(records["last_committed"])),
+        pa.array(np.ascontiguousarray(records["sequence_number"])),
+        pa.array(_KINDS[records["kind"]].tolist(), pa.string()),
+        pa.array(np.ascontiguousarray(records["length"])),
+        pa.array(np.ascontiguousarray(records["commit_time"]), pa.timestamp("us", "UTC")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=_NAMES)

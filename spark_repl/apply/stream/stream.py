@@ -1,0 +1,223 @@
+"""Stream: Spark's structured stream over the log, one batch of transactions after the other."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JNetworkError
+from pyspark.sql import DataFrame, SparkSession
+
+from ...crash_points import reach
+from ...errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
+from ...position import RelayPosition
+from ...runtime.java import jvm_end
+from ...runtime.retry import Retries, disk_full, temporary
+from ...runtime.threads import channel_here, under_channel
+from .batch_function import BatchFunction
+from .stream_checkpoint import forget_foreign
+
+if TYPE_CHECKING:
+    from ..group.coordinator import Coordinator
+    from ..log.applied_log import AppliedLog
+    from .stream_listener import StreamListener
+
+# A stream batch holds several groups, so that they can be pipelined inside it.
+_BATCH_GROUPS = 8
+# A source that rests is asked so seldom: it says by itself when something comes.
+_WAIT_MS = 10_000
+_STOP_FILE = "stopping"
+_MAKING = threading.Lock()
+"""a source is made in a Python process of Spark's, which then makes the next one, too"""
+
+
+class RelayStream:
+    """``run`` brings what the log holds to the coordinator. ``is_stopping``: whether somebody has
+    asked it to end; asked between batches and about once a second. ``listener`` hears of each
+    batch."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        applied: AppliedLog,
+        coordinator: Coordinator,
+        checkpoint: str,
+        retries: Retries,
+        is_stopping: Callable[[], bool],
+        *,
+        group_bytes: int,
+        listener: StreamListener | None = None,
+    ) -> None:
+        self._spark, self._applied, self._coordinator = spark, applied, coordinator
+        self._checkpoint, self._retries, self._is_stopping = checkpoint, retries, is_stopping
+        self._most = group_bytes * _BATCH_GROUPS
+        self._listener = listener
+        self._batching, self._channel = threading.Lock(), channel_here()
+        self._error: BaseException | None = None
+        self._stopped, self._follows = threading.Event(), False
+
+    def run(self, *, follow: bool) -> None:
+        """Returns when it was asked to end, at ``--until``, or unless ``follow`` at the log's end.
+        A new stream begins where one was lost with a worker of Spark's. Raises what stopped it;
+        everything before that has been committed."""
+        self._error = None
+        try:
+            with suppress(Stopped):
+                self._retries.run(lambda: self._once(follow), lambda: self._coordinator.position)
+        finally:
+            if self._listener is not None:
+                self._listener.release()
+        if self._error is not None:
+            raise self._error
+
+    def has_met_until(self) -> bool:
+        """Also where no batch comes that would say so."""
+        with self._batching:
+            return self._coordinator.has_met_until()
+
+    def _load(self, stop_file: Path) -> DataFrame:
+        """The log's transactions, from where the tables are."""
+        base, low = self._applied.base, self._applied.start
+        high = max(self._applied.index.end, low)
+        forget_foreign(self._checkpoint, self._applied.relay, base, high)
+        reader = (
+            self._spark.readStream.format("mysql_relay")
+            .option("path", self._applied.path)
+            .option("index", self._applied.folder)
+            .option("base", str(base))
+            .option("start", str(min(max(self._coordinator.position, low), high)))
+            .option("maxBytesPerTrigger", str(self._most))
+            .option("lease", "false")  # the applier itself holds the file where the tables are
+            .option("waitMs", str(_WAIT_MS))
+            .option("stopFile", str(stop_file))
+            .option("end", "published")
+        )
+        with _MAKING:
+            return reader.load()
+
+    def _once(self, follow: bool) -> None:
+        stop_file = Path(self._applied.folder) / _STOP_FILE
+        stop_file.unlink(missing_ok=True)
+        source = self._load(stop_file)
+        batches = BatchFunction(self._batch)
+        writer = source.writeStream.foreachBatch(batches)
+        writer = writer.option("checkpointLocation", self._checkpoint)
+        if follow:
+            writer = writer.trigger(processingTime="0 seconds")
+        else:
+            writer = writer.trigger(availableNow=True)
+        self._stopped = stopped = threading.Event()
+        self._follows = follow
+        if not self._is_stopping():
+            self._coordinator.begin_ahead(self._applied.index)
+        if self._listener is not None:
+            writer = writer.queryName(self._listener.name)
+            self._spark.streams.addListener(self._listener)
+        query = writer.start()
+        try:
+            while not query.awaitTermination(1):
+                if self._is_stopping() or self._error is not None or self.has_met_until():
+                    break
+        except Exception as error:  # whatever ended the stream is said once
+            if self._error is None and (temporary(error) or disk_full(error)):
+                raise
+            self._error = self._error or self._translated(error)
+        finally:
+            stopped.set()
+            with self._batching:  # stopping the query interrupts what a batch asks of the JVM
+                pass
+            with suppress(OSError):  # on a full disk it takes as long as an offset is waited for
+                stop_file.touch()
+            with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
+                query.stop()
+                if self._listener is not None:
+                    self._spark.streams.removeListener(self._listener)
+            batches.release()
+            stop_file.unlink(missing_ok=True)
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        """foreachBatch: the rows say which transactions; what they hold is read by the workers.
+        Called by a thread of Py4J's."""
+        with under_channel(self._channel), self._batching:
+            if self._is_stopping() or self._coordinator.reached_until:
+                raise StoppedBetweenGroups
+            try:
+                self._apply(frame)
+            except StoppedBetweenGroups:
+                raise
+            except BaseException as error:
+                self._error = error
+                raise
+        self._gather()
+
+    def _gather(self) -> None:
+        """Waits for more before the stream asks what is there; not where it is to end."""
+        if self._follows and not self._coordinator.reached_until:
+            pace, stopped = self._coordinator.pace, self._stopped
+            pace.wait(pace.until_batch, lambda: stopped.is_set() or self._is_stopping())
+
+    def _apply(self, frame: DataFrame) -> None:
+        first, last, count = self._retries.run(lambda: extent(frame))
+        if count:
+            self._apply_between(first, last, count)
+        else:
+            self._retries.run(self._applied.refresh)
+        index = self._applied.index
+        if index.damage and not index.count_behind(self._coordinator.position)[0]:
+            raise index.damage  # the stream goes by the published end, and does not see it
+        reach("before_checkpoint")
+
+    def _apply_between(self, first: int, last: int, count: int) -> None:
+        """The transactions from one packed position to the other."""
+        records = self._retries.run(self._applied.refresh).slice(first, last)
+        if len(records) != count:
+            raise LogError(
+                f"the stream says {count} transactions, the log has {len(records)}",
+                file=self._applied.path,
+                position=RelayPosition.unpack(first),
+                hint="was a file replaced while the applier ran?",
+            )
+        coordinator = self._coordinator
+        coordinator.pace.begin_batch()
+        coordinator.apply(records)
+        coordinator.pace.end_batch()
+        stopped = coordinator.stopping.is_set() and coordinator.position < last
+        if stopped or coordinator.reached_until:
+            # Not to be recorded as done by the checkpoint; at the next start it comes again.
+            raise StoppedBetweenGroups
+
+    def _translated(self, error: Exception) -> BaseException | None:
+        """What stopped the stream outside of foreachBatch, None where it was asked to: errors of
+        the source come as text, so that damage in the log is lost with its place."""
+        text = str(error)
+        if isinstance(error, SparkReplError):
+            return error
+        if (ended := jvm_end(error)) is not None:
+            return ended
+        if "StoppedBetweenGroups" in text:
+            return None
+        said = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
+        if said:
+            return self._applied.index.damage or LogError(
+                said.group(2).strip(), hint="see the message of the stream above"
+            )
+        message = f"the stream stopped: {said_by_python(text) or text.splitlines()[0]}"
+        return SparkReplError(message, file=self._applied.path)
+
+
+def said_by_python(text: str) -> str:
+    """The error with which a Python process of Spark's ended, "" where none is told: the line
+    behind the frames of its traceback."""
+    _, _, frames = text.partition("Traceback (most recent call last):\n")
+    return next((line for line in frames.splitlines() if line[:1].strip()), "")
+
+
+def extent(batch: DataFrame) -> tuple[int, int, int]:
+    """First position, last end and number of a batch's transactions. A query of its own each time:
+    Spark remembers that one has failed."""
+    ((first, last, count),) = batch.selectExpr("min(position)", "max(end)", "count(*)").collect()
+    return first, last, count

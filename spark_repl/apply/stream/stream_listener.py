@@ -1,0 +1,45 @@
+"""StreamListener: what Spark says of the stream's batches, for status and metrics."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+if TYPE_CHECKING:
+    from ...observe.applier_status import ApplierStatus
+
+
+class StreamListener(StreamingQueryListener):
+    """Hears of all streams of the session. ``name``: that of ours, no other's. Spark keeps it for
+    longer than the stream (``batch_function``)."""
+
+    def __init__(self, status: ApplierStatus) -> None:
+        self.name = f"spark_repl {uuid.uuid4().hex[:8]}"
+        self._status: ApplierStatus | None = status
+
+    def release(self) -> None:
+        """Lets go of whom it tells."""
+        self._status = None
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        progress, status = event.progress, self._status
+        if status is not None and progress.name == self.name and progress.numInputRows:
+            status.streams(
+                {
+                    "batch": progress.batchId,
+                    "rows": progress.numInputRows,
+                    "seconds": round(progress.batchDuration / 1000, 3),
+                    "at": progress.timestamp,
+                }
+            )
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        pass

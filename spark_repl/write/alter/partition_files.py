@@ -1,0 +1,141 @@
+"""The rows of partitions that go: which data files have none of them, some, or no others."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from ...delta import deletion_vector
+from ...delta.columns import one_chunk, open_file, stored_columns, with_type
+from ...errors import StatementError
+from ..files.change_data import write_changes
+from ..files.commit import check_files
+from ..files.compaction import CompactTask, RewriteTask, rewrite
+from ..files.write_task import Written
+
+if TYPE_CHECKING:
+    from ...alter.partition_rows import PartitionRows
+    from ...delta.log_replay import Action
+    from ...runtime.workers import Workers
+    from ..tables.table import Table
+    from ..tables.tracking import Tracking
+
+log = logging.getLogger(__name__)
+
+_MILLISECOND = 999
+"""microseconds that statistics leave out of a greatest moment"""
+
+
+def whole(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
+    """What statistics say of a data file: True, all its rows go; False, none; None: perhaps some.
+    ``of``: the file's table."""
+    stats = json.loads(add.get("stats") or "{}")
+    if gone.all_rows or len(gone.columns) != 1:
+        return gone.all_rows or None
+    if gone.columns[0] in dict(of.columns.wider):
+        return None  # statistics have the bounds in a type that may print them inexactly
+    name = of.columns.physical[gone.columns[0]]
+    ends = [(stats.get(kind) or {}).get(name) for kind in ("minValues", "maxValues")]
+    nulls = (stats.get("nullCount") or {}).get(name)
+    if None in ends or nulls is None:
+        return None
+    try:
+        bounds = _bounds(ends, of.schema.types[gone.columns[0]])
+        return gone.of_range(bounds, nulls=nulls > 0)
+    except (pa.ArrowInvalid, ValueError, TypeError, OverflowError):  # others' way to write them
+        return None
+
+
+def _bounds(ends: list[Any], kind: pa.DataType) -> pa.Array:
+    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+        return pa.array([int(end) for end in ends]).cast(kind)
+    bounds = pa.array(ends, pa.string()).cast(kind)
+    if pa.types.is_date(kind):
+        return bounds
+    return pa.array([bounds[0].value, bounds[1].value + _MILLISECOND], pa.int64()).cast(kind)
+
+
+@dataclass(frozen=True)
+class PartitionTask:
+    """A data file that may have rows of ``gone``. ``vectors``: whether they are marked, or the file
+    is written anew; ``change_data``: whether the table has Delta's change data feed."""
+
+    of: CompactTask
+    gone: PartitionRows
+    vectors: bool
+    change_data: bool
+
+
+def taken_out(
+    tracking: Tracking, workers: Workers, table: Table, gone: PartitionRows
+) -> list[Written]:
+    """What leaves the table without the rows ``gone``: files that go, marks, and files that are
+    written anew. The table's lock is held. Raises StatementError."""
+    folder, live = tracking.key_folder(table), tracking.commits.live(table).adds
+    feed = table.snapshot.has("delta.enableChangeDataFeed")
+    out, tasks, size = Written(table.name), [], 0
+    for file in tracking.commits.live_files(table):
+        of = CompactTask.of(table, folder, (file,))
+        every = whole(live[file.path], gone, of)
+        if every and not feed:
+            out.gone.append(file.path)
+        elif every is not False:
+            tasks.append(PartitionTask(of, gone, table.has_vectors, feed))
+            size += int(live[file.path]["size"])
+    log.info(
+        "%s: %d files go, %d are looked into, of %d", table.name, len(out.gone), len(tasks),
+        len(live),
+    )  # fmt: skip
+    written = [out, *workers.run(take_out, tasks, here=workers.is_small(file_bytes=size))]
+    check_files(table, [path for part in written for path in part.files])
+    return written
+
+
+def take_out(task: PartitionTask) -> Written:
+    """Finds the rows that go, and marks them or writes what is left. Raises StatementError."""
+    (file,), of = task.of.files, task.of
+    out = Written(of.table)
+    marked = _rows(task)
+    if not marked:
+        return out
+    if task.vectors:
+        out.marks[file.path] = marked.serialize()
+    else:
+        written = rewrite(RewriteTask(of, marked.serialize()))
+        out.adds, out.gone = written.adds, written.gone
+    if task.change_data:
+        rows = np.array(marked.to_array(), np.int64)
+        none = pa.Table.from_arrays(
+            [pa.array([], kind) for kind in of.schema.types], of.schema.names
+        )
+        old = {file.path: (rows, np.zeros(len(rows), bool))}
+        out.changes = write_changes(of.folder, of.columns, old, none, np.zeros(0, bool))
+    return out
+
+
+def _rows(task: PartitionTask) -> BitMap:
+    """The file's live rows that go."""
+    (file,), of, gone = task.of.files, task.of, task.gone
+    names = [of.columns.physical[number] for number in gone.columns]
+    with open_file(of.folder, file.path) as parquet:
+        count = parquet.metadata.num_rows
+        stored = stored_columns(parquet, names)
+    dead = np.zeros(count, bool)
+    if file.vector is not None:
+        dead[np.array(deletion_vector.read(of.folder, file.vector).to_array(), np.int64)] = True
+    live = np.flatnonzero(~dead)
+    arrays = [
+        with_type(one_chunk(column), of.schema.types[number]).take(pa.array(live))
+        for column, number in zip(stored, gone.columns, strict=True)
+    ]
+    try:
+        chosen = gone.of_rows(arrays, len(live))
+    except StatementError as error:
+        raise error.at(table=of.table) from None
+    return BitMap(live[chosen].astype(np.uint32))

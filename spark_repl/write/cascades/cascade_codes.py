@@ -1,0 +1,167 @@
+"""Rows as numbers, for the kernel that carries changes on: values of keys' columns as codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...binlog.charsets.comparing import comparable
+from ...decode.cascade_kernel import CASCADE, NO_ACTION, SET_NULL
+from ...decode.cascade_rows import Graph
+from ...delta.columns import one_chunk
+from ...errors import DecodeError
+from ..rows.bag_changes import value_codes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...decode.cascade_plan import Plan
+
+Longs = npt.NDArray[np.int64]
+Place = tuple[int, int]
+"""number of a table and of one of its columns"""
+
+_ACTIONS = {"": NO_ACTION, "CASCADE": CASCADE, "SET NULL": SET_NULL}
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values of columns that are compared with each other: that of code ``first + i`` is
+    ``values[i]``."""
+
+    first: int
+    values: pa.Array
+
+    def taken(self, codes: Longs) -> pa.Array:
+        """Array [n] of the values of codes; -1 is NULL."""
+        return self.values.take(pa.array(codes - self.first, mask=codes < 0))
+
+
+@dataclass(frozen=True)
+class Codes:
+    """``of``: by table, int64[rows, places]; ``asked``: by number of a key, int64[values, columns];
+    ``domains``: of each column that is in a key; ``place``: of these in the codes; ``classes``:
+    codes that are equal for a key have the same."""
+
+    of: tuple[Longs, ...]
+    asked: Mapping[int, Longs]
+    domains: Mapping[Place, Domain]
+    place: Mapping[Place, int]
+    classes: Longs
+    width: int
+
+
+def codes_of(plan: Plan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]) -> Codes:
+    """``rows``: of each of the plan's tables; ``asked``: by number of a key, values of what it
+    references. Raises DecodeError with the table where values can't be compared."""
+    tables = list(plan.definitions)
+    place = _places(plan)
+    width = 1 + max(place.values())
+    of = [np.full((len(part), width), -1, np.int64) for part in rows]
+    for number, part in enumerate(rows):
+        of[number][:, 0] = _rest(plan, number, part, place)
+    asked_codes = {
+        number: np.zeros((len(values), values.num_columns), np.int64)
+        for number, values in asked.items()
+    }
+    domains: dict[Place, Domain] = {}
+    classes, first = [np.zeros(0, np.int64)], 0
+    for members in plan.domains:
+        columns = [(tables.index(name), c) for name, c in members]
+        targets = [(one_chunk(rows[t].column(c)), of[t][:, place[t, c]]) for t, c in columns]
+        for number, values in asked.items():
+            key = plan.keys[number]
+            for i, c in enumerate(key.referenced):
+                if (tables.index(key.parent), c) in columns:
+                    targets.append((one_chunk(values.column(i)), asked_codes[number][:, i]))
+        encoded = pa.concat_arrays([values for values, _ in targets]).dictionary_encode()
+        codes = encoded.indices.fill_null(-1 - first).to_numpy().astype(np.int64) + first
+        begin = 0
+        for _, out in targets:
+            out[:] = codes[begin : begin + len(out)]
+            begin += len(out)
+        domain = Domain(first, encoded.dictionary)
+        domains.update(dict.fromkeys(columns, domain))
+        classes.append(_classes(plan, members[0], domain))
+        first += len(encoded.dictionary)
+    return Codes(tuple(of), asked_codes, domains, place, np.concatenate(classes), width)
+
+
+def _places(plan: Plan) -> dict[Place, int]:
+    """For each column of a key its place in the codes."""
+    place = {}
+    for number, name in enumerate(plan.definitions):
+        mine = sorted(c for domain in plan.domains for table, c in domain if table == name)
+        place.update({(number, column): 1 + i for i, column in enumerate(mine)})
+    return place
+
+
+def _rest(plan: Plan, number: int, rows: pa.Table, place: Mapping[Place, int]) -> Longs:
+    """Codes of what tells the rows of a table apart beside the columns of keys."""
+    definition = plan.definitions[list(plan.definitions)[number]]
+    wanted = definition.primary_key or range(len(definition.columns))
+    columns = [rows.column(c) for c in wanted if (number, c) not in place]
+    if not columns or not len(rows):
+        return np.zeros(len(rows), np.int64)
+    if definition.primary_key:  # -0.0 is 0.0 in a key
+        columns = [
+            pa.chunked_array([np.asarray(one_chunk(c)) + 0.0])
+            if pa.types.is_floating(c.type)
+            else c
+            for c in columns
+        ]
+    names = [str(i) for i in range(len(columns))]
+    return value_codes(pa.Table.from_arrays(columns, names=names))[0].astype(np.int64)
+
+
+def _classes(plan: Plan, member: tuple[str, int], domain: Domain) -> Longs:
+    try:
+        same = comparable(domain.values, plan.collation(member))
+    except DecodeError as error:
+        raise error.at(table=member[0]) from None
+    return np.asarray(same.dictionary_encode().indices.to_numpy()) + np.int64(domain.first)
+
+
+def graph_of(plan: Plan, codes: Codes) -> Graph:
+    """The plan's keys for the kernel."""
+    tables, count = list(plan.definitions), len(plan.keys)
+    numbers = {name: number for number, name in enumerate(tables)}
+    parent = np.array([numbers[key.parent] for key in plan.keys], np.int64)
+    order = np.argsort(parent, kind="stable")
+    assert (order == np.arange(count)).all(), "keys are ascending by parent"
+    most = max(len(key.referenced) for key in plan.keys)
+    referenced, referencing = (np.full((count, most), -1, np.int64) for _ in range(2))
+    identity = np.zeros((len(tables), codes.width), bool)
+    own: list[list[int]] = [[] for _ in tables]
+    for f, key in enumerate(plan.keys):
+        child = numbers[key.child]
+        own[child].append(f)
+        for k, (a, b) in enumerate(zip(key.referencing, key.referenced, strict=True)):
+            referencing[f, k] = codes.place[child, a]
+            referenced[f, k] = codes.place[numbers[key.parent], b]
+    for number, name in enumerate(tables):
+        definition = plan.definitions[name]
+        identity[number, 0] = True
+        for column in definition.primary_key or range(len(definition.columns)):
+            if (number, column) in codes.place:
+                identity[number, codes.place[number, column]] = True
+    chains = np.full((len(tables), max(1, *map(len, own))), -1, np.int64)
+    for number, keys in enumerate(own):
+        chains[number, : len(keys)] = keys
+    return Graph(
+        begin=np.searchsorted(parent, np.arange(len(tables) + 1)).astype(np.int64),
+        width=np.array([len(key.referenced) for key in plan.keys], np.int64),
+        referenced=referenced,
+        referencing=referencing,
+        on_delete=np.array([_ACTIONS[key.key.on_delete] for key in plan.keys], np.int64),
+        on_update=np.array([_ACTIONS[key.key.on_update] for key in plan.keys], np.int64),
+        own=chains,
+        identity=identity,
+        keyed=np.array([bool(plan.definitions[name].primary_key) for name in tables]),
+        kept=np.array([name in plan.children for name in tables]),
+        classes=codes.classes,
+    )

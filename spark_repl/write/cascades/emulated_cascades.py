@@ -1,0 +1,250 @@
+"""Emulated: what the source's storage engine has done by foreign keys, without logging it.
+
+A worker's part. The changes of the group are applied in the order of the log to the rows that
+cascades may reach, as numbers (``decode.cascade_kernel``); each change that a key carries on stands
+where InnoDB has made it. Which of the target's rows a key references is not known at first: the
+answer is then the values that were looked for in vain, and the next attempt knows the rows
+(``referencing``), until no value is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...binlog.kernels.jit import DONE, FULL
+from ...binlog.rows.change_bits import EXISTED
+from ...decode.cascade_kernel import DEEP, DEPTH_MAX, Out, Stack, simulate
+from ...decode.cascade_plan import HINT
+from ...decode.cascade_rows import Events, Graph, RowChains
+from ...decode.staged import Staged
+from ...delta.columns import one_chunk
+from ...errors import DecodeError
+from ...position import RelayPosition
+from ..files.found_rows import FILE, ROW, kept
+from .cascade_codes import Codes, codes_of, graph_of
+from .cascade_task import Cascaded, CascadeTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ...decode.cascade_events import LoggedChanges
+    from ...decode.cascade_plan import Plan
+    from ...decode.part import Part
+    from ...decode.staged import StageTask
+
+    Reads = Callable[[Plan, Sequence[StageTask]], LoggedChanges]
+
+Longs = npt.NDArray[np.int64]
+
+
+def emulate(read: Reads, task: CascadeTask) -> Cascaded:
+    """``read``: reads the changes that cascades may have made (``decode.cascade_events``). Raises
+    DecodeError and LogError with the change's place."""
+    plan, tables = task.plan, list(task.plan.definitions)
+    changes = read(plan, task.stage)
+    referencing = {
+        name: _referencing_rows([p for n, p in task.referencing if n == name], plan, name)
+        for name in tables
+    }
+    logged = [_logged(plan, changes, number) for number in range(len(tables))]
+    rows = [
+        pa.concat_tables([part, referencing[name]])
+        for name, part in zip(tables, logged, strict=True)
+    ]
+    asked = _read_all(task.asked)
+    try:
+        codes = codes_of(plan, rows, asked)
+    except DecodeError as error:
+        raise _at(error, changes, int(np.argmax(changes.fires))) from None
+    base = np.concatenate(([0], np.cumsum([len(part) for part in rows])))
+    graph = graph_of(plan, codes)
+    events = _events(changes, codes, base, [len(part) for part in logged])
+    code, out = _simulated(graph, events)
+    if wanted := _wanted(plan, graph, codes, out):
+        return Cascaded(tuple((f, kept("", part, task.folder)) for f, part in wanted))
+    if code != DONE:
+        what = "are carried on without end" if code == DEEP else "are not those of the log"
+        raise _at(
+            DecodeError(f"rows that foreign keys have changed, unlogged, {what}", hint=HINT),
+            changes, int(out.counts[3]),
+        )  # fmt: skip
+    staged = _Staging(task, changes, codes, rows, base, out).staged()
+    return Cascaded((), staged, int(out.counts[2]))
+
+
+def _read_all(parts: Sequence[tuple[int, Part]]) -> dict[int, pa.Table]:
+    by_key: dict[int, list[pa.Table]] = {}
+    for number, part in parts:
+        by_key.setdefault(number, []).append(part.read())
+    return {n: pa.concat_tables(tables).combine_chunks() for n, tables in by_key.items()}
+
+
+def _empty(plan: Plan, name: str) -> pa.Table:
+    types = plan.definitions[name].arrow_schema().types
+    return pa.schema([(str(i), kind) for i, kind in enumerate(types)]).empty_table()
+
+
+def _referencing_rows(parts: Sequence[Part], plan: Plan, name: str) -> pa.Table:
+    """The rows that were found, each once."""
+    if not parts:
+        return _empty(plan, name)
+    rows = pa.concat_tables([part.read() for part in parts]).combine_chunks()
+    file = one_chunk(rows.column(FILE)).dictionary_encode().indices.to_numpy()
+    place = np.stack([file, one_chunk(rows.column(ROW)).to_numpy()])
+    once = np.unique(place, axis=1, return_index=True)[1]
+    return rows.drop_columns([FILE, ROW]).take(pa.array(np.sort(once)))
+
+
+def _logged(plan: Plan, changes: LoggedChanges, number: int) -> pa.Table:
+    name = list(plan.definitions)[number]
+    if not changes.images[number]:
+        return _empty(plan, name)
+    rows = pa.Table.from_batches(
+        [batch.cast(_empty(plan, name).schema) for batch in changes.images[number]]
+    )
+    return rows.combine_chunks()
+
+
+def _at(error: DecodeError, changes: LoggedChanges, event: int) -> DecodeError:
+    place = int(changes.positions[changes.transaction[event]])
+    return error.at(position=RelayPosition.unpack(place))
+
+
+def _events(changes: LoggedChanges, codes: Codes, base: Longs, logged: Sequence[int]) -> Events:
+    begin = base[changes.table]
+    loaded = [
+        np.arange(first + count, last)
+        for first, last, count in zip(base[:-1], base[1:], logged, strict=True)
+    ]
+    return Events(
+        kind=changes.kind.astype(np.int64),
+        before=np.where(changes.before < 0, -1, changes.before + begin),
+        after=np.where(changes.after < 0, -1, changes.after + begin),
+        fires=changes.fires,
+        table=np.repeat(np.arange(len(base) - 1), np.diff(base)),
+        codes=np.concatenate(codes.of),
+        loaded=np.concatenate(loaded),
+    )
+
+
+def zeros(*shape: int) -> Longs:
+    return np.zeros(shape, np.int64)
+
+
+def _simulated(graph: Graph, events: Events) -> tuple[int, Out]:
+    """The kernel's code, and what it has found; with as much room as it needs."""
+    width, each = events.codes.shape[1], graph.own.shape[1]
+    count = len(events.loaded) + len(events.kind) + 1
+    chains = 1 << (2 * count * each).bit_length()
+    room = 2 * count + 1024
+    while True:
+        rows = RowChains(
+            table=zeros(count), image=zeros(count), alive=zeros(count) > 0,
+            codes=zeros(count, width), heads=zeros(chains) - 1, behind=zeros(count),
+            ahead=zeros(count), key_heads=zeros(chains) - 1, key_behind=zeros(count, each),
+            key_ahead=zeros(count, each), counts=zeros(1),
+        )  # fmt: skip
+        stack = Stack(
+            table=zeros(DEPTH_MAX), key=zeros(DEPTH_MAX), gone=zeros(DEPTH_MAX) > 0,
+            old=zeros(DEPTH_MAX, width), new=zeros(DEPTH_MAX, width), at=zeros(DEPTH_MAX),
+            end=zeros(DEPTH_MAX), children=zeros(room),
+        )  # fmt: skip
+        out = Out(
+            table=zeros(room), event=zeros(room), flags=zeros(room), image=zeros(room),
+            codes=zeros(room, width), fired=zeros(room), fired_at=zeros(room),
+            fired_codes=zeros(room, width), counts=zeros(4),
+        )  # fmt: skip
+        code = int(simulate(graph, events, rows, stack, out))
+        if code != FULL:
+            return code, out
+        room *= 2
+
+
+def _wanted(plan: Plan, graph: Graph, codes: Codes, out: Out) -> list[tuple[int, pa.Table]]:
+    """By key, the values that were carried on and that nobody has looked for."""
+    count, tables = int(out.counts[1]), list(plan.definitions)
+    wanted = []
+    for number in np.unique(out.fired[:count]).tolist():
+        key = plan.keys[number]
+        width = len(key.referenced)
+        values = out.fired_codes[:count][out.fired[:count] == number][:, :width]
+        known = codes.asked.get(number, np.zeros((0, width), np.int64))
+        both = graph.classes[np.concatenate((known, values))]
+        first = np.unique(both, axis=0, return_index=True)[1]
+        fresh = values[first[first >= len(known)] - len(known)]
+        if len(fresh):
+            parent = tables.index(key.parent)
+            columns = [
+                codes.domains[parent, c].taken(fresh[:, i]) for i, c in enumerate(key.referenced)
+            ]
+            names = [str(i) for i in range(width)]
+            wanted.append((number, pa.Table.from_arrays(columns, names=names)))
+    return wanted
+
+
+@dataclass(frozen=True)
+class _Staging:
+    """Makes of the kernel's changes what a worker stages of a group."""
+
+    task: CascadeTask
+    changes: LoggedChanges
+    codes: Codes
+    rows: Sequence[pa.Table]
+    base: Longs
+    out: Out
+
+    def staged(self) -> Staged:
+        plan, parts, definitions = self.task.plan, [], {}
+        for number, name in enumerate(plan.definitions):
+            if name not in plan.children:
+                continue
+            definition = self.changes.definitions.get(number, plan.definitions[name])
+            rows = self._rows(number, name)
+            definitions[definition.name] = definition
+            if len(rows):
+                parts.append(kept(definition.name, rows, self.task.folder))
+        return Staged(self.task.stage[-1].worker, definitions, parts, {})
+
+    def _rows(self, number: int, name: str) -> pa.Table:
+        """The table's changes, each by itself, in the order in which they were made."""
+        out, count = self.out, int(self.out.counts[0])
+        transaction = self.changes.transaction[out.event[:count]]
+        mine = np.flatnonzero((out.table[:count] == number) & ~self.changes.done[name][transaction])
+        definition = self.task.plan.definitions[name]
+        codes, flags = out.codes[mine], out.flags[mine].astype(np.uint8)
+        image = pa.array(out.image[mine] - self.base[number])
+        columns = [
+            self.codes.domains[number, c].taken(codes[:, self.codes.place[number, c]])
+            if (number, c) in self.codes.domains
+            else one_chunk(self.rows[number].column(c)).take(image)
+            for c in range(len(definition.columns))
+        ]
+        keyed = bool(definition.primary_key)
+        step = np.ones(len(mine), np.int64) if keyed else np.where(flags == EXISTED, -1, 1)
+        edges = pa.array(np.arange(len(mine) + 1, dtype=np.int32))
+        positions = pa.array(self.changes.positions[transaction[mine]])
+        nothing = pa.nulls(len(mine), pa.binary())
+        extra: Mapping[str, pa.Array] = {
+            "flags": pa.ListArray.from_arrays(edges, pa.array(flags)),
+            "positions": pa.ListArray.from_arrays(edges, positions),
+            "count": pa.array(step.astype(np.int64)),
+            "key": self._keys(number, definition.primary_key, codes),
+            "held": nothing,
+            "diffs": nothing,
+        }
+        names = [*map(str, range(len(columns))), *extra]
+        return pa.Table.from_arrays([*columns, *extra.values()], names=names)
+
+    def _keys(self, number: int, key: Sequence[int], codes: Longs) -> pa.Array:
+        """What tells the rows apart, as bytes."""
+        columns = key or range(len(self.rows[number].column_names))
+        places = [self.codes.place[number, c] for c in columns if (number, c) in self.codes.place]
+        data = np.ascontiguousarray(codes[:, [0, *places]])
+        offsets = np.arange(len(data) + 1, dtype=np.int64) * 8 * data.shape[1]
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(data), buffers)

@@ -1,0 +1,120 @@
+"""Referencing: the rows of a table that reference some values, found by an index or a scan.
+
+A worker's part. Numbers, dates and bytes are found by an index of the referencing columns, made as
+the key's is (``key_index``); text, which a collation compares, by reading these columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...binlog.charsets.comparing import EXACT, comparable
+from ...delta import deletion_vector
+from ...delta.columns import one_chunk, open_file, read_rows, stored_columns, with_type
+from ...errors import DecodeError
+from ..files.found_rows import FILE, ROW, kept
+from ..files.key_index import IndexTask, KeyIndex, hash_keys
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...decode.part import Part
+    from ..files.compaction import CompactTask
+    from ..files.write_task import LiveFile
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FindTask:
+    """``of``: one file of a table, and the folder of the index of ``numbers``, the referencing
+    columns, which ``collations`` compare; ``wanted``: values of these; ``folder``: where what is
+    found is kept."""
+
+    of: CompactTask
+    definition: TableDefinition
+    numbers: tuple[int, ...]
+    collations: tuple[int, ...]
+    wanted: Part
+    folder: str
+
+    @property
+    def names(self) -> list[str]:
+        """The referencing columns in the data file."""
+        return [self.of.columns.physical[i] for i in self.numbers]
+
+    @property
+    def index(self) -> KeyIndex:
+        types = [self.of.schema.types[i] for i in self.numbers]
+        return KeyIndex(self.of.index_folder, self.of.folder, self.names, types)
+
+    def missing(self) -> list[IndexTask]:
+        """What has to be made of the index before."""
+        paths = [file.path for file in self.of.files] if self.by_index else []
+        index = self.index
+        return [IndexTask(index, path) for path in index.missing(paths)]
+
+    @property
+    def by_index(self) -> bool:
+        return all(collation == EXACT for collation in self.collations)
+
+
+def find(task: FindTask) -> Part:
+    """The live rows, with the table's columns by number, and where they lie. There may be more than
+    were asked for. Raises DecodeError with the table for text that can't be compared."""
+    (file,), wanted = task.of.files, task.wanted.read()
+    look = _by_index if task.by_index else _by_scan
+    rows = look(task, file, wanted)
+    return kept(task.definition.name, _read(task, file.path, rows), task.folder)
+
+
+def _dead(task: FindTask, file: LiveFile) -> Longs:
+    """Rows of a file that are marked."""
+    if file.vector is None:
+        return np.zeros(0, np.int64)
+    return np.array(deletion_vector.read(task.of.folder, file.vector).to_array(), np.int64)
+
+
+def _by_index(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
+    hashes = hash_keys(wanted.columns)
+    order = np.argsort(hashes, kind="stable")
+    at, rows = task.index.candidates(file.path, hashes[order])
+    live = ~np.isin(rows, _dead(task, file))
+    at, rows = order[at[live]], rows[live]
+    if len(rows):
+        rows = rows[task.index.same(file.path, wanted.columns, at, rows)]
+    return np.unique(rows)
+
+
+def _by_scan(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
+    """Each column by itself: what matches in all of them is compared as a whole later."""
+    with open_file(task.of.folder, file.path) as opened:
+        stored = stored_columns(opened, task.names)
+    alive = np.ones(len(stored[0]), bool)
+    alive[_dead(task, file)] = False
+    for collation, values, some in zip(task.collations, stored, wanted.columns, strict=True):
+        own = with_type(one_chunk(values), some.type).take(pa.array(np.flatnonzero(alive)))
+        try:
+            same = pc.is_in(
+                comparable(own, collation), value_set=comparable(one_chunk(some), collation)
+            )
+        except DecodeError as error:
+            raise error.at(table=task.definition.name) from None
+        alive[alive] = np.asarray(pc.and_(same, own.is_valid()))
+    return np.flatnonzero(alive)
+
+
+def _read(task: FindTask, path: str, rows: Longs) -> pa.Table:
+    types = task.of.schema.types
+    arrays = [pa.array([], kind) for kind in types]
+    if len(rows):
+        read = read_rows(task.of.folder, path, task.of.columns.physical, rows)
+        arrays = [with_type(a, kind) for a, kind in zip(read, types, strict=True)]
+    places = [pa.array([path] * len(rows), pa.string()), pa.array(rows)]
+    names = [*map(str, range(len(types))), FILE, ROW]
+    return pa.Table.from_arrays([*arrays, *places], names=names)

@@ -1,0 +1,247 @@
+"""Compaction: small and half-dead data files of a table become one file, beside the stream; and in
+tables without deletion vectors a file that loses rows is written anew (``rewrite``).
+
+Which files (``choose``), what a worker does (``compact``), and what is committed (``actions_of``).
+The rewrite works on the rows that were live when it was planned. Rows that the stream marks in the
+old files meanwhile are marked in the new one: a row's place there follows from its old place.
+"""
+
+from __future__ import annotations
+
+import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from ...delta import deletion_vector
+from ...delta.columns import Columns, one_chunk, open_file, stored_columns, with_type
+from ...delta.large_columns import joined
+from ...delta.log_replay import Action
+from ...delta.statistics import loosened, row_count
+from .commit import removed
+from .key_index import KeyIndex, write_indexed
+from .write_task import Written
+
+if TYPE_CHECKING:
+    from ..tables.table import Table
+    from .write_task import LiveFile
+
+_FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
+
+
+@dataclass(frozen=True)
+class CompactTask:
+    """Files to be folded into one. ``schema``: the Arrow types of the table's columns; ``key``:
+    names of the key's columns in the data files, of all columns in a table without one;
+    ``live_column``: see ``KeyIndex``."""
+
+    table: str
+    folder: str
+    index_folder: str
+    columns: Columns
+    schema: pa.Schema
+    key: tuple[str, ...]
+    files: tuple[LiveFile, ...]
+    live_column: str = ""
+
+    @property
+    def index(self) -> KeyIndex:
+        types = [self.schema.types[self.columns.physical.index(name)] for name in self.key]
+        return KeyIndex(self.index_folder, self.folder, list(self.key), types, self.live_column)
+
+    @classmethod
+    def of(cls, table: Table, index_folder: str, files: tuple[LiveFile, ...]) -> CompactTask:
+        return cls(
+            table.name,
+            table.folder,
+            index_folder,
+            table.columns,
+            table.definition.arrow_schema(),
+            table.key_columns,
+            files,
+            table.live_column,
+        )
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """The files of a task, folded. ``add``: the new file, None when no row was left. ``starts``
+    [files + 1]: where the live rows of each old file begin in the new one."""
+
+    files: tuple[LiveFile, ...]
+    starts: tuple[int, ...]
+    add: Action | None
+
+
+@dataclass(frozen=True)
+class _Size:
+    path: str
+    live: int
+    dead: int
+    bytes: int
+
+
+def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
+    """Paths to fold into one file, for each partition that has some: ``enough`` files of one order
+    of magnitude, so that each row is rewritten once per order, or fewer that make half of a full
+    one, where one more would be too much; else, where more rows are dead than live, the deadest
+    files."""
+    partitions: dict[tuple[Any, ...], list[Action]] = {}
+    for add in files.values():
+        values = (add.get("partitionValues") or {}).items()
+        # Spark writes NULL as an empty text, too, and nobody keeps to an order.
+        partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
+    sizes = ([_size(folder, add) for add in adds] for adds in partitions.values())
+    return list(filter(None, (_choose(partition, enough) for partition in sizes)))
+
+
+class _Tier:
+    """Files to be folded into one, and what they come to."""
+
+    def __init__(self, *files: _Size) -> None:
+        self.files = list(files)
+        self.live, self.bytes = sum(f.live for f in files), sum(f.bytes for f in files)
+
+    def takes(self, size: _Size) -> bool:
+        """Whether one with this file, too, would not be too much."""
+        return self.live + size.live <= _FULL_ROWS and self.bytes + size.bytes <= _FULL_BYTES
+
+    def add(self, size: _Size) -> None:
+        self.files.append(size)
+        self.live, self.bytes = self.live + size.live, self.bytes + size.bytes
+
+    @property
+    def is_half_full(self) -> bool:
+        return 2 * self.live >= _FULL_ROWS or 2 * self.bytes >= _FULL_BYTES
+
+    @property
+    def paths(self) -> list[str]:
+        return [size.path for size in self.files]
+
+
+def _choose(files: Sequence[_Size], enough: int) -> list[str]:
+    sizes = sorted(files, key=lambda size: (size.live, size.path))
+    tier = _Tier()
+    for size in sizes:
+        if size.live > tier.live:
+            if len(tier.files) >= enough:
+                break
+            tier = _Tier()
+        if tier.takes(size):
+            tier.add(size)
+        elif len(tier.files) > 1 and tier.is_half_full:
+            return tier.paths
+        elif len(tier.files) == 1:  # one of the two at least is half full
+            tier = _Tier(min(tier.files[0], size, key=lambda size: size.bytes))
+    if len(tier.files) >= enough:
+        return tier.paths
+    if sum(size.dead for size in sizes) <= sum(size.live for size in sizes):
+        return []
+    worst = _Tier()
+    for size in sorted(sizes, key=lambda size: size.live - size.dead):
+        if size.dead < size.live or (worst.files and not worst.takes(size)):
+            break
+        worst.add(size)
+    return worst.paths
+
+
+def _size(folder: str, add: Action) -> _Size:
+    rows = row_count(folder, add)
+    dead = int((add.get("deletionVector") or {}).get("cardinality", 0))
+    return _Size(add["path"], rows - dead, dead, int(add["size"]))
+
+
+def compact(task: CompactTask) -> Compacted:
+    """Writes the live rows of the task's files into one, with its key index. Commits nothing."""
+    parts = [live_rows(task, file) for file in task.files]
+    starts = tuple(np.cumsum([0, *(part.num_rows for part in parts)]).tolist())
+    rows = joined(parts)
+    if not rows.num_rows:
+        return Compacted(task.files, starts, None)
+    (add,) = write_indexed(task.index, task.columns, rows)  # all of one partition
+    return Compacted(task.files, starts, {**add, "dataChange": False})
+
+
+def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> pa.Table:
+    """The rows of one file that its deletion vector does not mark, nor ``gone``."""
+    gone = gone or BitMap()
+    with open_file(task.folder, file.path) as parquet:
+        stored = stored_columns(parquet, task.columns.physical)
+    arrays = [
+        with_type(one_chunk(column), field.type)
+        for column, field in zip(stored, task.schema, strict=True)
+    ]
+    rows = pa.Table.from_arrays(arrays, names=list(task.columns.physical))
+    if file.vector is not None:
+        gone |= deletion_vector.read(task.folder, file.vector)
+    if not gone:
+        return rows
+    keep = np.ones(rows.num_rows, bool)
+    keep[_rows(gone)] = False
+    return rows.filter(pa.array(keep))
+
+
+def _rows(marked: BitMap) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(marked.to_array(), np.uint32)
+
+
+def actions_of(
+    done: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool, now_ms: int
+) -> list[Action]:
+    """The commit's actions: ``live`` is the table as it is now, ``now_ms`` when files are
+    retired. Empty when there is nothing left
+    to replace. Writes the deletion vector of what was marked meanwhile; where the table has no
+    ``vectors``, the rewrite was in vain then."""
+    marks, actions = BitMap(), list[Action]()
+    for i, file in enumerate(done.files):
+        marks |= _moved(done, i, folder, live.get(file.path))
+        if file.path in live:
+            actions.append({"remove": removed(live[file.path], now_ms, data_change=False)})
+    if done.add is None or len(marks) == done.starts[-1]:
+        return actions
+    add = done.add
+    if marks and not vectors:
+        return []
+    if marks:
+        vector = deletion_vector.write(folder, [marks])[0]
+        add = {**add, "deletionVector": vector, "stats": loosened(folder, add)}
+    return [*actions, {"add": add}]
+
+
+def _moved(done: Compacted, number: int, folder: str, live: Action | None) -> BitMap:
+    """Rows of the new file that went, in the old one, after the rewrite was planned. ``live``: the
+    old file now; None: all its rows went."""
+    first, last = done.starts[number], done.starts[number + 1]
+    if live is None:
+        return BitMap(range(first, last))
+    old, vector = done.files[number].vector, live.get("deletionVector")
+    if vector is None or vector == old:
+        return BitMap()
+    before = deletion_vector.read(folder, old) if old else BitMap()
+    gone = _rows(deletion_vector.read(folder, vector) - before).astype(np.int64)
+    rank = np.searchsorted(_rows(before), gone)
+    return BitMap(array.array("I", (first + gone - rank).tolist()))
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """A file to be written anew. ``of``: the file; ``gone``: serialized roaring bitmap of its rows
+    that go."""
+
+    of: CompactTask
+    gone: bytes
+
+
+def rewrite(task: RewriteTask) -> Written:
+    """What is left of the file as a new one, with its key index; none if nothing is left."""
+    (file,) = task.of.files
+    out = Written(task.of.table, gone=[file.path])
+    rows = live_rows(task.of, file, BitMap.deserialize(task.gone))
+    if rows.num_rows:
+        out.adds += write_indexed(task.of.index, task.of.columns, rows)
+    return out

@@ -1,0 +1,337 @@
+"""Where a key's row lies: for each data file, its rows' key hashes, sorted.
+
+A data file never changes, so neither does its index: there is nothing to invalidate, and a file
+that others wrote (OPTIMIZE, DML) gets its index from its key columns when it is first needed. The
+index is never the truth: a hit is a candidate until the deletion vector says that the row is live
+and, unless the hash is the key itself (one integer column), the key's values have been compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...binlog.kernels.jit import jit, jit_allocating, larger
+from ...decode.key_hash import NULL_HASH, hash_binary
+from ...delta import storage
+from ...delta.columns import (
+    Columns,
+    equal,
+    flat_parts,
+    one_chunk,
+    open_file,
+    stored_columns,
+    write_file,
+)
+from ...runtime.part_files import remove_dead_parts
+
+_SUFFIX = ".npy"
+"""Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
+
+_LONGEST = 215
+"""bytes of an index's name, of 255 that file systems give; a part has 38 behind it"""
+_DIGEST = re.compile(r"~[0-9a-f]{32}\.npy")
+
+_HEADER_BYTES, _ROW_BYTES = 128, 16
+"""The bytes in an index file of NumPy's header for int64[2, rows], and of a row's hash and place"""
+
+Hashes = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int64]
+
+
+def is_exact(types: list[pa.DataType]) -> bool:
+    """Whether the hash of such a key is the key itself (a bag's column, which may be NULL: not)."""
+    return len(types) == 1 and pa.types.is_integer(types[0])
+
+
+def hashes_alike(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of both types that are equal have equal hashes."""
+    kinds = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
+    return any(kind(one) and kind(other) for kind in kinds)
+
+
+def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
+    """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
+    if is_exact([key.type for key in keys]):
+        if keys[0].null_count:  # a bag's
+            return _hash_column(keys[0])
+        return np.asarray(keys[0].cast(pa.int64()).to_numpy())  # int64 as it lies, not copied
+    total = np.zeros(len(keys[0]), np.int64)
+    with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
+        for key in keys:
+            for part in _parts(key):
+                _mix(total, _hash_column(part))
+    return total
+
+
+def _parts(key: pa.ChunkedArray) -> list[pa.ChunkedArray]:
+    """The column, or the parts of a struct or list (in a table without key), to be hashed."""
+    if not pa.types.is_nested(key.type):
+        return [key]
+    return [pa.chunked_array([part]) for part in flat_parts(one_chunk(key))]
+
+
+def _hash_column(column: pa.ChunkedArray) -> Hashes:
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        values = column.cast(pa.int64())
+    elif pa.types.is_date(kind):
+        values = column.cast(pa.int32()).cast(pa.int64())
+    elif pa.types.is_timestamp(kind):
+        values = column.cast(pa.int64())
+    elif pa.types.is_floating(kind):
+        values = column.cast(pa.float64())
+    else:
+        if pa.types.is_decimal(kind):
+            column = _digits(column)
+        return hash_binary(column.cast(pa.large_binary()).combine_chunks())
+    if pa.types.is_floating(values.type):
+        bits = np.asarray(values.fill_null(0.0).to_numpy()).astype(np.float64) + 0.0  # -0.0 is 0.0
+        out = bits.view(np.int64).copy()
+    else:
+        out = np.array(values.fill_null(0).to_numpy(), np.int64)
+    out[np.asarray(values.is_null())] = NULL_HASH
+    return out
+
+
+def _digits(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Decimals as bytes, whatever their scale: 1.50 is 1.5, as it is once the type is widened."""
+    wide = one_chunk(column.cast(pa.decimal256(76, 30)))
+    plain = pa.Array.from_buffers(pa.binary(32), len(wide), wide.buffers(), offset=wide.offset)
+    return pa.chunked_array([plain])
+
+
+@jit
+def _mix(total: Any, value: Any) -> None:
+    for i in range(total.size):
+        h = np.uint64(total[i]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(value[i])
+        h ^= h >> np.uint64(32)
+        h *= np.uint64(0xD6E8FEB86659FD93)
+        h ^= h >> np.uint64(32)
+        total[i] = np.int64(h)
+
+
+_HEADER = threading.Lock()
+
+
+def _mapped(path: str) -> npt.NDArray[np.int64]:
+    """Raises OSError, ValueError and EOFError. NumPy reads the header as a Python literal, and
+    CPython 3.11 counts its depth in a number of all threads (python/cpython#106905)."""
+    with _HEADER:
+        return np.asarray(np.load(path, mmap_mode="r"))
+
+
+class KeyIndex:
+    """The index files of one table, ``<folder>/<data file>.npy``: int64[2, rows], hash and row."""
+
+    def __init__(
+        self,
+        folder: str,
+        table_folder: str,
+        key_columns: list[str],
+        key_types: Sequence[pa.DataType] = (),
+        live_column: str = "",
+    ) -> None:
+        """``key_types``: of columns that a file may lack, as it is older than they are, or have in
+        a wider type;
+        ``live_column``: rows in which it is not true are never looked for, and in no index."""
+        self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
+        self._types, self.live_column = key_types, live_column
+
+    def _path(self, data_file: str) -> str:
+        return os.path.join(self.folder, _name(data_file))
+
+    def add(
+        self, data_file: str, hashes: Hashes, live: pa.Array | pa.ChunkedArray | None = None
+    ) -> None:
+        """Keeps the index of a data file whose rows have these hashes, in row order. ``live``:
+        which of them are looked for; None: all."""
+        rows = np.argsort(hashes, kind="stable")
+        if live is not None:
+            rows = rows[np.asarray(pc.fill_null(live, False))[rows]]
+        path = self._path(data_file)
+        part = f"{path}.{uuid.uuid4().hex}.part"
+        with self._opened(part) as file:
+            np.save(file, np.stack([hashes[rows], rows]))
+        os.replace(part, path)
+
+    def _opened(self, part: str) -> BinaryIO:
+        """A new file of the folder, which ``forget_gone`` may remove meanwhile."""
+        while True:
+            os.makedirs(self.folder, exist_ok=True)
+            try:
+                return open(part, "wb")
+            except FileNotFoundError:
+                if os.path.isdir(self.folder):
+                    raise
+
+    def build(self, data_file: str) -> None:
+        """Makes the index of a file from its key columns."""
+        keys = self.read_keys(data_file)
+        live = None
+        if self.live_column:
+            with open_file(self.table_folder, data_file) as file:
+                (live,) = stored_columns(file, [self.live_column])
+        self.add(data_file, hash_keys(keys), live)
+
+    def load(self, data_file: str) -> npt.NDArray[np.int64]:
+        """Hashes, ascending, and the row of each; made first where there is no index."""
+        try:
+            return _mapped(self._path(data_file))
+        except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
+            self.build(data_file)
+            return _mapped(self._path(data_file))
+
+    def row_count(self, data_file: str) -> int:
+        """How many rows the index of a data file has; 0 where there is none."""
+        try:
+            size = os.path.getsize(self._path(data_file))
+        except FileNotFoundError:
+            return 0
+        return max(0, size - _HEADER_BYTES) // _ROW_BYTES  # an empty one was left by a dead machine
+
+    def missing(self, data_files: Iterable[str]) -> list[str]:
+        """The data files that have no index yet: others wrote them."""
+        have = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
+        return [path for path in data_files if _name(path) not in have]
+
+    def forget_gone(self) -> None:
+        """Removes the indexes of data files that are there no more, or whose names don't say it,
+        and parts of writers that were killed; the folder, too, where it is empty then: of a key
+        that the table had before."""
+        remove_dead_parts(self.folder)
+        names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
+        for name in names:
+            named = name.removesuffix(".npy").replace("%2F", "/")
+            gone = _DIGEST.fullmatch(name) or not storage.exists(
+                storage.data_file(self.table_folder, named)
+            )
+            if name.endswith(".npy") and gone:
+                os.remove(os.path.join(self.folder, name))
+        with suppress(OSError):  # there are others
+            os.rmdir(self.folder)
+
+    def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
+        with open_file(self.table_folder, data_file) as file:
+            stored = stored_columns(file, self.key_columns)
+        return [self._typed(number, column) for number, column in enumerate(stored)]
+
+    def _typed(self, number: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        if pa.types.is_null(column.type):
+            return pa.chunked_array([pa.nulls(len(column), self._types[number])])
+        if self._types and _is_plain(column.type) and column.type != self._types[number]:
+            return column.cast(self._types[number])
+        return column
+
+    def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
+        """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
+        hashes, rows = self.load(data_file)
+        if not len(hashes):
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        # Files of a copy hold ranges of keys: most are none of this one's business.
+        first = int(np.searchsorted(needed, hashes[0], "left"))
+        last = int(np.searchsorted(needed, hashes[-1], "right"))
+        at, matched_rows = join(needed[first:last], hashes, rows)
+        return at + first, matched_rows
+
+    def same(
+        self,
+        data_file: str,
+        wanted: list[pa.ChunkedArray],
+        at: Rows,
+        rows: Rows,
+        *,
+        bitwise: bool = False,
+    ) -> Any:
+        """Which candidate pairs really have the same key (values compared): bool[pairs].
+        ``bitwise``: -0.0 is not 0.0."""
+        matches = np.ones(len(rows), bool)
+        for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
+            left, right = mine.take(pa.array(at)), one_chunk(theirs).take(pa.array(rows))
+            matches &= equal(one_chunk(left), one_chunk(right), bitwise=bitwise)
+        return matches
+
+
+def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dict[str, Any]]:
+    """Writes a data file of ``rows`` (columns in the table's order), or one for each partition, and
+    their key index; returns the ``add`` actions."""
+    adds = []
+    for values, part in columns.split(rows):
+        add = write_file(index.table_folder, columns, part, values)
+        keys = [part.column(columns.physical.index(name)) for name in index.key_columns]
+        live = None
+        if index.live_column:
+            live = part.column(columns.physical.index(index.live_column))
+        index.add(add["path"], hash_keys(keys), live)
+        adds.append(add)
+    return adds
+
+
+@dataclass(frozen=True)
+class IndexTask:
+    """One data file whose index is missing."""
+
+    index: KeyIndex
+    data_file: str
+
+
+def build(task: IndexTask) -> None:
+    task.index.build(task.data_file)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(kind) or pa.types.is_decimal(kind))
+
+
+def _name(data_file: str) -> str:
+    """A partition's folder stands in the path, and may have as many bytes as any name itself."""
+    name = data_file.replace("/", "%2F") + _SUFFIX
+    if len(name.encode()) <= _LONGEST:
+        return name
+    return f"~{hashlib.sha256(data_file.encode()).hexdigest()[:32]}{_SUFFIX}"
+
+
+@jit_allocating
+def join(needed: Any, keys: Any, rows: Any) -> Any:
+    """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
+    left = np.empty(needed.size, np.int64)
+    right = np.empty(needed.size, np.int64)
+    n = 0
+    lo = 0
+    size = keys.size
+    for i in range(needed.size):
+        k = needed[i]
+        step = 1
+        hi = lo
+        while hi < size and keys[hi] < k:
+            lo = hi + 1
+            hi += step
+            step *= 2
+        hi = min(hi, size)
+        while lo < hi:
+            mid = (lo + hi) >> 1
+            if keys[mid] < k:
+                lo = mid + 1
+            else:
+                hi = mid
+        j = lo
+        while j < size and keys[j] == k:
+            if n == left.size:
+                left, right = larger(left, n, n), larger(right, n, n)
+            left[n] = i
+            right[n] = rows[j]
+            n += 1
+            j += 1
+    return left[:n], right[:n]

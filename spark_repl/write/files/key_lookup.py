@@ -1,0 +1,77 @@
+"""Key hits: which rows of a table's data files have the keys of some rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...delta import deletion_vector
+from ...rules.metadata_columns import numbers_of
+from .key_index import KeyIndex, hash_keys, is_exact
+from .key_segments import candidates
+
+if TYPE_CHECKING:
+    from pyroaring import BitMap
+
+    from .write_task import WriteTask
+
+Longs = npt.NDArray[np.int64]
+
+
+def index_of(task: WriteTask) -> KeyIndex:
+    """The key index of the task's table."""
+    live = numbers_of(task.definition).get("current")
+    chosen = task.key or range(len(task.columns.names))
+    types = task.definition.arrow_schema().types
+    return KeyIndex(
+        task.index_folder,
+        task.folder,
+        [task.columns.physical[i] for i in chosen],
+        [types[i] for i in chosen],
+        task.columns.physical[live] if live is not None else "",
+    )
+
+
+def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
+    chosen = task.key or range(len(task.columns.names))
+    return [rows.column(i) for i in chosen]
+
+
+def hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
+    """Per file: its number, indexes of the wanted rows, and the file's live rows of their keys (of
+    their values, bit for bit, in a table without one)."""
+    index = index_of(task)
+    keys = _key_columns(task, wanted)
+    hashes = hash_keys(keys)
+    order = np.argsort(hashes, kind="stable")
+    hashes = hashes[order]
+    keys = [key.take(pa.array(order)) for key in keys]
+    exact = bool(task.key) and is_exact([key.type for key in keys])
+    for number, at, rows in candidates(index, task.files.paths, hashes):
+        file = task.files[number]
+        if file.vector is not None:
+            dead = deletion_vector.read(task.folder, file.vector)
+            live = ~_marked(dead, rows)
+            at, rows = at[live], rows[live]
+        if len(at) and not exact:
+            same = index.same(file.path, keys, at, rows, bitwise=not task.key)
+            at, rows = at[same], rows[same]
+        yield number, order[at], rows
+
+
+def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
+    marked = np.frombuffer(dead.to_array(), np.uint32)
+    nearest = np.searchsorted(marked, rows)
+    nearest[nearest == len(marked)] = 0
+    return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
+
+
+def described(task: WriteTask, rows: pa.Table, row: int) -> str:
+    """A row's key, as messages have it."""
+    chosen: Sequence[int] = task.key or range(min(4, rows.num_columns))
+    values = (f"{task.columns.names[i]}={rows.column(i)[row].as_py()!r}" for i in chosen)
+    return ", ".join(values)

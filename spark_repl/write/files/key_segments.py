@@ -1,0 +1,213 @@
+"""Key segments: the key indexes of many data files in one file, so that a look-up opens few.
+
+A look-up that opens an index for each of 10,000 data files takes seconds, however few keys it is
+for. So small indexes are folded into segments, sorted by hash as they are: each row's place is a
+number of a data file and a row in it. A segment never changes; what it says of files that are live
+no more is passed over. It is a copy of indexes that stay: one that is damaged or gone costs time,
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...delta import storage
+from .key_index import Hashes, KeyIndex, Rows, join
+
+ENOUGH = 64
+"""small indexes and segments of a table that may be there before they are folded"""
+_FULL_ROWS = 4_000_000
+"""rows of a segment, 16 bytes each; what has half of that stays as it is"""
+_SUFFIX = ".segment.arrow"
+"""Format 1; a later one has another, so that each version finds its own alone."""
+
+
+@dataclass(frozen=True)
+class _Segment:
+    """``files``: names of data files, by their numbers. ``places``: file << 32 | row."""
+
+    path: str
+    files: Sequence[str]
+    hashes: Hashes = field(repr=False)
+    places: Rows = field(repr=False)
+
+
+def _open(path: str) -> _Segment | None:
+    """None where it is gone, or half written by a dead machine."""
+    try:
+        with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
+            rows = reader.get_batch(0)
+            files = json.loads(reader.schema.metadata[b"files"])
+    except (OSError, ValueError, KeyError, TypeError):  # pyarrow's own are ValueErrors
+        return None
+    return _Segment(path, files, rows.column(0).to_numpy(), rows.column(1).to_numpy())
+
+
+def _segments(folder: str) -> list[_Segment]:
+    names = sorted(n for n in storage.names(folder) if n.endswith(_SUFFIX))
+    return [one for name in names if (one := _open(os.path.join(folder, name))) is not None]
+
+
+@dataclass(frozen=True)
+class _Covered:
+    """``used``: segments, with the number among the live files of each of their files (-1: not
+    live, or in another one); ``loose``: live files that are in none, with their numbers."""
+
+    used: Sequence[tuple[_Segment, npt.NDArray[np.int64]]]
+    loose: Mapping[str, int]
+    needless: Sequence[str]
+    """paths of segments of which nothing is live"""
+
+
+def _covered(folder: str, data_files: pa.Array) -> _Covered:
+    is_loose = np.ones(len(data_files), bool)
+    used, needless = [], []
+    for segment in _segments(folder):
+        names = pa.array(segment.files, pa.string())
+        numbers = np.asarray(pc.fill_null(pc.index_in(names, data_files), -1), np.int64)
+        is_own = numbers >= 0
+        is_own[is_own] = is_loose[numbers[is_own]]  # else another segment has the file
+        numbers[~is_own] = -1
+        is_loose[numbers[is_own]] = False
+        if is_own.any():
+            used.append((segment, numbers))
+        else:
+            needless.append(segment.path)
+    at = np.flatnonzero(is_loose)
+    loose = dict(zip(data_files.take(pa.array(at)).to_pylist(), at.tolist(), strict=True))
+    return _Covered(used, loose, needless)
+
+
+def candidates(
+    index: KeyIndex, data_files: pa.Array, needed: Hashes
+) -> Iterator[tuple[int, Rows, Rows]]:
+    """Yield per data file that has some (paths [files]): its number, and as ``KeyIndex.candidates``
+    of it."""
+    if len(data_files) <= ENOUGH:
+        loose = {path: number for number, path in enumerate(data_files.to_pylist())}
+        covered = _Covered((), loose, ())
+    else:
+        covered = _covered(index.folder, data_files)
+    for segment, numbers in covered.used:
+        at, places = join(needed, segment.hashes, segment.places)
+        owner, rows = numbers[places >> 32], places & 0xFFFFFFFF
+        order = np.argsort(owner, kind="stable")
+        order = order[owner[order] >= 0]
+        owners, starts = np.unique(owner[order], return_index=True)
+        for number, part in zip(owners.tolist(), np.split(order, starts[1:]), strict=False):
+            yield number, at[part], rows[part]
+    for path, number in covered.loose.items():
+        at, rows = index.candidates(path, needed)
+        if len(at):
+            yield number, at, rows
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """A table's live data files (paths [files]), whose indexes are there."""
+
+    index: KeyIndex
+    data_files: pa.Array
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """A small index, or what is live of a segment. ``names``: of its live files."""
+
+    names: tuple[str, ...]
+    rows: int
+    segment: tuple[_Segment, npt.NDArray[np.int64]] | None = None
+
+
+def fold(task: FoldTask) -> None:
+    """Folds a table's small indexes and segments where there are more than ``ENOUGH``, and removes
+    segments of which nothing is live. Raises OSError."""
+    index, covered = task.index, _covered(task.index.folder, task.data_files)
+    for path in covered.needless:
+        storage.remove_if_there(path)
+    small = _small(index, covered)
+    if len(small) > ENOUGH:
+        for bundle in _bundles(sorted(small, key=lambda unit: unit.rows)):
+            if len(bundle) > 1:
+                _write(index, bundle)
+
+
+def is_due(index: KeyIndex, data_files: pa.Array) -> bool:
+    """Whether ``fold`` has something to fold."""
+    if len(data_files) <= ENOUGH:
+        return False
+    return len(_small(index, _covered(index.folder, data_files))) > ENOUGH
+
+
+def _small(index: KeyIndex, covered: _Covered) -> list[_Unit]:
+    units = [_Unit((path,), index.row_count(path)) for path in covered.loose]
+    for segment, numbers in covered.used:
+        names = tuple(n for n, at in zip(segment.files, numbers, strict=True) if at >= 0)
+        rows = len(segment.hashes) * len(names) // len(segment.files)
+        units.append(_Unit(names, rows, (segment, numbers)))
+    return [unit for unit in units if unit.rows < _FULL_ROWS // 2]
+
+
+def _bundles(small: Sequence[_Unit]) -> list[list[_Unit]]:
+    bundles: list[list[_Unit]] = [[]]
+    for unit in small:
+        if sum(one.rows for one in bundles[-1]) + unit.rows > _FULL_ROWS:
+            bundles.append([])
+        bundles[-1].append(unit)
+    return bundles
+
+
+def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
+    """One segment in the place of the others, which go when it is there."""
+    hashes, places, names = [], [], list[str]()
+    for unit in units:
+        if unit.segment is None:
+            loaded, rows = index.load(unit.names[0])
+            hashes.append(loaded)
+            places.append(np.int64(len(names)) << 32 | rows)
+        else:
+            segment, numbers = unit.segment
+            here = np.where(numbers >= 0, np.cumsum(numbers >= 0) - 1 + len(names), -1)
+            owner = here[segment.places >> 32]
+            live = owner >= 0
+            hashes.append(segment.hashes[live])
+            places.append(owner[live] << 32 | segment.places[live] & 0xFFFFFFFF)
+        names += unit.names
+    hash_column = np.concatenate(hashes)
+    order = np.argsort(hash_column, kind="stable")
+    columns = [pa.array(hash_column[order]), pa.array(np.concatenate(places)[order])]
+    rows_of = pa.RecordBatch.from_arrays(columns, names=["hash", "place"])
+    _put(index.folder, rows_of.replace_schema_metadata({"files": json.dumps(names)}))
+    for unit in units:
+        if unit.segment is not None:
+            storage.remove_if_there(unit.segment[0].path)
+
+
+def _put(folder: str, rows: pa.RecordBatch) -> None:
+    path = os.path.join(folder, f"{uuid.uuid4().hex}{_SUFFIX}")
+    with open(f"{path}.part", "wb") as file:
+        with pa.ipc.new_file(file, rows.schema) as writer:
+            writer.write_batch(rows)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{path}.part", path)
+
+
+def forget_gone(folder: str, table_folder: str) -> None:
+    """Removes segments whose data files are all gone, and those that can't be read."""
+    for name in storage.names(folder):
+        if name.endswith(_SUFFIX):
+            path = os.path.join(folder, name)
+            segment = _open(path)
+            named = segment.files if segment else ()
+            if not any(storage.exists(storage.data_file(table_folder, one)) for one in named):
+                storage.remove_if_there(path)

@@ -1,0 +1,108 @@
+"""What a write task is given, and what it has made: data files, marked rows, faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...decode.part import Part
+    from ...delta.columns import Columns
+
+
+@dataclass(frozen=True)
+class LiveFile:
+    """A data file of the planned snapshot."""
+
+    path: str
+    vector: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class PlannedFiles(Sequence[LiveFile]):
+    """The data files of a planned snapshot. ``paths`` [files]; ``vectors``: the deletion vectors of
+    files that have one, by the file's number."""
+
+    paths: pa.Array
+    vectors: Mapping[int, dict[str, Any]]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: Any) -> Any:
+        if number >= len(self.paths):
+            raise IndexError(number)
+        return LiveFile(self.paths[number].as_py(), self.vectors.get(int(number)))
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Net changes of one table to be written. ``key``: indexes of the key's columns, empty for a
+    table without one. ``complete``: the table was created in this log and nobody else writes it, so
+    an INSERT's key can't be there."""
+
+    table: str
+    folder: str
+    index_folder: str
+    columns: Columns
+    key: tuple[int, ...]
+    parts: tuple[Part, ...]
+    files: PlannedFiles
+    idempotent: bool
+    complete: bool
+    definition: TableDefinition
+    change_data: bool = False
+    """whether the table has Delta's change data feed"""
+    replaces: bool = False
+    """whether the table has rows that the source has not: an INSERT takes their place"""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A change that doesn't fit: MySQL's error number, its transaction's position, the key."""
+
+    number: int
+    position: int
+    table: str
+    key: str
+
+
+@dataclass
+class Written:
+    """What a task has written. ``marks``: data file -> serialized roaring bitmap of rows that go;
+    ``gone``: files that go as a whole; ``changes``: ``cdc`` actions; ``passed_over``: keys whose
+    changes met no row in an idempotent task; ``seconds``: how long the task took."""
+
+    table: str
+    adds: list[dict[str, Any]] = field(default_factory=list)
+    marks: dict[str, bytes] = field(default_factory=dict)
+    gone: list[str] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    net: int = 0
+    passed_over: int = 0
+    seconds: float = 0.0
+
+    @property
+    def changes_table(self) -> bool:
+        return bool(self.adds or self.marks or self.gone)
+
+    @property
+    def files(self) -> list[str]:
+        """Data and change files that were written, relative to the table's folder."""
+        return [action["path"] for action in (*self.adds, *self.changes)]
+
+
+def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, list[Written]]:
+    """Return what was written for each table, by its name."""
+    parts = list(written)
+    return {name: [part for part in parts if part.table == name] for name in tables}
+
+
+def faults_of(written: Iterable[Written]) -> list[Violation]:
+    """The changes that don't fit, of all that was written."""
+    return [fault for part in written for fault in part.violations]

@@ -1,0 +1,243 @@
+"""The direct writer's task: net changes of one table and shard -> a data file and marked rows.
+
+Runs on a Spark worker, or in the driver's process for a tiny group. It commits nothing: it returns
+the ``add`` action of the file it wrote and, for each older file, which of its rows are gone.
+"""
+
+from __future__ import annotations
+
+import array
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyroaring import BitMap
+
+from ...binlog.json.diff import CANNOT_APPLY
+from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
+from ...delta.columns import read_rows, with_type
+from ...delta.partitions import NO_PARTITION, unplaced
+from ...errors import TargetError
+from ..files.change_data import write_changes
+from ..files.key_index import write_indexed
+from ..files.key_lookup import described, hits, index_of
+from ..files.write_task import Violation, WriteTask, Written
+from .net_changes import Changes, Look, net_changes
+from .soft_deletes import are_deleted
+
+if TYPE_CHECKING:
+    from .partial_row_fill import MissingValues
+
+Longs = npt.NDArray[np.int64]
+
+_FILE_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the target's row of each net row is: index into the task's files (-1: nowhere), row."""
+
+    file: Longs
+    row: Longs
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A task's net changes, and what becomes of it."""
+
+    task: WriteTask
+    changes: Changes
+    out: Written
+
+    def refuse(self, entry: int, number: int, at: Longs | None = None) -> None:
+        """A net row is a Violation. ``at`` [n]: positions of the changes to blame; None: of each
+        key's first."""
+        position = int((self.changes.at if at is None else at)[entry])
+        key = described(self.task, self.changes.rows, entry)
+        self.out.violations.append(Violation(number, position, self.task.table, key))
+
+
+def write(task: WriteTask) -> Written:
+    """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
+    began, out = time.perf_counter(), Written(task.table)
+    _write(task, out)
+    out.seconds = time.perf_counter() - began
+    return out
+
+
+def _write(task: WriteTask, out: Written) -> None:
+    folded = fold_task(task, out, lambda rows: _present(task, rows))
+    fold = Fold(task, folded, out)
+    out.net = len(folded.net.entry)
+    hit, places = _locate(fold)
+    if out.violations:
+        return
+    keep = folded.net.flags & EXISTS != 0
+    if folded.missing:
+        keep &= _complete(fold, folded.missing, places)
+        if out.violations:
+            return
+    if task.key and task.idempotent:
+        # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
+        keep &= hit | (folded.net.flags & CERTAIN != 0)
+        lacking = (folded.net.flags & EXISTED != 0) & ~hit
+        out.passed_over = folded.passed_over + int(np.count_nonzero(lacking))
+    if refuse_unplaced(fold, keep):
+        return
+    chosen = np.flatnonzero(keep)
+    if not task.key:
+        chosen = np.repeat(chosen, np.maximum(folded.net.count[chosen], 0))
+    for at in range(0, len(chosen), _FILE_ROWS):
+        rows = folded.rows.take(pa.array(chosen[at : at + _FILE_ROWS]))
+        out.adds += write_indexed(index_of(task), task.columns, rows)
+    if task.change_data and out.changes_table:
+        out.changes += _changes(task, folded.rows, chosen, keep, places, out)
+
+
+def _changes(
+    task: WriteTask, rows: pa.Table, chosen: Longs, keep: Any, places: Places, out: Written
+) -> list[dict[str, Any]]:
+    """The change files: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
+    old = {}
+    if task.key:
+        for number in np.unique(places.file[places.file >= 0]):
+            entries = np.flatnonzero(places.file == number)
+            old[task.files[number].path] = places.row[entries], keep[entries]
+    else:  # a bag's entry may have many rows
+        for path, marked in out.marks.items():
+            gone = np.array(BitMap.deserialize(marked).to_array(), np.int64)
+            old[path] = gone, np.zeros(len(gone), bool)
+    replaces = places.file[chosen] >= 0
+    return write_changes(
+        task.folder, task.columns, old, rows.take(pa.array(chosen)), replaces & bool(task.key)
+    )
+
+
+def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray[np.bool_]:
+    """Takes what the images lack from the target's rows; returns which rows are whole then."""
+    task, folded, needed = fold.task, fold.changes, missing.rows
+    at = np.full(len(needed), -1, np.int64)
+    origins = np.unique(missing.origin[needed & (missing.origin >= 0)])
+    old: dict[int, list[pa.Array]] = {column: [] for column in missing.wanted}
+    rows_read = 0
+    for number in np.unique(places.file[origins]):
+        entries = origins[places.file[origins] == number]
+        if number < 0:
+            continue
+        physical = [task.columns.physical[column] for column in old]
+        read = read_rows(task.folder, task.files[number].path, physical, places.row[entries])
+        for (column, parts), values in zip(old.items(), read, strict=True):
+            parts.append(with_type(values, folded.rows.column(column).type))
+        at[entries] = rows_read + np.arange(len(entries))
+        rows_read += len(entries)
+    at = np.where(needed & (missing.origin >= 0), at[missing.origin], -1)
+    if rows_read:
+        whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
+        folded.rows = missing.fill(folded.rows, whole, at)
+    folded.rows, bad = missing.patch(folded.rows, task.definition)
+    for row in bad:
+        if not needed[row] or at[row] >= 0:
+            fold.refuse(row, CANNOT_APPLY)
+    complete: npt.NDArray[np.bool_] = ~needed | (at >= 0)
+    return complete
+
+
+def refuse_unplaced(fold: Fold, keep: npt.NDArray[np.bool_]) -> bool:
+    """Rows to be kept that no partition can have become violations; whether there are any."""
+    columns, folded = fold.task.columns, fold.changes
+    if not columns.partitions:
+        return False
+    for entry in np.flatnonzero(unplaced(folded.rows, columns.divides) & keep):
+        fold.refuse(int(entry), NO_PARTITION, folded.last)
+    return bool(fold.out.violations)
+
+
+def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
+    """One net change per key over all parts of a task; breaks in the log become violations."""
+    folded, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
+    for contradiction in breaks:
+        key = described(task, contradiction.row, 0)
+        out.violations.append(
+            Violation(contradiction.number, contradiction.position, task.table, key)
+        )
+    return folded
+
+
+def _locate(fold: Fold) -> tuple[npt.NDArray[np.bool_], Places]:
+    """Marks the rows that go; returns which entries have a row of the source in the table, and
+    where."""
+    task, folded = fold.task, fold.changes
+    flags, n = folded.net.flags, len(folded.net.entry)
+    gone = flags & EXISTED != 0
+    look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
+    if task.key and (gone.any() or not task.complete):
+        look[:] = True  # a group of nothing but INSERTs needs no look-up in a complete table
+    needed = np.flatnonzero(look)
+    have = np.zeros(n, np.int64)
+    places = Places(np.full(n, -1, np.int64), np.zeros(n, np.int64))
+    if len(needed) and task.files:
+        _search(fold, needed, have, places)
+    if not task.idempotent:
+        wanted = np.abs(folded.net.count) if not task.key else np.ones(n, np.int64)
+        for entry in np.flatnonzero(gone & (have < wanted)):
+            fold.refuse(int(entry), MISSING_ROW)
+        if task.key and not task.replaces:
+            for entry in np.flatnonzero(look & ~gone & (have > 0)):
+                fold.refuse(int(entry), DUPLICATE_KEY)
+    return have > 0, places
+
+
+def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
+    task, folded = fold.task, fold.changes
+    limit = np.ones(len(have), np.int64)
+    if not task.key:
+        limit = np.abs(folded.net.count)
+    deleted = [needed[:0]]
+    for number, at, rows in hits(task, folded.rows.take(pa.array(needed))):
+        owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
+        path = task.files[number].path
+        dead = are_deleted(task, path, picked)
+        deleted.append(owner[dead])
+        if task.idempotent:  # what is passed over leaves a deleted row as it is
+            goes = ~dead | (folded.net.flags[owner] & CERTAIN != 0)
+            owner, picked = owner[goes], picked[goes]
+        if len(picked):
+            places.file[owner], places.row[owner] = number, picked
+            fold.out.marks[path] = BitMap(array.array("I", picked.tolist())).serialize()
+    have[np.concatenate(deleted)] = 0  # the source has no such row
+
+
+def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which of the rows' keys the table has a row of the source for."""
+    there = np.zeros(rows.num_rows, bool)
+    for number, at, places in hits(task, rows):
+        there[at] = ~are_deleted(task, task.files[number].path, places)
+    return there
+
+
+def _take(
+    entry: Longs, rows: Longs, have: Longs, limit: Longs, keyed: bool, task: WriteTask
+) -> tuple[Longs, Longs]:
+    """Entries, and the row of one file to mark for each: all that match for a key, as many as must
+    go for a bag."""
+    if not len(entry):
+        return entry, rows
+    order = np.argsort(entry, kind="stable")
+    entry, rows = entry[order], rows[order]
+    new = np.concatenate(([True], entry[1:] != entry[:-1]))
+    starts = np.flatnonzero(new)
+    rank = np.arange(len(entry)) - np.repeat(starts, np.diff(np.append(starts, len(entry))))
+    rank += have[entry]
+    if keyed and rank.max() > 0:
+        raise TargetError(
+            "a key has more than one row in the Delta table",
+            table=task.table,
+            hint="somebody else wrote to the table: remove the doubled rows or copy it again",
+        )
+    chosen = rank < limit[entry]
+    np.add.at(have, entry[chosen], 1)
+    return entry[chosen], rows[chosen]

@@ -1,0 +1,334 @@
+"""GroupWriter: staged net changes of a group -> data files -> one commit per table."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from statistics import median
+from typing import TYPE_CHECKING
+
+from ...crash_points import armed, reach
+from ...decode.part import rows_of
+from ...decode.staged import Staged, same_shape
+from ...delta.checkpoint import EVERY
+from ...errors import FencedError, SchemaError, SparkReplError
+from ...runtime.retry import temporary
+from ...runtime.threads import Pool
+from ..files.discard import discard
+from ..files.write_task import WriteTask, Written, by_table, faults_of
+from ..tables.inferred_collations import ToldCollations
+from ..tables.logged_shape import check_definition, names_key
+from ..tables.row_error import at_first_change, row_error
+from ..tables.table_commits import Outcome
+from ..tables.tracking import left_out_before
+from ..upkeep.scheduler import Upkeep
+from ..upkeep.table_maintenance import Tending
+from .direct_writer import DirectWriter
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...config import Config
+    from ...control.cut import Cut
+    from ...decode.part import Part
+    from ...delta.stamp import Stamp
+    from ...runtime.workers import Workers
+    from ...schedule.group import StagedGroup
+    from ..files.commit import TablePart
+    from ..tables.table import Table
+    from ..tables.tracking import Tracking
+
+log = logging.getLogger(__name__)
+
+_COMMITS_AT_ONCE = 4
+
+
+class GroupWriter:
+    """Plans, writes, checks and commits a group, table by table. How a table takes its changes is
+    the ``DirectWriter``'s affair. ``write`` may be called from several
+    threads, for different tables. ``lacks``: as upkeep's."""
+
+    def __init__(
+        self, tracking: Tracking, workers: Workers, config: Config,
+        lacks: Callable[[str, str], None] = lambda name, why: None,
+    ) -> None:  # fmt: skip
+        self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
+        self._writer = DirectWriter(tracking, workers)
+        tending = Tending(tracking, workers, config.target)
+        self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget, lacks)
+        self._write_seconds = self._commit_seconds = 0.0
+        self._statements = 0
+        self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
+        self.seconds: dict[str, float] = {}
+        """for how long each table was written: its tasks and its commits"""
+        self._pool = Pool(_COMMITS_AT_ONCE, thread_name_prefix="commit")
+
+    @property
+    def writer(self) -> DirectWriter:
+        """How tables take their changes."""
+        return self._writer
+
+    def write(
+        self,
+        staged: StagedGroup,
+        cut: Cut,
+        *,
+        begins: Callable[[], None],
+        checked: Callable[[], None],
+    ) -> dict[str, int]:
+        """Commits the group to every table that isn't there yet; ``cut`` is behind it. ``begins``
+        is called when everything is planned and the workers are needed, ``checked`` when everything
+        fits and is about to be committed: what that raises prevents it. Returns how many rows from
+        before their copy were passed over, by table without history.
+
+        Raises RowError (lowest failing transaction first) before anything is committed.
+        """
+        parts: dict[str, list[Part]] = {}
+        for output in staged.by_worker:
+            for piece in output.parts:
+                parts.setdefault(piece.table, []).append(piece)
+        group = staged.group
+        before = replace(
+            cut,
+            position=group.start,
+            gtid_executed=str(group.executed),
+            group_gtids="",
+            source=cut.begin,
+        )
+        with ExitStack() as held:
+            tables = self._tables(staged.by_worker, parts, before, held)
+            held.enter_context(self._commits.files_there(tables.values()))
+            # A table may have landed in an attempt before this one.
+            behind = {name: t for name, t in tables.items() if t.position < cut.position}
+            tasks = self._tasks(behind, parts, group.idempotent)
+            written = self._write(behind, tasks, begins=begins, checked=checked)
+            self._commit_or_settle(behind, written, cut)
+        self._upkeep.look(tables)
+        passed_over = dict[str, int]()
+        for part in written:
+            if tables[part.table].without_history and part.passed_over:
+                passed_over[part.table] = passed_over.get(part.table, 0) + part.passed_over
+        return passed_over
+
+    def _write(
+        self,
+        tables: Mapping[str, Table],
+        tasks: list[WriteTask],
+        *,
+        begins: Callable[[], None],
+        checked: Callable[[], None],
+    ) -> list[Written]:
+        """Has the tasks done; what they wrote fits and is to be committed. Raises RowError."""
+        self._writer.prepare(tables.values())
+        began = time.perf_counter()
+        reach("planned")
+        begins()
+        rows = sum(rows_of(task.parts) for task in tasks)
+        here = self.workers.is_small(rows=rows)
+        written = self.workers.run(self._writer.task, tasks, here=here)
+        try:
+            if not faults_of(written):
+                written = self._writer.finish(tables, written)
+            self._write_seconds += time.perf_counter() - began
+            if faults := faults_of(written):
+                first = min(faults, key=lambda fault: fault.position)
+                raise row_error(first, tables[first.table])
+            checked()
+        except Exception:  # nothing was committed yet
+            self._discard(written)
+            raise
+        return written
+
+    def _commit_or_settle(
+        self, tables: Mapping[str, Table], written: list[Written], cut: Cut
+    ) -> None:
+        began = time.perf_counter()
+        try:
+            self._commit(tables, written, cut)
+        except Exception as error:
+            if not self._settle(tables, written, cut.position, error):
+                raise
+            log.warning("a commit landed whose answer was lost: %s", error)
+        self._commit_seconds += time.perf_counter() - began
+
+    def tend(self, names: Sequence[str]) -> None:
+        """Has the upkeep look at tables that a statement has changed, each time that their logs or
+        the control table have grown enough to need it."""
+        self._statements += 1
+        tables = [t for t in map(self._tracking.tables.get, names) if t is not None]
+        due = [t.name for t in tables if t.snapshot.version % EVERY == 0 and t.snapshot.version]
+        if due or self._statements % EVERY == 0:
+            self._upkeep.look(due or [t.name for t in tables] or [""])
+
+    def phases(self) -> dict[str, float]:
+        """Seconds: writing files, committing; the median and the longest of the tables' commits."""
+        seconds = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
+        if self._seconds:
+            seconds |= {"commit_p50_s": median(self._seconds), "commit_max_s": max(self._seconds)}
+        return seconds
+
+    def close(self) -> None:
+        """Ends the upkeep that is under way."""
+        self._upkeep.close()
+        self._pool.shutdown()
+
+    def _settle(
+        self,
+        tables: Mapping[str, Table],
+        written: list[Written],
+        position: int,
+        error: Exception,
+    ) -> bool:
+        """After ``error`` in a commit, or in its answer: looks which tables have the group, and
+        removes the files of those that will not have it. Returns whether all that change have.
+
+        Raises FencedError and FormerOwnerError when a commit in between is not this process's, and
+        ``error`` where nothing can be asked now: nothing is removed then.
+        """
+        per_table, landed = by_table(tables, written), True
+        for name, table in tables.items():
+            if not any(part.changes_table for part in per_table[name]):
+                continue
+            try:
+                outcome = self._commits.settle(table, position)
+            except Exception as unseen:
+                lasting = isinstance(unseen, SparkReplError) and not temporary(unseen)
+                if lasting or isinstance(error, FencedError):
+                    raise
+                raise error from unseen
+            if outcome is not Outcome.LANDED:
+                landed = False
+                self._discard(per_table[name], tried_behind=table.snapshot.version)
+        if not landed and isinstance(error, FencedError):
+            raise self._commits.not_ours(error.table or "") from error
+        return landed
+
+    def _tables(
+        self,
+        staged: Sequence[Staged],
+        parts: Mapping[str, list[Part]],
+        before: Cut,
+        held: ExitStack,
+    ) -> dict[str, Table]:
+        """The tables that the group changes, by name, each held until the group has landed."""
+        definitions: dict[str, TableDefinition] = {}
+        for part in staged:
+            for name, logged in part.origins.items():
+                self._tracking.filters.source_names.claim(name, logged)
+            for name, definition in part.definitions.items():
+                first = definitions.setdefault(name, definition)
+                if not same_shape(first, definition):
+                    raise SchemaError("the definition changes without a DDL statement", table=name)
+        tables, locked = {}, set[int]()
+        told = ToldCollations(self._tracking, before)
+        self._tracking.see_logged(definitions)
+        there = {
+            name: self._there(name, one, before, parts.get(name, ()))
+            for name, one in sorted(definitions.items())
+        }
+        for name in (name for name in there if name in parts):
+            table, definition = there[name], definitions[name]
+            if id(table.delta) not in locked:  # which shards share
+                held.enter_context(table.lock)
+                locked.add(id(table.delta))
+            self._commits.refresh(table)
+            if names_key(table, definition):
+                log.warning("%s: its rows are told apart by another key now", name)
+                self._tracking.take_key(table, definition.primary_key, before)
+            check_definition(table, definition)
+            told.take(table, definition)
+            tables[name] = table
+        return tables
+
+    def _there(
+        self, name: str, definition: TableDefinition, before: Cut, parts: Iterable[Part]
+    ) -> Table:
+        """The table of that name, made from its TABLE_MAP if it is not there."""
+        table = self._tracking.live(name)
+        if table is not None:
+            return table
+        with at_first_change(parts):
+            if self._tracking.filters.left_out_before(name):
+                raise left_out_before(name)
+            log.info("%s is made from its TABLE_MAP", name)
+            return self._tracking.create(definition, self._tracking.stamp(before))
+
+    def _tasks(
+        self,
+        tables: Mapping[str, Table],
+        parts: Mapping[str, list[Part]],
+        idempotent: Container[str],
+    ) -> list[WriteTask]:
+        """The group's write tasks, the heaviest first."""
+        rows = sum(rows_of(pieces) for pieces in parts.values())
+        share = rows // (self.workers.count + 1)
+        tasks = [
+            task
+            for name, table in tables.items()
+            for task in self._tasks_of(table, parts[name], share, idempotent=name in idempotent)
+        ]
+        return sorted(tasks, key=lambda task: -rows_of(task.parts))
+
+    def _tasks_of(
+        self, table: Table, parts: list[Part], share: int, *, idempotent: bool
+    ) -> list[WriteTask]:
+        """One task for each shard, each making a file; a single task for a table whose rows are no
+        more than a worker's ``share`` of the group's."""
+        shards: dict[int, list[Part]] = {}
+        together = any(part.whole for part in parts) or rows_of(parts) <= share
+        for part in parts:
+            shards.setdefault(0 if together else part.shard, []).append(part)
+        files = self._writer.files(table)
+        return [
+            WriteTask(
+                table.name,
+                table.folder,
+                self._tracking.key_folder(table),
+                table.columns,
+                table.definition.sought_key,
+                tuple(pieces),
+                files,
+                idempotent,
+                table.has_source_rows_alone and not idempotent,
+                table.definition,
+                change_data=table.snapshot.has("delta.enableChangeDataFeed"),
+                replaces=table.definition.truncated,
+            )
+            for _, pieces in sorted(shards.items())
+        ]
+
+    def _commit(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
+        stamp = self._tracking.stamp(cut)
+        per_table = by_table(tables, written)
+        shared: dict[int, list[TablePart]] = {}  # by Delta table
+        for name, table in tables.items():
+            if any(part.changes_table for part in per_table[name]):
+                shared.setdefault(id(table.delta), []).append((table, per_table[name]))
+        changed = [*shared.values()]
+        reach("before_commit")
+        if armed("between_tables") and len(changed) > 1:
+            self._commit_one(changed.pop(0), stamp)
+            reach("between_tables")
+        waiting = [self._pool.submit(self._commit_one, parts, stamp) for parts in changed]
+        errors = [error for error in (future.exception() for future in waiting) if error]
+        if errors:
+            raise errors[0]
+        reach("after_commit")
+
+    def _commit_one(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
+        began = time.perf_counter()
+        self._writer.commit(parts, stamp)
+        seconds = time.perf_counter() - began
+        self._seconds.append(seconds)
+        for table, written in parts:
+            own = seconds / len(parts) + sum(part.seconds for part in written)
+            self.seconds[table.name] = self.seconds.get(table.name, 0.0) + own
+
+    def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
+        """Removes the files of a group that was not committed, or not seen to be."""
+        for part in written:
+            folder = self._tracking.tables[part.table].folder
+            discard(folder, part.files, tried_behind=tried_behind)

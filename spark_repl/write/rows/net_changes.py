@@ -1,0 +1,124 @@
+"""A task's staged changes -> one net change per key, or per value in a table without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...binlog.rows.change_bits import MOVED
+from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
+from ...decode.staged import EXTRA
+from ...delta.columns import one_chunk
+from ...delta.large_columns import joined
+from ...rules.metadata_columns import keeps_deleted
+from ...rules.table_mode import appends
+from .bag_changes import heads, value_codes, whole_bag
+from .key_moves import effective
+from .partial_row_fill import ChangeLog, MissingValues, assemble
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...decode.part import Part
+
+Longs = npt.NDArray[np.int64]
+Look = Callable[[pa.Table], npt.NDArray[np.bool_]]
+
+
+@dataclass
+class Changes:
+    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position,
+    ``last`` the survivor's. ``missing``: what the images lack, if any lacks something.
+    ``passed_over``: changes that take no effect, by the rows that the target has."""
+
+    rows: pa.Table
+    net: Net
+    at: Longs
+    last: Longs
+    missing: MissingValues | None = None
+    passed_over: int = 0
+
+
+@dataclass(frozen=True)
+class Break:
+    """Where the log contradicts itself: a row, MySQL's error number, the transaction's position."""
+
+    row: pa.Table
+    number: int
+    position: int
+
+
+def asks(parts: Sequence[Part]) -> bool:
+    """Whether the target must be asked which keys it has before the changes can be folded."""
+    return any(part.asks for part in parts)
+
+
+def net_changes(
+    parts: Sequence[Part], definition: TableDefinition, look: Look | None, *, idempotent: bool
+) -> tuple[Changes, list[Break]]:
+    """The net changes of all parts of a task, and the log's contradictions, which are none when
+    it is ``idempotent``. ``look`` says of rows whether the target has their keys; None where
+    nothing ``asks``."""
+    staged = joined([part.read() for part in parts])
+    partial = staged.column("held").null_count < staged.num_rows
+    if not definition.primary_key:
+        return _bag(parts, staged, definition, partial=partial), []
+    rows = staged.drop_columns(list(EXTRA))
+    code, distinct = codes(one_chunk(staged.column("key")))
+    log, passed_over = _change_log(staged, code), 0
+    if look is not None and asks(parts):
+        row_of = np.zeros(distinct, np.int64)
+        row_of[code] = np.arange(len(code))
+        takes = effective(log.code, log.flags, look(rows.take(pa.array(row_of))))
+        passed_over = int(np.count_nonzero(~takes & (log.flags & MOVED == 0)))
+        log = log.only(takes)
+    soft = keeps_deleted(definition)
+    net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS), soft=soft)
+    breaks = [
+        Break(rows.slice(int(log.parent[at]), 1), number, int(log.position[at]))
+        for at, number in ([] if idempotent else net.breaks)
+    ]
+    entry, first, last = log.parent[net.entry], log.position[net.first], log.position[net.entry]
+    folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
+    if partial and not breaks:
+        rows, missing = assemble(staged, log, distinct, net, definition)
+    else:
+        rows, missing = rows.take(pa.array(entry)), None
+    return Changes(rows, folded, first, last, missing, passed_over), breaks
+
+
+def _change_log(staged: pa.Table, code: npt.NDArray[np.int32]) -> ChangeLog:
+    """The staged chains' changes, in log order."""
+    flags_list = one_chunk(staged.column("flags"))
+    length = np.diff(flags_list.offsets.to_numpy())
+    parent = np.repeat(np.arange(len(code)), length)
+    flags = flags_list.flatten().to_numpy(zero_copy_only=False)
+    position = one_chunk(staged.column("positions")).flatten().to_numpy()
+    newest = np.zeros(len(parent), bool)
+    newest[np.cumsum(length) - 1] = True
+    order = np.argsort(position, kind="stable")
+    parent = parent[order]
+    return ChangeLog(parent, code[parent], flags[order], position[order], newest[order])
+
+
+def _bag(
+    parts: Sequence[Part], staged: pa.Table, definition: TableDefinition, *, partial: bool
+) -> Changes:
+    rows = staged.drop_columns(list(EXTRA))
+    positions = heads(staged.column("positions"))
+    if partial:
+        rows = whole_bag(staged, heads(staged.column("flags")), positions, definition)
+    if appends(definition):
+        code, distinct = np.arange(rows.num_rows, dtype=np.int32), rows.num_rows
+    elif partial or any(part.twins for part in parts):
+        code, distinct = value_codes(rows)
+    else:
+        code, distinct = codes(one_chunk(staged.column("key")))
+    net = fold_bag(code, distinct, staged.column("count").to_numpy())
+    folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
+    at = positions[net.first]
+    return Changes(rows.take(pa.array(net.entry)), folded, at, at)

@@ -1,0 +1,86 @@
+"""Row repair: the rows of some keys as the source has them, in one commit to their table.
+
+Its position stays, as what it has of the log does: the commit is told by an appId of its own. Rows
+that the table has of a key go, those that the source has of it come (``staged_rows``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...errors import RowsRefused
+from ..files.commit import actions_of, check_files
+from ..files.discard import discard
+from ..files.write_task import WriteTask
+from ..tables.app_transactions import repairs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...control.cut import Cut
+    from ...decode.part import Part
+    from ...runtime.workers import Workers
+    from ..files.write_task import Written
+    from ..tables.table import Table
+    from ..tables.tracking import Tracking
+    from .direct_writer import DirectWriter
+
+
+class RowRepair:
+    """One table's repair; the caller owns the target, and nothing else is under way."""
+
+    def __init__(self, tracking: Tracking, workers: Workers, writer: DirectWriter) -> None:
+        self._tracking, self._workers = tracking, workers
+        self._commits, self._writer = tracking.commits, writer
+
+    def commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
+        """Brings staged rows into the table, which stands at ``cut``; returns the version of the
+        commit, None where nothing was to be done. Raises RowsRefused for rows that do not fit,
+        TargetError, ConcurrentChangeError."""
+        with table.lock:
+            self._commits.refresh(table)
+            with self._commits.files_there([table]):
+                return self._commit(table, parts, cut)
+
+    def _commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
+        tracking = self._tracking
+        self._writer.prepare([table])
+        here = self._workers.is_small(rows=sum(part.rows for part in parts))
+        written = self._workers.run(self._writer.task, [self._task(table, parts)], here=here)
+        try:
+            if faults := [fault for one in written for fault in one.violations]:
+                raise RowsRefused(
+                    f"the source's row {faults[0].key} has no place in the table"
+                    f" ({faults[0].number})"
+                )
+            written = self._writer.finish({table.name: table}, written)
+            check_files(table, [path for one in written for path in one.files])
+            actions = actions_of(self._commits, table, written)
+        except Exception:  # nothing was committed yet
+            self._discard(table, written, None)
+            raise
+        if not actions:
+            return None
+        own = tracking.stamp(cut)
+        stamp = replace(own, app=repairs_of(own.app))
+        try:
+            version = self._commits.commit(table, actions, stamp)
+        except Exception:
+            self._discard(table, written, table.snapshot.version)
+            raise
+        self._commits.landed(table, actions, table.position, version)
+        return version
+
+    def _task(self, table: Table, parts: Sequence[Part]) -> WriteTask:
+        return WriteTask(
+            table.name, table.folder, self._tracking.key_folder(table), table.columns,
+            table.definition.primary_key, tuple(parts), self._writer.files(table),
+            idempotent=True, complete=False, definition=table.definition,
+            change_data=table.snapshot.has("delta.enableChangeDataFeed"),
+        )  # fmt: skip
+
+    @staticmethod
+    def _discard(table: Table, written: Sequence[Written], tried_behind: int | None) -> None:
+        for one in written:
+            discard(table.folder, one.files, tried_behind=tried_behind)

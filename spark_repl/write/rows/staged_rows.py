@@ -1,0 +1,98 @@
+"""Rows that were read from the source, or go because it hasn't them, staged as changes that are
+certain: what is found in the table is no error. And whether other changes are about their keys."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
+from ...decode.part import Part
+from ...delta.columns import one_chunk
+from ...delta.digests import digests
+from ...rules.metadata_columns import keeps_deleted
+from ...runtime.private_files import opener
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...binlog.definition import TableDefinition
+
+Keys = npt.NDArray[np.uint64]
+
+
+def key_of(definition: TableDefinition) -> tuple[str, ...]:
+    """The names of the key's columns."""
+    return tuple(definition.columns[number].name for number in definition.primary_key)
+
+
+def key_digests(rows: pa.Table, key: Sequence[int]) -> Keys:
+    """The digest of each row's key."""
+    if not rows.num_rows:  # and perhaps no chunks
+        return np.zeros(0, np.uint64)
+    made: Keys = digests([one_chunk(rows.column(number)) for number in key], range(len(key)))[0]
+    return made
+
+
+def staged_rows(
+    path: str, definition: TableDefinition, rows: pa.Table, position: int, *, exist: bool
+) -> Part:
+    """Writes rows that come (``exist``), or go, as staged changes into a file of their own.
+    ``position``: packed, to be named where they don't fit. Of a row that goes the key is held, and
+    extra columns: where it stays, marked, the rest is what the table has."""
+    count = rows.num_rows
+    flags = np.full(count, (EXISTS if exist else EXISTED) | CERTAIN, np.uint8)
+    edges = pa.array(np.arange(count + 1, dtype=np.int32))
+    key = key_digests(rows, definition.primary_key)
+    extra = {
+        "flags": pa.ListArray.from_arrays(edges, pa.array(flags)),
+        "positions": pa.ListArray.from_arrays(edges, pa.array(np.full(count, position))),
+        "count": pa.array(np.ones(count, np.int64)),
+        "key": _binary(key),
+        "held": pa.nulls(count, pa.binary()),
+        "diffs": pa.nulls(count, pa.binary()),
+    }
+    if not exist and keeps_deleted(definition):
+        extra["held"] = pa.repeat(pa.scalar(_held(definition), pa.binary()), count)
+    names = [str(number) for number in range(rows.num_columns)] + list(extra)
+    staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)
+    with open(path, "wb", opener=opener) as file, pa.ipc.new_stream(file, staged.schema) as out:
+        out.write_table(staged)
+    return Part(definition.name, 0, count, path, 0, os.path.getsize(path), whole=True)
+
+
+def _held(definition: TableDefinition) -> bytes:
+    """The bitmap of the key's columns and extra ones."""
+    holds = [column.extra != "" for column in definition.columns]
+    for number in definition.primary_key:
+        holds[number] = True
+    return np.packbits(holds, bitorder="little").tobytes()
+
+
+def _binary(key: Keys) -> pa.Array:
+    """Each number's eight bytes."""
+    edges = pa.py_buffer(np.arange(len(key) + 1, dtype=np.int64) * 8)
+    data = pa.py_buffer(np.ascontiguousarray(key))
+    return pa.Array.from_buffers(pa.large_binary(), len(key), [None, edges, data])
+
+
+@dataclass(frozen=True)
+class TouchTask:
+    """Staged changes of a table with a ``key``, among which ``keys`` (digests) are looked for."""
+
+    part: Part
+    key: tuple[int, ...]
+    keys: Keys
+
+
+def touches(task: TouchTask) -> bool:
+    """Whether the changes are about one of the keys."""
+    rows = task.part.read()
+    key = [rows.column(str(number)) for number in task.key]
+    made = key_digests(pa.table(key, names=list(map(str, task.key))), range(len(key)))
+    return bool(np.isin(made, task.keys).any())

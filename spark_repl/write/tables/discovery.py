@@ -1,0 +1,104 @@
+"""Places: where a start finds the tables of a target, and which version of each the cut shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...config.renaming import SHARD, is_shared
+from ...control.copies import standing
+from ...control.table_paths import MADE_BY_ROWS, made_behind
+from ...errors import BEGIN_AGAIN, TargetError
+from ...runtime.threads import Pool
+from ..shared.shards import check_put_back
+from .table_commits import gone_table, overwritten_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ...control.cut import Cut, TableVersion
+    from ...delta.snapshot import Snapshot
+    from .broken_tables import BrokenTables
+    from .table import Table
+    from .table_commits import TableCommits
+    from .tracking import Tracking
+
+_READ_AT_ONCE = 4  # tables
+
+
+@dataclass(frozen=True)
+class TablePlace:
+    """A table, or one that a statement behind the cut has made (``made_by``). ``at_cut``: its
+    version there, if the cut shows it; ``since``: all commits behind this version are looked at."""
+
+    name: str
+    made_by: str
+    path: str
+    snapshot: Snapshot
+    at_cut: TableVersion | None
+    since: int
+
+
+def places(
+    tracking: Tracking, shown: Mapping[str, str], cut: Cut | None, broken: BrokenTables
+) -> Iterator[TablePlace]:
+    """Each table that is there; ``shown``: their paths at the cut. One that the cut shows, and that
+    is gone, is noted as ``broken``."""
+    own: Callable[[str], str] = tracking.names.of
+    paths = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
+    copy = standing(tracking.control).copy
+    joined = {
+        tracking.layout.table(at): since for at, since in (copy.since if copy else {}).items()
+    }
+    for made in made_behind(tracking.control, cut):
+        if made.path not in shown.values():  # else its statement does not come again
+            paths.setdefault((own(made.name), made.made_by), made.path)
+        if is_shared(made.path):
+            folder = tracking.layout.table(made.path)
+            joined[folder] = min(made.since, joined.get(folder, made.since))
+    at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
+    folder_of = tracking.layout.table
+    folders = sorted({*map(folder_of, paths.values())})
+    with Pool(_READ_AT_ONCE) as pool:
+        snapshots = dict(zip(folders, pool.map(tracking.delta.snapshot, folders), strict=True))
+    since = joined | {folder_of(at.path): at.version for at in at_cuts.values()}
+    for (name, made_by), path in paths.items():
+        at_cut, folder = at_cuts.get(name), folder_of(path)
+        if at_cut is not None and at_cut.path != path:
+            at_cut = None  # the cut shows what was there before a copy, or another table
+        snapshot, shard = snapshots[folder], SHARD in path
+        if snapshot is None and at_cut is not None:
+            broken.add(gone_table(name, folder))
+        if shard and not tracking.definitions.has(path):
+            snapshot = None
+            if at_cut is not None:
+                raise TargetError(
+                    "the control table does not say any more what the table is", table=name,
+                    hint=f"put the control table back as it was, or {BEGIN_AGAIN}",
+                )  # fmt: skip
+        if snapshot is not None:  # else the applier died between the announcement and the creation
+            version = since.get(folder, 0) if at_cut or shard else 0
+            yield TablePlace(name, made_by, path, snapshot, at_cut, version)
+
+
+def check_places(
+    commits: TableCommits, tables: Iterable[tuple[Table, TablePlace]], broken: BrokenTables
+) -> None:
+    """Looks at what has been committed to tables since the cut; to one that other channels feed,
+    too, once for all of its shards. Notes ``broken`` tables. Raises as ``TableCommits.check``."""
+    seen = set[str]()
+    for table, place in tables:
+        if table.is_shared:
+            check_put_back(table, place.at_cut)
+            if table.folder in seen:
+                continue
+            seen.add(table.folder)
+        broken.noted(partial(_check, commits, table, place))
+
+
+def _check(commits: TableCommits, table: Table, place: TablePlace) -> None:
+    metadata_id = (place.at_cut or place.snapshot).metadata_id
+    commits.check(table, metadata_id, place.since, place.snapshot)
+    if place.at_cut and table.position < place.at_cut.position:
+        raise overwritten_table(table.name, table.folder, place.at_cut.version)

@@ -1,0 +1,243 @@
+"""NewTables: makes tables in Delta, each with the position from which it holds rows."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...config.renaming import is_shared, shard_of, whole_of
+from ...control.copies import last_copy
+from ...control.noted_names import shards_had
+from ...control.shared_tables import SharedTable
+from ...control.table_paths import MADE_BY_ROWS, announce
+from ...delta.stamp import Stamp
+from ...errors import ConcurrentChangeError, TargetError, about_table
+from ...rules.disjoint_filters import check_told_apart
+from ...rules.metadata_columns import shard_column
+from ...rules.row_filters import check_row_filter
+from ...sql.folded_name import check_columns
+from ..shared.shards import beside, check_policy
+from ..shared.shared_table_setup import Joining, left_over, make_or_join
+from ..shared.widen_shared_table import widen
+from .app_transactions import columns_of_all
+from .new_paths import NewPaths
+from .table_properties import COMPLETE, COPIED, own_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from ...binlog.definition import TableDefinition
+    from ...control.control import Control
+    from ...control.definitions import Definitions
+    from ...control.layout import Layout
+    from ...control.name_case import NameCase
+    from ...control.names import Names
+    from ...delta.snapshot import NewTable, Snapshot
+    from ...delta.table_log import TableLog
+    from .table import Table
+    from .table_commits import TableCommits
+    from .table_options import TableOptions
+
+
+_TRIES = 10
+
+
+class NewTables:
+    """``names``: how the source compares names, which says whose the rules of columns are;
+    ``taken``: whose each name is among the target's channels."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        control: Control,
+        delta: TableLog,
+        options: TableOptions,
+        names: NameCase,
+        taken: Names,
+        commits: TableCommits,
+        definitions: Definitions,
+    ) -> None:
+        self._layout, self._control, self._delta = layout, control, delta
+        self._options, self._names, self._taken = options, names, taken
+        self._commits, self._definitions = commits, definitions
+        self._paths = NewPaths(control, layout)
+
+    def load(self) -> None:
+        """Reads which paths were used."""
+        self._paths.load()
+
+    def shaped(self, definition: TableDefinition) -> TableDefinition:
+        """The target's table of the source's. Raises SettingError."""
+        rules = self._options.columns_of(folds=self._names.folds)
+        shaped = rules.shaped(self._options.forms.apply(definition))
+        check_row_filter(shaped, rules)
+        check_told_apart(shaped)
+        check_columns(shaped)
+        if shard_column(shaped) >= 0:
+            folds = self._names.folds
+            check_policy(shaped, self._options.policy(shaped.name, folds=folds))
+        return shaped
+
+    def make(
+        self, shaped: TableDefinition, stamp: Stamp, made_by: str, tables: Iterable[Table]
+    ) -> str:
+        """Makes a table at a new path, which is returned; a shard in the Delta table of those of
+        the ``tables`` that are to be beside it. Raises TargetError, SettingError."""
+        others = beside(shaped.name, tables)
+        if shared := self._shared(shaped):
+            return self._make_shared(shaped, shared, stamp, made_by, others)
+        names = [shaped.name]
+        if shard_column(shaped) >= 0:
+            names.append(whole_of(shaped.name))
+        path = self._announce(shaped, stamp, made_by, names, [one.path for one in others])
+        complete = str(made_by != MADE_BY_ROWS).lower()
+        self._make(shaped, path, stamp, complete, others)
+        return path
+
+    def _announce(
+        self,
+        shaped: TableDefinition,
+        stamp: Stamp,
+        made_by: str,
+        names: Iterable[str],
+        others: list[str],
+    ) -> str:
+        """Announce the table at a path that no copy has, by the version of the control table that
+        the announcement follows; return the path. ``names``: what is noted of it."""
+        check = self._taken.before_making(names)
+        for left in reversed(range(_TRIES)):
+            path = self._paths.new(shaped, self._delta, others)
+            checks = partial(_both, check, partial(self._paths.check, path))
+            with suppress(*[ConcurrentChangeError] if left else ()):
+                announce(self._control, shaped.name, path, stamp.position, made_by, checks)
+                break
+        return path
+
+    def record(self, shaped: TableDefinition, path: str) -> None:
+        """Records what is known of this channel's rows of a table at ``path`` that others may feed,
+        too. Raises SettingError where others may have them."""
+        if (shared := self._shared(shaped)) is not None:
+            self._taken.share(shared, partial(whole_of, path))
+
+    def _shared(self, shaped: TableDefinition) -> SharedTable | None:
+        """What the configuration says of the table that a shard is in, where other channels may
+        feed that, too."""
+        rule = self._options.rules_of(shaped.name, folds=self._names.folds)
+        return SharedTable.of(rule, shaped) if rule.channels else None
+
+    def _make_shared(
+        self,
+        shaped: TableDefinition,
+        wanted: SharedTable,
+        stamp: Stamp,
+        made_by: str,
+        others: list[Table],
+    ) -> str:
+        """The same of a shard in a table that other channels may feed, too: where they have it."""
+        whole = self._taken.share(wanted, partial(self._paths.whole, shaped, self._delta)).path
+        folder = self._layout.table(whole)
+        there = self._delta.version(folder)
+        check = self._taken.before_making([shaped.name])
+        path = self._paths.shard(whole, shared=True)
+        name, position = shaped.name, stamp.position
+        announce(self._control, name, path, position, made_by, check, since=max(there, 0))
+        self._join(shaped, path, stamp, others)
+        return path
+
+    def _join(
+        self,
+        shaped: TableDefinition,
+        path: str,
+        stamp: Stamp,
+        others: list[Table],
+        gone: Collection[str] = (),
+    ) -> None:
+        """Brings a shard into a table that other channels may feed, too; ``gone``: as ``Joining``
+        has it."""
+        if others:
+            self._widen(others, shaped, stamp)
+            self._empty(others[0], gone)
+        else:
+            new, hours = self._new(shaped, "true"), self._options.retention_hours
+            one = Joining(shaped, new, gone, hours, self._commits.time.now_ms())
+            make_or_join(self._delta, self._layout.table(path), one, stamp)
+        self._definitions.record(path, shaped, stamp.position)
+
+    def _empty(self, table: Table, shards: Collection[str]) -> None:
+        """Takes out the files of this channel's shards."""
+        if not shards:
+            return
+        commits = self._commits
+        stamp = Stamp(columns_of_all(commits.app), table.position, "{}")
+        with table.lock:
+            commits.refresh(table)
+            files, now_ms = commits.all_live(table).adds, commits.time.now_ms()
+            gone = left_over(table.all_columns, files, shards, now_ms)
+            if gone:
+                version = commits.commit(table, gone, stamp)
+                commits.landed(table, gone, table.position, version)
+
+    def make_copy(
+        self,
+        shaped: TableDefinition,
+        path: str,
+        stamp: Stamp,
+        there: Table | None,
+        *,
+        complete: str = COPIED,
+    ) -> None:
+        """Makes the table of a copy, unless it is there: the control table names its path;
+        ``there``: a table that is in its Delta table; ``complete``: as its properties have it."""
+        if is_shared(path):
+            if not self._definitions.has(path):
+                self.record(shaped, path)
+                copy = last_copy(self._control)
+                copied = {shard_of(name) for name in (copy.paths if copy else ())}
+                gone = shards_had(self._control, whole_of(path)) - copied
+                others = [there] if there else []
+                self._join(shaped, path, stamp, others, gone | {shard_of(shaped.name)})
+            return
+        snapshot = None if there else self._delta.snapshot(self._layout.table(path))
+        if snapshot is not None:
+            self._check_copied(shaped.name, snapshot, stamp, complete)
+        else:
+            self._make(shaped, path, stamp, complete, [there] if there else [])
+
+    def _check_copied(self, name: str, snapshot: Snapshot, stamp: Stamp, complete: str) -> None:
+        """Raise TargetError for a table that is no copy's, or that has other positions than the
+        copy's own: rows of the log are in it."""
+        position = self._delta.last_txn(snapshot, stamp.app)
+        made = snapshot.configuration.get(COMPLETE)
+        if made != complete or position not in (None, stamp.position):
+            raise TargetError(
+                "the table at the path of the copy holds rows of the log", table=name,
+                file=snapshot.folder,
+                hint=f"copy it again: spark-repl snapshot --config F --table {name}",
+            )  # fmt: skip
+
+    def _make(
+        self, shaped: TableDefinition, path: str, stamp: Stamp, complete: str, others: list[Table]
+    ) -> None:
+        """A shard's definition is noted once the Delta table has its columns: so it is made."""
+        if others:
+            self._widen(others, shaped, stamp)
+        else:
+            with about_table(shaped.name):
+                self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
+        if shard_column(shaped) >= 0:
+            self._definitions.record(path, shaped, stamp.position)
+
+    def _widen(self, others: list[Table], shaped: TableDefinition, stamp: Stamp) -> None:
+        """Gives the Delta table of ``others`` what a new shard needs."""
+        table = others[0]
+        with table.lock:
+            widen(self._commits, table, shaped, others, stamp)
+
+    def _new(self, definition: TableDefinition, complete: str) -> NewTable:
+        return self._options.new_table(definition, own_properties(definition, complete))
+
+
+def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
+    first()
+    second()

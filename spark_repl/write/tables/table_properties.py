@@ -1,0 +1,94 @@
+"""What a table's own properties and commits say: its definition as it was created, and what it
+holds."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from ... import formats
+from ...alter.recorded_definition import recorded_definition
+from ...delta.log_replay import last_user_metadata
+from ...gtid import GtidSet
+from ...relay.source_place import SourcePlace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...binlog.definition import TableDefinition
+    from ...control.cut import Cut
+    from ...delta.log_replay import Action
+    from ...delta.snapshot import Snapshot
+
+DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
+COPIED = "copied"
+"""``COMPLETE`` of a copy's table: from the first cut on that shows the copy"""
+WITHOUT_HISTORY = "without history"
+"""``COMPLETE`` of the table of a copy that reads no rows"""
+_DEFINITION_FORMAT, _COMMIT_FORMAT = 2, 1
+"""2: the table's statistics are sound, and stay so; an earlier version writes others"""
+
+
+def own_properties(definition: TableDefinition, complete: str) -> dict[str, str]:
+    """What a new table's properties say of it."""
+    text = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
+    return {DEFINITION: text, COMPLETE: complete}
+
+
+def created(snapshot: Snapshot) -> TableDefinition:
+    """The table's definition as it was created."""
+    return defined(snapshot.configuration[DEFINITION], snapshot.folder)
+
+
+def defined(text: str, folder: str) -> TableDefinition:
+    """The definition that stands in the property of the table at ``folder``."""
+    return recorded_definition(formats.unstamp(text, _DEFINITION_FORMAT, "this table", folder))
+
+
+def held_gtids(snapshot: Snapshot, app: str) -> GtidSet | None:
+    """What the last commit of the channel ``app`` says that the table holds; None where it is not
+    in the table's log any more."""
+    said = _last(snapshot, app)
+    return None if said is None else GtidSet.parse(said.get("gtid_executed", ""))
+
+
+def held_place(snapshot: Snapshot, app: str) -> SourcePlace | None:
+    """Up to which place of the source the last commit of the channel ``app`` says that the table
+    holds everything; None where it is not in the table's log any more, or doesn't say it."""
+    return SourcePlace.of((_last(snapshot, app) or {}).get("source", {}))
+
+
+def _last(snapshot: Snapshot, app: str) -> dict[str, Any] | None:
+    metadata = last_user_metadata(snapshot.folder, snapshot.version, app)
+    if metadata is None:
+        return None
+    said: dict[str, Any] = json.loads(
+        formats.unstamp(metadata, _COMMIT_FORMAT, "the last commit", snapshot.folder)
+    )
+    return said
+
+
+def is_of(actions: Sequence[Action], cut: Cut) -> bool:
+    """Whether a commit of the channel is that of the one statement before ``cut``, whichever log it
+    was read from."""
+    said = next((a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a), None)
+    if said is None:
+        return False
+    fields = json.loads(formats.unstamp(said, _COMMIT_FORMAT, "a commit", ""))
+    if cut.group_gtids:
+        return bool(fields.get("group") == cut.group_gtids)
+    return bool(fields["position"] == cut.position)
+
+
+def user_metadata(cut: Cut, channel: str) -> str:
+    """The commit's userMetadata: everything of the channel up to this position, and the group that
+    ends there."""
+    fields: dict[str, Any] = {
+        "channel": channel,
+        "log_id": cut.log_id,
+        "position": cut.position,
+        "gtid_executed": cut.gtid_executed,
+        "group": cut.group_gtids,
+        "source": dict(cut.source),
+    }
+    return formats.stamp(json.dumps(fields), _COMMIT_FORMAT)

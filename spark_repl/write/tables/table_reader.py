@@ -1,0 +1,134 @@
+"""TableReader: a table of the target as its own commits say that it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...alter.lower_names import folded_definition
+from ...alter.renamed import rename
+from ...config.renaming import SHARD, is_shared, shard_of
+from ...control.by_hand import makes_rows_differ
+from ...control.copies import consistent_paths
+from ...control.foreign_changes import foreign_changes
+from ...control.table_paths import made_by_statements
+from ...delta import features
+from ...delta.columns import Columns
+from ...errors import TargetError
+from ...gtid import GtidSet
+from ..shared.shard_columns import columns_of
+from ..shared.shared_commits import SharingChannels
+from .table import DeltaState, Table
+from .table_properties import COMPLETE, COPIED, DEFINITION, created, held_gtids
+
+if TYPE_CHECKING:
+    from ...binlog.definition import TableDefinition
+    from ...control.control import Control
+    from ...control.cut import Cut
+    from ...control.definitions import Definitions
+    from ...control.name_case import NameCase
+    from ...delta.snapshot import Snapshot
+    from ...delta.table_log import TableLog
+    from .table_options import TableOptions
+
+
+class TableReader:
+    """Reads tables of the channel whose commits bear ``app``."""
+
+    def __init__(
+        self,
+        control: Control,
+        delta: TableLog,
+        definitions: Definitions,
+        names: NameCase,
+        app: str,
+        options: TableOptions,
+    ) -> None:
+        self._control, self._delta, self._app = control, delta, app
+        self._definitions, self._names, self._options = definitions, names, options
+        self._consistent: frozenset[str] = frozenset()
+        self._made = set[str]()  # paths of shards among them
+        self._decided = False  # then any table may have keys that no log holds
+        self._changed: frozenset[str] = frozenset()
+
+    def load(self) -> None:
+        """Reads which tables have no rows but the log's."""
+        own = self._names.of
+        self._changed = frozenset(own(change.name) for change in foreign_changes(self._control))
+        self._consistent = consistent_paths(self._control)
+        self._made = made_by_statements(self._control)
+        self._decided = makes_rows_differ(self._control)
+
+    def at(
+        self, name: str, path: str, snapshot: Snapshot, cut: Cut | None, beside: Table | None
+    ) -> Table:
+        """A table as it is, and, where it is ahead of the cut, as the log has it at the cut;
+        ``beside``: another shard in its Delta table. Raises TargetError."""
+        table = self.made(name, path, snapshot, beside)
+        executed = GtidSet.parse(cut.gtid_executed) if cut else GtidSet()
+        at_cut = self._definitions.at(path, cut.position if cut else -1, executed)
+        table.definition = self._named(name, at_cut or self._created(path, snapshot))
+        if self._definitions.has(path) and (not cut or table.position > cut.position):
+            held = executed.union(held_gtids(snapshot, self._app) or GtidSet())
+            table.logged = table.definition
+            now = self._definitions.at(path, table.position, held)
+            table.definition = self._named(name, now or self._created(path, snapshot))
+            if table.definition == table.logged:
+                table.logged = None
+        if table.is_shard:
+            table.columns = columns_of(table.all_columns, table.definition)
+        table.complete &= name not in self._changed
+        return table
+
+    def made(self, name: str, path: str, snapshot: Snapshot, beside: Table | None = None) -> Table:
+        """A table as it was created; ``beside``: another shard in its Delta table. Raises
+        TargetError."""
+        properties, position = snapshot.configuration, self._delta.last_txn(snapshot, self._app)
+        if DEFINITION not in properties or position is None:
+            raise TargetError(
+                "the Delta table at this path was not made by this channel",
+                table=name, file=snapshot.folder, hint="move it away, or use another target",
+            )  # fmt: skip
+        features.check(snapshot, table=name)
+        complete = properties.get(COMPLETE)
+        definition = self._named(name, self._created(path, snapshot))
+        columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
+        if shard := SHARD in path:
+            complete = "true" if path in self._made else COPIED
+            columns = columns_of(columns, definition)
+        table = Table(
+            name,
+            path,
+            snapshot.folder,
+            definition,
+            not self._decided
+            and (complete == "true" or (complete == COPIED and path in self._consistent)),
+            beside.delta if shard and beside else self._state(name, path, snapshot, position),
+            columns,
+        )
+        if table.is_shared:
+            table.delta.own_shards.add(shard_of(name))
+        return table
+
+    def _state(self, name: str, path: str, snapshot: Snapshot, position: int) -> DeltaState:
+        """What is known of a Delta table, and which other channels feed it."""
+        state = DeltaState(snapshot, position)
+        if is_shared(path):
+            rule = self._options.rules_of(name, folds=self._names.folds)
+            state.sharing = SharingChannels.beside(self._control.channel, rule.channels)
+            state.tidies = self._control.channel in rule.channels[:1]
+        return state
+
+    def made_by_statement(self, path: str) -> None:
+        """Takes in that the log creates the table that is going to be at ``path``."""
+        self._made.add(path)
+
+    def _created(self, path: str, snapshot: Snapshot) -> TableDefinition:
+        """The definition that the table was made with, or, of a shard, the first that is kept."""
+        first = self._definitions.first(path) if SHARD in path else None
+        return first or created(snapshot)
+
+    def _named(self, name: str, definition: TableDefinition) -> TableDefinition:
+        """The definition under the name that the table has now."""
+        if definition.name != name and not self._names.folds:
+            return rename(definition, name)
+        return folded_definition(definition) if self._names.folds else definition
