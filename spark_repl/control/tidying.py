@@ -53,12 +53,14 @@ def tidy(table: DeltaTable, path: str, settle: Settle, remover: Remover, began: 
 
 def _needless(table: DeltaTable, path: str, before: float) -> list[str]:
     """The files that no version since ``table`` needs and that were written ``before`` a time: of
-    those that VACUUM names, as it goes by the clock that it finds when it runs."""
+    those that VACUUM names, as it goes by the clock that it finds when it runs, and of those that
+    killed writers left."""
     names = table.vacuum(
         _WRITTEN_H, dry_run=True, enforce_retention_duration=False, full=True,
         post_commithook_properties=NO_HOOK,
     )  # fmt: skip
-    times = storage.listed(path) if names else {}
+    times = storage.listed(path)
+    names += [name for name in times if storage.UNFINISHED.fullmatch(name)]
     old = []
     for name in (name for name in names if name in times):
         file = os.path.join(path, name)

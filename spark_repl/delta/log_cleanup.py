@@ -24,7 +24,7 @@ from . import checkpoint_writer, log_state
 from .checkpoint import is_damaged, last, useless
 from .log_checkpoints import SIDECARS, grouped, read_hint, version_of
 from .removing import Remover
-from .storage import listed, modified
+from .storage import UNFINISHED, listed, modified
 
 if TYPE_CHECKING:
     from .durable import Durable
@@ -35,7 +35,7 @@ PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
 _APART = 500
 _OPENED_S = 3600
 """a reader that has opened the table needs what it has found there no longer than that"""
-_PART = re.compile(r"\..+\.tmp(\.crc)?|.+#\d+|_commit_.+\.json\.tmp")
+_PART = re.compile(rf"{UNFINISHED.pattern}|.+#\d+|_commit_.+\.json\.tmp")
 """what a commit of Hadoop's or delta-rs' is written to first"""
 _OF_HADOOP = re.compile(r"\.(.+)\.crc")
 """a checksum that Hadoop writes beside a local file"""

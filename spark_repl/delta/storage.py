@@ -29,6 +29,9 @@ _PARQUET, _PARQUET_END = b"PAR1", 8
 """what a file begins and ends with; before the last one lies the length of the footer"""
 _MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:/")
+UNFINISHED = re.compile(r"\.[0-9a-f-]{36}|\..+\.tmp(\.crc)?")
+"""name of a file that only a killed writer leaves: the probe for conditional writes, or a file that
+``put`` or Hadoop gives its name when it is whole"""
 _LOCAL, _REMOTE = LocalStore(), RemoteStore()
 
 

@@ -4,7 +4,7 @@ Delta protocol, sections "Add File and Remove File" and "Change Data Files". A f
 newest version names it, or a ``remove`` that is younger than the table's
 ``delta.deletedFileRetentionDuration``. Two rules are Delta's own. A file younger than that stays,
 since a commit that names it may be under way. So does a name that begins with ``_`` or ``.``,
-except below ``_change_data``.
+except below ``_change_data``. Beside these rules, what killed writers leave is removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from . import deletion_vector, features, log_state
 from .checkpoint_writer import reconciled
 from .intervals import retained_hours
 from .snapshot import Snapshot
-from .storage import data_file, walk
+from .storage import UNFINISHED, data_file, walk
 
 if TYPE_CHECKING:
     from .removing import Remover
@@ -31,7 +31,8 @@ _CHANGES = "_change_data"
 
 def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] = ()) -> int:
     """Remove files of the table that no version needs that was retained at ``now_s`` (seconds since
-    1970), but for those that are ``spared`` (paths relative to the table). Return how many.
+    1970), but for those that are ``spared`` (paths relative to the table). Return how many, without
+    Hadoop's checksums of them.
 
     ``spared`` must be read after ``now_s``: then a file needed later is retained or spared. Raises
     OSError, FencedError, and TargetError for a log that does not reach back, or that has a feature
@@ -56,7 +57,16 @@ def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] 
     needed = pa.array([*_named(snapshot, now_s), *spared], pa.string())
     paths = pa.array(old, pa.string())
     gone = paths.filter(pc.invert(pc.is_in(paths, needed))).to_pylist()
-    return remover.files(os.path.join(folder, path) for path in gone)
+    chosen = [os.path.join(folder, path) for path in gone]
+    remover.files([*chosen, *_checksums_of(chosen)])
+    return len(chosen)
+
+
+def _checksums_of(paths: list[str]) -> list[str]:
+    """Return where Hadoop's checksums of local files are."""
+    places = (os.path.split(path) for path in paths if not is_remote(path))
+    checksums = (os.path.join(folder, f".{name}.crc") for folder, name in places)
+    return [path for path in checksums if os.path.lexists(path)]
 
 
 def _is_text(path: str) -> bool:
@@ -69,11 +79,14 @@ def _is_text(path: str) -> bool:
 
 
 def _is_candidate(path: str, partition_columns: Collection[str]) -> bool:
-    """Whether a file below a table's folder may be one of data, changes or vectors."""
+    """Return whether a file below a table's folder may be one of data, changes or vectors, or what
+    a killed writer left."""
     folders = tuple(f"{name}=" for name in partition_columns)
     *above, name = path.split("/")
     shown = [part for part in above if not part.startswith(folders) and part != _CHANGES]
-    return not any(part.startswith(("_", ".")) for part in (*shown, name))
+    if not UNFINISHED.fullmatch(name):
+        shown.append(name)
+    return not any(part.startswith(("_", ".")) for part in shown)
 
 
 def _named(snapshot: Snapshot, now_s: float) -> list[str]:

@@ -88,8 +88,9 @@ def age(folder: Path, hours: int) -> None:
 
 
 def files(folder: Path) -> set[str]:
+    """Return the files outside of the log. Hadoop removes its checksums with the files."""
     found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    return {name for name in found if not name.startswith("_delta_log/")}
+    return {name for name in found if not name.startswith("_delta_log/") and ".crc" not in name}
 
 
 def relative(path: str, folder: Path) -> str:

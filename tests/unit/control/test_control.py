@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -241,6 +242,20 @@ def test_nothing_is_pruned_that_could_be_needed_again(control, monkeypatch):
     assert gone == [] and needless.exists()
     assert control.prune(Retention(0, 0, 0), settle_of(control))
     assert gone == ["commits"] and not needless.exists()
+
+
+def test_what_killed_writers_leave_goes_with_pruning(control, monkeypatch):
+    """The probe for conditional writes, and a file that is renamed when it is whole."""
+    monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
+    control.publish(CUT)
+    names = [f".{uuid.uuid4()}", f".part.parquet.{uuid.uuid4()}.tmp", ".other", f".{uuid.uuid4()}"]
+    for name in names:
+        path = Path(control.path) / name
+        path.touch()
+        if name != names[-1]:
+            os.utime(path, (0, 0))
+    assert control.prune(Retention(0, 0, 0), settle_of(control))
+    assert [(Path(control.path) / name).exists() for name in names] == [False, False, True, True]
 
 
 def test_pruning_where_commits_are_few(control, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_checkpoints import newest
 from spark_repl.delta.log_cleanup import remove_commits
+from spark_repl.delta.removing import Remover
+from spark_repl.delta.vacuum import vacuum
 from tests.support.v2_checkpoint import write_parts, write_v2
 from tests.unit.delta.test_log_state import Table, add
 
@@ -178,3 +181,34 @@ def test_checksums_of_hadoop_go_after_their_files(table: Table) -> None:
     clean(table)
     clean(table)
     assert [path.name for path in log(table).glob(".*.crc")] == [f".{10:020d}.json.crc"]
+
+
+def test_vacuum_removes_what_killed_writers_leave(tmp_path: Path) -> None:
+    """The same age counts as for data files. A checksum of Hadoop's goes with its file."""
+    table = Table(tmp_path / "t")
+    table.commit(add("live.parquet"))
+    probe, temporary = f".{uuid.uuid4()}", f".part-1.parquet.{uuid.uuid4()}.tmp"
+    gone = [probe, temporary, f"a/{temporary}", f".{temporary}.crc", "b.parquet", ".b.parquet.crc"]
+    kept = [
+        *("live.parquet", ".live.parquet.crc", ".other", ".other.crc", "_x.tmp"),
+        *(f".hidden/{probe}", f"_delta_log/{temporary}"),
+    ]
+    for name in (*gone, *kept, f"young/{probe}"):
+        path = Path(table.folder, name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+        at = time.time() - (0 if name.startswith("young") else 30 * DAYS_S)
+        os.utime(path, (at, at))
+    assert vacuum(table.folder, Remover(), time.time()) == len(gone) - 1
+    assert [name for name in gone if Path(table.folder, name).exists()] == []
+    assert all(Path(table.folder, name).exists() for name in (*kept, f"young/{probe}"))
+
+
+def test_a_probe_in_a_log_goes_after_a_day(table: Table) -> None:
+    probe = log(table) / f".{uuid.uuid4()}"
+    probe.write_bytes(b"first")
+    clean(table)
+    assert probe.exists()
+    age(table)
+    clean(table)
+    assert not probe.exists()
