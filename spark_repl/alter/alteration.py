@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..expressions.value_type import Node
+    from ..tables.table_definition import TableDefinition
     from .partition_rows import PartitionRows
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..errors import StatementError
 from ..sql import foreign_keys, keys
 from ..sql.actions import (
@@ -20,11 +19,14 @@ from ..sql.actions import (
 from ..sql.columns import not_null
 from ..sql.create_table import keys_of
 from ..sql.keys import PRIMARY, UNIQUE, Key
+from ..tables.column import CHARACTER_TYPES, ColumnType
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, ForeignKey, PlainIndex, TableDefinition, UniqueIndex
     from ..sql.actions import Alteration
     from ..sql.key_clause import KeyClause
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
+    from ..tables.table_keys import ForeignKey, PlainIndex, UniqueIndex
     from .column_actions import Entry
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.partitioning import Partition, Partitioning
 from ..errors import StatementError
 from ..sql.actions import ChangePartitions, PartitionBy
+from ..tables.partitioning import Partition, Partitioning
 from .partition_rows import PartitionRows
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
-    from ..binlog.partitioning import Value
     from ..sql.actions import Action
+    from ..tables.partitioning import Value
+    from ..tables.table_definition import TableDefinition
     from .column_actions import Entry
 
 _LOST = "\0"  # no partition has such a name

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
-from ..binlog.table_name import database_of
 from ..errors import StatementError
 from ..sql.actions import Alteration, RowsGo, SetCharset
 from ..sql.charsets import ASSUMED
@@ -21,6 +19,8 @@ from ..sql.create_table import is_text
 from ..sql.new_columns import is_nullable, with_timestamps
 from ..sql.string_literals import in_column
 from ..sql.table_options import ROWLESS, other_engine
+from ..tables.column import CHARACTER_TYPES, Column, ColumnType
+from ..tables.table_name import database_of
 from .alteration import Altered, KeptColumn
 from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
 from .altered_partitions import altered_partitions
@@ -32,6 +32,7 @@ from .renamed import rename
 if TYPE_CHECKING:
     from ..sql.classify import Statement
     from ..sql.session import Session
+    from ..tables.table_definition import TableDefinition
 
 
 def alter(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ColumnType
 from ..errors import StatementError
 from ..sql.actions import (
     AddColumn,
@@ -20,12 +19,14 @@ from ..sql.columns import implicit_default
 from ..sql.default_literals import settled
 from ..sql.folded_name import one_for_spark
 from ..sql.string_literals import in_own_charset
+from ..tables.column import ColumnType
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, TableDefinition
     from ..sql.actions import Action, Alteration
     from ..sql.column_clause import ColumnClause
     from ..sql.session import Session
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
 
 
 _ROW_ID = "my_row_id"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ColumnType
 from ..errors import NotComputed, Unconvertible
 from ..expressions.assign_literal import as_stored
 from ..expressions.collations import compared, compares_nothing
@@ -18,11 +17,12 @@ from ..sql.moment_default import is_moment
 from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
 from ..sql.sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from ..sql.string_literals import in_own_charset
+from ..tables.column import ColumnType
 from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
     from ..sql.session import Session
+    from ..tables.column import Column
     from .column_actions import Entry
 
 # Functions of the session's time zone, or of its lc_time_names.

@@ -6,15 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ColumnType
 from ..sql.actions import AddColumn, AddKey, ChangeColumn, DropIndex, PartitionBy, SetCharset
 from ..sql.columns import is_longer, same_type
 from ..sql.keys import PRIMARY
+from ..tables.column import ColumnType
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
     from ..sql.actions import Alteration
     from ..sql.session import Session
+    from ..tables.column import Column
     from .column_actions import Entry
 
 _ONE_BYTE = 255  # the longest VARCHAR whose length InnoDB keeps in one byte

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import charset_of, name_of
-from ..binlog.definition import CHARACTER_TYPES
 from ..sql.charsets import ASSUMED, collation
 from ..sql.column_type import collation_name
+from ..tables.column import BINARY, CHARACTER_TYPES
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, TableDefinition
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
 
 
 def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..binlog.definition import TIME_TYPES, Column, ColumnType, Form
 from ..errors import DecodeError, StatementError
 from ..sql.default_literals import settle
 from ..sql.session import Session
 from ..sql.temporal_literals import time_of
+from ..tables.column import TIME_TYPES, Column, ColumnType, Form
 
 if TYPE_CHECKING:
     from ..position import RelayPosition

@@ -10,8 +10,8 @@ from ..sql.actions import Alteration, RenameTable
 from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..sql.classify import Statement
+    from ..tables.table_definition import TableDefinition
 
 
 def folded_definition(definition: TableDefinition) -> TableDefinition:

@@ -13,8 +13,10 @@ from ..sql.sql_tokens import WORD, tokens
 from .alteration import Altered, Filled, KeptColumn
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, ForeignKey, TableDefinition
     from ..sql.statement import Statement
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
+    from ..tables.table_keys import ForeignKey
     from .alteration import Origin
 
 _HINT = (

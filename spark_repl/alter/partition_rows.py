@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..binlog.definition import DATE_TYPES
 from ..errors import StatementError
 from ..sql.partition_axis import Axis
+from ..tables.column import DATE_TYPES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ..binlog.definition import TableDefinition
-    from ..binlog.partitioning import Partitioning
+    from ..tables.partitioning import Partitioning
+    from ..tables.table_definition import TableDefinition
 
 Bools = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]

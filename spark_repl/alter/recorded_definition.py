@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import CHARACTER_TYPES, Column, TableDefinition
 from ..sql.charsets import ASSUMED, collation
+from ..tables.column import CHARACTER_TYPES, Column
+from ..tables.table_definition import TableDefinition
 
 
 def recorded_definition(text: str) -> TableDefinition:

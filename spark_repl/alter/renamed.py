@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import parts_of
+from ..tables.table_name import parts_of
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 
 def rename(definition: TableDefinition, name: str) -> TableDefinition:

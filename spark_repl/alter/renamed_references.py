@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey
+    from ..tables.table_keys import ForeignKey
 
 Keys = tuple["ForeignKey", ...]
 

@@ -17,7 +17,8 @@ from ..errors import SettingError
 from .alteration import Altered, Computed, Filled, KeptColumn, Now, Restored
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, TableDefinition
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
     from .alteration import Origin
 
 _NULL = Filled("NULL")

@@ -11,18 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import table_name
 from ..errors import DecodeError, StatementError
 from ..sql.classify import Effect, Statement, classify_in
 from ..sql.folded_name import fold
 from ..sql.session import Session
+from ..tables.table_name import table_name
 from .apply_alter import alter
 from .renamed import like, rename
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..binlog.events.event import Query
     from ..sql.actions import Alteration
+    from ..tables.table_definition import TableDefinition
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 # Verbs of statements that leave the columns and the key alone, whatever else they do.

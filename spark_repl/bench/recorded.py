@@ -29,8 +29,8 @@ from ..schedule.tasks import stage_tasks
 from .memory import Memory
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..schedule.stops import Until
+    from ..tables.table_definition import TableDefinition
 
 _ROUNDS = 5
 

@@ -14,12 +14,13 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ..alter.recorded_definition import recorded_definition
-from ..binlog.definition import ForeignKey, TableDefinition, foreign_keys_of
 from ..gtid import GtidSet
+from ..tables.table_keys import ForeignKey, foreign_keys_of
 from .by_hand import of_statements
 from .table_paths import made_by_rows
 
 if TYPE_CHECKING:
+    from ..tables.table_definition import TableDefinition
     from .control import Control
 
 _DEFINITION, _FOREIGN_KEYS = "definition", "foreign_keys"

@@ -18,7 +18,7 @@ from .row_formats import known_fields
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
     from .control import Control
     from .cut import Cut
 

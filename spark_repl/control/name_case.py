@@ -13,10 +13,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..alter.lower_names import folded
-from ..binlog.table_name import database_of
 from ..errors import SchemaError, SettingError, StatementError
 from ..sql.folded_name import CASE_HINT, fold, unlike_rule
 from ..sql.statement import Effect, Statement
+from ..tables.table_name import database_of
 
 if TYPE_CHECKING:
     from .control import Control

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import database_of
 from ..errors import BEGIN_AGAIN, SettingError
 from ..rules.replication_filters import ReplicationFilters
+from ..tables.table_name import database_of
 from .name_case import ASK
 from .source_names import SourceNames
 from .table_paths import current_paths
@@ -21,8 +21,8 @@ from .table_paths import current_paths
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ..binlog.definition import TableDefinition
     from ..rules.table_routes import Routes
+    from ..tables.table_definition import TableDefinition
     from .control import Control
     from .name_case import NameCase
 

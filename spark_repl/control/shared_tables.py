@@ -19,8 +19,8 @@ from ..rules.disjoint_filters import HINT, ChannelRows
 from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config.tables import TableRule
+    from ..tables.table_definition import TableDefinition
     from .control import Control
     from .cut import Cut
 

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import ColumnType, Form
 from ..sql.charsets import WIDE
+from ..tables.column import BINARY, ColumnType, Form
 from .decimal_text import plain_text
 from .exact import exact
 from .number_text import real_text

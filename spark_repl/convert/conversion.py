@@ -27,7 +27,7 @@ from .to_number import store_exact, store_integer, store_real
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, characters, family_of
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
+    from ..tables.column import Column
 
 _NUMBERS = frozenset(
     (TypeFamily.INTEGER, TypeFamily.DECIMAL, TypeFamily.YEAR, TypeFamily.BIT, TypeFamily.REAL)

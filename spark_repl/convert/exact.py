@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import ColumnType
+from ..tables.column import ColumnType
 from .decimal_text import INTEGRAL
 from .type_change import TypeChange, TypeFamily, by_distinct, family_of
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Form
+from ..tables.column import Form
 from .temporal import put_utc, time_array, zero_date
 from .to_number import bit_array
 from .to_text import store_bytes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import Column, ColumnType, Form
 from ..sql.charsets import WIDE
+from ..tables.column import Column, ColumnType, Form
 from .temporal import is_fixed
 from .to_number import integer_range
 from .to_text import keeps_characters

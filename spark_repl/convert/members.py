@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import Column, ColumnType
 from ..sql.charsets import WIDE
+from ..tables.column import Column, ColumnType
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 _NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?)0*([0-9]+)", re.ASCII)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Form
 from ..sql.temporal_literals import SECOND
+from ..tables.column import Form
 from .exact import exact
 from .temporal import put_moment, time_array, zero_date
 from .type_change import Converted, TypeFamily, by_distinct, family_of

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import ColumnType
 from ..binlog.json.double import insert_doubles
+from ..tables.column import ColumnType
 from .type_change import TypeChange, by_distinct
 
 _FLOAT_WIDTH, _DOUBLE_WIDTH, _DOUBLE_EXPONENT_WIDTH = 12, 22, 27

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Column, Form
 from ..sql.temporal_literals import DAY, SECOND
+from ..tables.column import Column, Form
 from .type_change import Converted, TypeChange, TypeFamily, family_of
 
 Micros = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from decimal import Context, Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import ColumnType
+from ..tables.column import ColumnType
 from .to_number import store_exact, store_integer, store_real
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, either, family_of
 

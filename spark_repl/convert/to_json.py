@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..binlog.definition import Form
 from ..binlog.json.double import insert_doubles
 from ..binlog.json.walk import DEPTH_MAX
+from ..tables.column import Form
 from .type_change import Converted, TypeChange, by_distinct
 
 _INTEGER_MIN, _INTEGER_MAX = -(1 << 63), (1 << 64) - 1

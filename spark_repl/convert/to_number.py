@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import DECIMAL128_DIGITS, Column, ColumnType
+from ..tables.column import DECIMAL128_DIGITS, Column, ColumnType
 from .decimal_text import DIGITS, INTEGRAL, plain_text
 from .type_change import Converted, TypeChange, by_distinct, either
 

@@ -15,12 +15,11 @@ from itertools import groupby
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.one_byte import NONE, one_byte_table
 from ..binlog.charsets.written import BASIC, DAMAGED, ONLY_READ, WHOLE, letters
-from ..binlog.definition import Column, ColumnType
 from ..errors import DecodeError
+from ..tables.column import BINARY, Column, ColumnType
 from .type_change import (
     Converted,
     TypeChange,

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType
 from ..errors import Unconvertible, UnknownZone
 from ..sql.charsets import collation
 from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH, TIME_TRUNCATE_FRACTIONAL
+from ..tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
 
 if TYPE_CHECKING:
     from ..sql.session import Session

@@ -11,7 +11,7 @@ from .to_number import integer_range
 from .type_change import TypeChange, TypeFamily, family_of
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
+    from ..tables.column import Column
 
 _STRICT = 1 << 22
 UTC = Session(sql_mode=_STRICT, time_zone="+00:00")

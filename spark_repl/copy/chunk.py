@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import TEXT_ERRORS_HINT
 from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.text import gather
@@ -32,12 +31,13 @@ from ..rules.projection import hidden_columns
 from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN, is_temporary
+from ..tables.column import BINARY
 from .source_tables import full_name
 from .text_rows import key_to_arrow, may_replace, read_rows, select_list, to_arrow
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Source
+    from ..tables.table_definition import TableDefinition
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from ..binlog.definition import SYSTEM_SCHEMAS
-from ..binlog.table_name import database_of
 from ..config.wildcards import fits, is_plain, plain
 from ..errors import SourceError
 from ..rules.replication_filters import ReplicationFilters
 from ..source.grants import EVERYTHING, account_of, grant
+from ..tables.table_definition import SYSTEM_SCHEMAS
+from ..tables.table_name import database_of
 from .source_tables import quoted
 
 if TYPE_CHECKING:

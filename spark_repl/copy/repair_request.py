@@ -19,7 +19,7 @@ from ..relay.file_list import replace_file
 from ..runtime.private_files import make_folder
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 _FORMAT = 1
 """the number of a request's format"""

@@ -29,10 +29,10 @@ from .source_tables import case_of_names, full_name, list_tables
 from .text_rows import read_rows, select_list
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Config, Source
     from ..control.cut import Cut
     from ..decode.part import Part
+    from ..tables.table_definition import TableDefinition
     from ..write.rows.staged_rows import Keys
 
 T = TypeVar("T")

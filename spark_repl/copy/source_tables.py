@@ -10,17 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..alter.lower_names import folded_definition
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import KEY_TEXT_HINT, charset_of, to_text
-from ..binlog.definition import (
-    CHARACTER_TYPES,
-    NUMERIC_TYPES,
-    SYSTEM_SCHEMAS,
-    Column,
-    ColumnType,
-    TableDefinition,
-)
-from ..binlog.table_name import parts_of, table_name
 from ..config.renaming import whole_of
 from ..decode.renamed_tables import claim
 from ..errors import DecodeError, NoTableError, SchemaError, SourceError
@@ -28,6 +18,9 @@ from ..rules.masking import masks_order
 from ..rules.replication_filters import ReplicationFilters
 from ..sql.classify import Effect, classify
 from ..sql.folded_name import fold
+from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
+from ..tables.table_definition import SYSTEM_SCHEMAS, TableDefinition
+from ..tables.table_name import parts_of, table_name
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 _NO_FILTERS = ReplicationFilters()

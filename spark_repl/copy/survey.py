@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import SYSTEM_SCHEMAS
-from ..binlog.table_name import table_name
 from ..binlog.types.forms import Forms
 from ..config.tables import NO_ROWS
 from ..decode.renamed_tables import claim
@@ -29,15 +27,17 @@ from ..source.account import addresses
 from ..source.connection import DumpConnection
 from ..source.grants import EVERYTHING, grant
 from ..source.source_check import check_identity, check_source
+from ..tables.table_definition import SYSTEM_SCHEMAS
+from ..tables.table_name import table_name
 from ..write.shared.shard_columns import check_alike
 from .privileges import check_privileges
 from .source_tables import Query, case_of_names, needs_view, table_definition
 from .unmet import unmet_on
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Config, Source
     from ..source.connection import Server
+    from ..tables.table_definition import TableDefinition
 
 ERROR, WARNING = "error", "warning"
 _NAMED = 10  # tables that a finding names

@@ -16,9 +16,9 @@ from ..sql.folded_name import check_columns
 from ..write.tables.table_options import TableOptions
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..rules.table_rules import TableRules
+    from ..tables.table_definition import TableDefinition
 
 
 def target_shapes(

@@ -7,23 +7,14 @@ values' places are found in the raw bytes, as they are for row events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import KEY_TEXT_HINT, TEXT_ERRORS_HINT
-from ..binlog.definition import (
-    CHARACTER_TYPES,
-    DATE_TYPES,
-    Column,
-    ColumnType,
-    Form,
-    TableDefinition,
-)
 from ..binlog.events.grammar import read_uint
 from ..binlog.json.variant_text import text_to_variant
 from ..binlog.kernels.jit import jit
@@ -35,6 +26,10 @@ from ..binlog.types.values import Values
 from ..errors import DecodeError, SchemaError, SourceLostError, SparkReplError
 from ..source.dump import refusal
 from ..sql.real_literal import REAL_DETAIL
+from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
+
+if TYPE_CHECKING:
+    from ..tables.table_definition import TableDefinition
 
 _T = ColumnType
 _UTF8MB4 = 45

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import SYSTEM_SCHEMAS
-from ..binlog.table_name import database_of, plain_name, table_name
 from ..config.renaming import halves, letters
 from ..config.rules import nearest
 from ..config.wildcards import fits, is_plain
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..sql.folded_name import fold
+from ..tables.table_definition import SYSTEM_SCHEMAS
+from ..tables.table_name import database_of, plain_name, table_name
 from .source_tables import Query, case_of_names
 
 if TYPE_CHECKING:

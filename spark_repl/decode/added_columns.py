@@ -12,18 +12,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
-from ..binlog.table_name import plain_name
 from ..config.renaming import shard_of
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
 from ..rules.metadata_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE, extra_of
 from ..rules.table_mode import HISTORY, MIRROR, OF_IMAGES, logs_changes
+from ..tables.table_name import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
+    from ..tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 

@@ -21,8 +21,8 @@ from .spans import read_images, slices
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
+    from ..tables.table_definition import TableDefinition
     from .cascade_plan import Plan
     from .staged import StageTask
 

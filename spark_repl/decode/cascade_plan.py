@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import NAMES, charset_of
 from ..binlog.charsets.comparing import EXACT
-from ..binlog.definition import CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 from ..errors import DecodeError
 from ..sql.folded_name import fold
+from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, ForeignKey, TableDefinition
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
+    from ..tables.table_keys import ForeignKey
 
 Place = tuple[str, int]
 """a table, and the number of one of its columns"""

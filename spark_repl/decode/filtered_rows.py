@@ -24,9 +24,9 @@ from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..rules.table_mode import OF_IMAGES
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
     from ..rules.row_filters import RowFilter
+    from ..tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -6,13 +6,13 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import SYSTEM_SCHEMAS
 from ..errors import SchemaError
+from ..tables.table_definition import SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..binlog.types.forms import Forms
     from ..rules.database_renames import Rewrites
+    from ..tables.table_definition import TableDefinition
 
 SHARED = (
     "leave one of the two out (filters.ignore_table has names as they are behind"

@@ -21,8 +21,9 @@ from ..position import RelayPosition
 from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey, TableDefinition
     from ..binlog.rows.row_images import RowImages
+    from ..tables.table_definition import TableDefinition
+    from ..tables.table_keys import ForeignKey
 
 _NAMED_MAX = 5
 _HINT = (

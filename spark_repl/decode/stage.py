@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.definition import SYSTEM_SCHEMAS
 from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
@@ -26,6 +25,7 @@ from ..rules.metadata_columns import keeps_deleted
 from ..rules.projection import hidden_columns
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import APPEND, MIRROR, OF_IMAGES
+from ..tables.table_definition import SYSTEM_SCHEMAS
 from .added_columns import changed_by
 from .filtered_rows import filtered
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
@@ -37,8 +37,8 @@ from .staged import SplitTables, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..binlog.rows.row_images import RowImages
+    from ..tables.table_definition import TableDefinition
     from .seen_cascades import Seen
 
 Longs = npt.NDArray[np.int64]

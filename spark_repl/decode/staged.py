@@ -22,7 +22,7 @@ from .unapplied import Unapplied
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
     from .added_columns import Commits
     from .part import Part
 

@@ -24,7 +24,8 @@ from ..rules.projection import hidden_columns
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..binlog.definition import Column, TableDefinition
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
 
 
 def target_rows(

@@ -6,14 +6,14 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import UNREAD
 from ..rules.replication_filters import ReplicationFilters
 from ..sql.folded_name import fold
+from ..tables.table_definition import UNREAD
 from .packed_tables import Packing
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..rules.database_renames import Rewrites
+    from ..tables.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)

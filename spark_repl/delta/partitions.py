@@ -20,7 +20,7 @@ from ..errors import SchemaError, TargetError, reset_table
 from .large_columns import gathered
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 MATERIALIZED = "materializePartitionColumns"
 PROPERTIES = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ..binlog.definition import VARIANT_STRUCT
 from ..errors import SchemaError
+from ..tables.column import VARIANT_STRUCT
 
 FILE_TYPE = pa.struct([field.with_nullable(False) for field in VARIANT_STRUCT])
 

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import DATE_TYPES, Column, ColumnType, Form
 from ..binlog.json.variant_text import document_to_variant
 from ..convert.conversion import convert
 from ..convert.temporal import to_clock, zero_date
@@ -24,6 +23,7 @@ from ..sql.charsets import WIDE
 from ..sql.member_names import has_twin_before
 from ..sql.real_literal import REAL_DETAIL, real_digits, real_literal_text
 from ..sql.temporal_literals import letters_of, moment_letters, moment_of, time_of
+from ..tables.column import DATE_TYPES, Column, ColumnType, Form
 from . import literals
 from .assignment import assigned
 from .value_type import INTEGER_DIGITS, REAL_TYPE, Node, ResultType, ValueType

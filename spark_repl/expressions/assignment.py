@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import UTF8, charset_of
-from ..binlog.definition import Column, ColumnType, Form
 from ..convert.decimal_text import INTEGRAL
 from ..convert.to_number import decimal_array, integer_range, rounded
 from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.charsets import WIDE, collation
+from ..tables.column import BINARY, Column, ColumnType, Form
 from .encoding import encoded
 from .json_paths import number_of
 from .uncertainty import uncertain

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Column, ColumnType
 from ..convert.temporal import rounded
 from ..convert.to_number import store_exact, store_real
 from ..convert.type_change import TypeChange, by_distinct
 from ..errors import NotComputed
 from ..sql.session import Session
+from ..tables.column import Column, ColumnType
 from .coercions import as_bytes, moment, numeric, real, text
 from .result_types import decimal
 from .uncertainty import uncertain

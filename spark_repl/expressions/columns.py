@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..binlog.charsets.charset import charset_of
-from ..binlog.definition import Column, ColumnType, Form
 from ..convert.exact import exact
 from ..convert.temporal import read_moments, read_times
 from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH
+from ..tables.column import Column, ColumnType, Form
 from .uncertainty import uncertain
 from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, UNKNOWN, ResultType, ValueType
 

@@ -10,14 +10,13 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import UTF8
-from ..binlog.definition import Column, ColumnType
 from ..convert.to_text import store_text
 from ..convert.type_change import TypeChange, by_distinct
 from ..errors import NotComputed
 from ..sql.charsets import collation
 from ..sql.session import Session
+from ..tables.column import BINARY, Column, ColumnType
 from .coercions import as_bytes, exact, text
 from .literals import constant
 from .uncertainty import uncertain

@@ -20,8 +20,8 @@ from .values import COERCIONS
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..binlog.definition import Column
     from ..sql.session import Session
+    from ..tables.column import Column
     from .assignment import Convert
     from .value_type import Node
 

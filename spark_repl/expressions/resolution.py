@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ColumnType
 from ..convert.type_change import TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.charsets import WIDE
 from ..sql.columns import same_type
 from ..sql.sql_modes import TIME_TRUNCATE_FRACTIONAL
+from ..tables.column import ColumnType
 from .assignment import check
 from .columns import type_of
 from .functions import build
@@ -21,8 +21,8 @@ from .reader import read
 from .value_type import NULL_TYPE, REAL_TYPE, Node, ResultType
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
     from ..sql.session import Session
+    from ..tables.column import Column
     from .syntax import Syntax
 
 _NUMBERS = {

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Column, ColumnType
 from ..convert.decimal_text import plain_text
 from ..convert.temporal import moment_text, time_text
 from ..convert.text_number import store_number_text
 from ..convert.type_change import TypeChange
 from ..sql.session import Session
+from ..tables.column import Column, ColumnType
 from .value_type import TEMPORAL, Node, ResultType, ValueType, zero
 
 _WIDE_TEXT = Column("", ColumnType.VARCHAR, 1 << 30, nullable=True, collation=255)

@@ -32,12 +32,12 @@ from ..runtime.private_files import opener
 from ..write.tables.table_properties import DEFINITION, defined
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..control.control import Control
     from ..control.layout import Layout
     from ..control.quarantine import Quarantine
     from ..control.quarantine_store import KeptTransactions, QuarantineStore
     from ..decode.staged import Span
+    from ..tables.table_definition import TableDefinition
 
 _FORMS = Forms("string", text_errors="replace")
 _COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")

@@ -12,16 +12,17 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import database_of, generated_prefix, parts_of, table_name
 from ..config.renaming import shard_of
 from ..sql.actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
 from ..sql.folded_name import fold, unlike_rule
+from ..tables.table_name import database_of, generated_prefix, parts_of, table_name
 from .table_routes import Entries, Routes
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey, TableDefinition
     from ..sql.actions import Action
     from ..sql.statement import Statement
+    from ..tables.table_definition import TableDefinition
+    from ..tables.table_keys import ForeignKey
 
 ARROW = "->"
 

@@ -13,7 +13,7 @@ from .metadata_columns import keeps_deleted
 
 if TYPE_CHECKING:
     from ..alter.alteration import Altered
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 _HINT = (
     "leave the statement out: spark-repl skip --config F --gtid GTID; or copy the table again,"

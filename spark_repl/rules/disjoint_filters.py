@@ -23,7 +23,8 @@ from .metadata_columns import shard_column
 from .value_sets import Texts, Values, Wholes
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, TableDefinition
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
 
 HINT = (
     "have each channel's row_filter say, joined by AND, which values of one column of the key it"

@@ -15,8 +15,9 @@ from ..config.tables import KEY_MASK
 from ..errors import StatementError
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column, TableDefinition
     from ..config.tables import TableRule
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
 
 
 def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import Column, ColumnType
 from ..config.tables import CHANNEL
 from ..errors import BEGIN_AGAIN, SettingError
+from ..tables.column import Column, ColumnType
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 _T = ColumnType
 _UTF8MB4, _MICROSECONDS = 255, 6

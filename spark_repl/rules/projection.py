@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from ..alter.alteration import Altered, Filled, KeptColumn, Unknown
 from ..alter.renamed import rename
-from ..binlog.charsets import BINARY
-from ..binlog.definition import CHARACTER_TYPES, Column, ColumnType, TableDefinition
 from ..config.rules import nearest
 from ..config.tables import SHAPING_KEYS
 from ..config.wildcards import is_plain
 from ..errors import SettingError, StatementError
+from ..tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
 from .masking import key_fault, mask_change, masked_default, without_default
 from .metadata_columns import check_extra, with_extra
 from .table_mode import check_mode, in_mode, keeps_taken_rows
@@ -29,6 +28,7 @@ from .tool_names import Role, tool_table
 if TYPE_CHECKING:
     from ..alter.alteration import Origin
     from ..config.tables import TableRule
+    from ..tables.table_definition import TableDefinition
 
 _T = ColumnType
 _ASCII = 11

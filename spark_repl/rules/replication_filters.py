@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..binlog.table_name import database_of, plain_name
 from ..config.wildcards import first_fitting
 from ..sql.folded_name import fold, unlike_rule
+from ..tables.table_name import database_of, plain_name
 from .database_renames import Rewrites
 from .table_routes import Entries, Routes
 

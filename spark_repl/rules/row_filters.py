@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from ..alter.alteration import KeptColumn
 from ..alter.declared_charsets import told_by
-from ..binlog.definition import ColumnType, Form
 from ..config.rules import nearest
 from ..convert.conversion import convert
 from ..errors import (
@@ -41,15 +40,17 @@ from ..expressions.resolution import row_wise
 from ..sql.columns import same_collation, same_type
 from ..sql.session import Session
 from ..sql.sql_tokens import WORD, tokens
+from ..tables.column import ColumnType, Form
 from .filter_domains import passing_values
 from .metadata_columns import shard_column
 
 if TYPE_CHECKING:
     from ..alter.alteration import Altered
-    from ..binlog.definition import Column, TableDefinition
     from ..config.tables import TableRule
     from ..expressions.syntax import Syntax
     from ..expressions.value_type import Node
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
     from .projection import ColumnRules
 
 Bools = npt.NDArray[np.bool_]

@@ -10,7 +10,7 @@ from ..errors import SettingError, StatementError, reset_table
 from .metadata_columns import keeps_deleted
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 MIRROR, APPEND, CHANGELOG, HISTORY = "mirror", "append", "changelog", "history"
 OF_IMAGES = (CHANGELOG, HISTORY)

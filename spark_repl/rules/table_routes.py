@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..binlog.table_name import parts_of, plain_name, table_name
 from ..config.renaming import OF_THE_SERVER, SHARD, Renaming, shard_of, unusable, whole_of
 from ..config.wildcards import fits
 from ..errors import SchemaError
+from ..tables.table_name import parts_of, plain_name, table_name
 
 if TYPE_CHECKING:
     from ..config.tables import TableRule

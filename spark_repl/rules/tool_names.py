@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ..binlog.table_name import parts_of, table_name
+from ..tables.table_name import parts_of, table_name
 
 _NAME = re.compile(r"_(?:(.+)_(gho|ghc|del)|_*([^_].*)_(new|old))", re.DOTALL)
 _WITH_MOMENT = re.compile(r"(.+)_\d{14}", re.DOTALL)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..binlog.partitioning import Partition, Partitioning
+    from ..tables.partitioning import Partition, Partitioning
     from .column_clause import ColumnClause
     from .default_clause import Default
     from .key_clause import KeyClause

@@ -12,7 +12,7 @@ from .partition_clause import at_partitioning
 from .table_options import SETS, merged
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey
+    from ..tables.table_keys import ForeignKey
     from .sql_tokens import Cursor
 
 _CHARSETS = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}

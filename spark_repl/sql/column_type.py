@@ -15,8 +15,8 @@ from ..binlog.charsets.charset import (
     to_text,
 )
 from ..binlog.charsets.written import with_question_marks
-from ..binlog.definition import ColumnType
 from ..errors import DecodeError, StatementError
+from ..tables.column import ColumnType
 from .charsets import ASSUMED, TURKISH, collation, padded
 
 if TYPE_CHECKING:

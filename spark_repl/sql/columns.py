@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import REPLACEMENT, charset_of, number_of
-from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..errors import StatementError
+from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from . import charsets, column_type
 from .charsets import ASSUMED
 from .default_literals import settled

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ForeignKey, TableDefinition
-from ..binlog.table_name import database_of, parts_of
 from ..errors import DecodeError, StatementError
+from ..tables.table_definition import TableDefinition
+from ..tables.table_name import database_of, parts_of
 from . import foreign_keys, keys
 from .charsets import ASSUMED
 from .column_clause import ColumnClause, read_column
@@ -18,7 +18,8 @@ from .statement import SELECT
 from .table_options import ROWLESS, merged, option, other_engine
 
 if TYPE_CHECKING:
-    from ..binlog.partitioning import Partitioning
+    from ..tables.partitioning import Partitioning
+    from ..tables.table_keys import ForeignKey
     from .session import Session
     from .sql_tokens import Cursor
 

@@ -10,16 +10,16 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from ..binlog.charsets import BINARY
 from ..binlog.charsets.charset import charset_of, to_text
-from ..binlog.definition import (
+from ..errors import DecodeError
+from ..tables.column import (
+    BINARY,
     CHARACTER_TYPES,
     DATE_TYPES,
     NUMERIC_TYPES,
     TIME_TYPES,
     ColumnType,
 )
-from ..errors import DecodeError
 from .charsets import WIDE, collation
 from .member_names import has_twin_before, member_of
 from .real_literal import REAL_DETAIL, real_digits, real_literal_text
@@ -27,7 +27,7 @@ from .sql_modes import TIME_TRUNCATE_FRACTIONAL
 from .temporal_literals import SECOND, letters_of, moment_letters, moment_of, time_of
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
+    from ..tables.column import Column
     from .session import Session
 
 _T = ColumnType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..errors import SettingError
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 CASE_HINT = (
     "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"

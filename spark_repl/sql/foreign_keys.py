@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ForeignKey
-from ..binlog.table_name import database_of, generated_prefix
 from ..errors import StatementError
+from ..tables.table_keys import ForeignKey
+from ..tables.table_name import database_of, generated_prefix
 
 if TYPE_CHECKING:
     from .sql_tokens import Cursor

@@ -9,7 +9,7 @@ from . import foreign_keys
 from .partition_clause import at_partitioning
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey
+    from ..tables.table_keys import ForeignKey
     from .sql_tokens import Cursor
 
 KINDS = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", "CHECK")

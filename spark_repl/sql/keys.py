@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import ColumnType, PlainIndex, UniqueIndex
 from ..errors import StatementError
+from ..tables.column import ColumnType
+from ..tables.table_keys import PlainIndex, UniqueIndex
 from .columns import characters
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
+    from ..tables.column import Column
     from .key_clause import KeyClause
 
 PRIMARY, UNIQUE = "PRIMARY", "UNIQUE"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 
-from ..binlog.definition import Column, ColumnType
+from ..tables.column import Column, ColumnType
 
 _DATE = re.compile(r"(?:CURRENT_DATE(?: \( \))?|CURDATE \( \))", re.IGNORECASE)
 _NOW = re.compile(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..binlog.definition import Column, ColumnType
+from ..tables.column import Column, ColumnType
 from .columns import finished
 from .default_clause import NOT_KNOWN, Default
 from .string_literals import in_column

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.definition import Column, ColumnType, Form
 from ..errors import StatementError
+from ..tables.column import Column, ColumnType, Form
 from .partition_functions import FUNCTIONS, MONOTONE, SECOND, Longs, micros_of, moment
 
 if TYPE_CHECKING:
-    from ..binlog.partitioning import Value
+    from ..tables.partitioning import Value
 
 _T = ColumnType
 _INTEGERS = frozenset((_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR))

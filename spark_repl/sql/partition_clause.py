@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..binlog.partitioning import Partition, Partitioning
 from ..errors import StatementError
+from ..tables.partitioning import Partition, Partitioning
 from .partition_functions import FUNCTIONS, constant
 from .sql_tokens import NUMBER, STRING, WORD
 
 if TYPE_CHECKING:
-    from ..binlog.partitioning import Value
+    from ..tables.partitioning import Value
     from .session import Session
     from .sql_tokens import Cursor
 

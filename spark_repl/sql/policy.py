@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from ..binlog.table_name import plain_name
 from ..config.renaming import whole_of
 from ..config.rules import policed
+from ..tables.table_name import plain_name
 from .folded_name import fold
 
 

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 
 from ..binlog.charsets.charset import LETTER_BACKSLASH
-from ..binlog.table_name import table_name
 from ..errors import StatementError
+from ..tables.table_name import table_name
 from .charsets import NAMES
 
 # Bits of sql_mode.

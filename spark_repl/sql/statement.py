@@ -10,8 +10,9 @@ from .actions import AddColumn, AddKey, ChangeColumn, DropConstraint, DropIndex,
 from .foreign_keys import ENGINES as TRANSACTIONAL
 
 if TYPE_CHECKING:
-    from ..binlog.definition import ForeignKey, TableDefinition
     from ..binlog.events.event import Query
+    from ..tables.table_definition import TableDefinition
+    from ..tables.table_keys import ForeignKey
     from .actions import Alteration
 
 SELECT = "CREATE TABLE ... SELECT makes rows from a query"

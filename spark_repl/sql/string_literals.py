@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.written import bytes_of, with_question_marks
-from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..errors import DecodeError, StatementError
+from ..tables.column import CHARACTER_TYPES, ColumnType
 from .charsets import NAMES, WIDE
 from .sql_tokens import NO_BACKSLASH_ESCAPES, STRING, WORD, Token
 
 if TYPE_CHECKING:
-    from ..binlog.definition import Column
+    from ..tables.column import Column
     from .column_clause import ColumnClause
     from .default_clause import Default
     from .session import Session

@@ -25,12 +25,12 @@ from .work_folder import TablePlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..binlog.definition import TableDefinition
     from ..control.control import Control
     from ..control.cut import Cut, TableVersion
     from ..control.layout import Layout
     from ..delta.digests import Digests
     from ..delta.table_log import TableLog
+    from ..tables.table_definition import TableDefinition
     from .compare import Keys
     from .work_folder import WorkFolder
 

@@ -10,11 +10,11 @@ from ..write.tables.table_properties import COMPLETE, DEFINITION, WITHOUT_HISTOR
 from .table_files import snapshot_of
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..control.control import Control
     from ..control.cut import Cut, TableVersion
     from ..control.layout import Layout
     from ..delta.table_log import TableLog
+    from ..tables.table_definition import TableDefinition
 
 
 class CutDefinitions:

@@ -16,7 +16,7 @@ from ..delta.digests import Digests, digests
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
     from .compare import Keys
     from .table_check import TableCheck
 

@@ -15,19 +15,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.charsets import BINARY
-from ..binlog.definition import CHARACTER_TYPES, ColumnType
 from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating
 from ..copy.source_tables import full_name, quoted
 from ..delta.digests import mix
 from ..rules.masking import masks_order
+from ..tables.column import BINARY, CHARACTER_TYPES, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..binlog.definition import Column, TableDefinition
     from ..copy.source_tables import SourceTable
+    from ..tables.column import Column
+    from ..tables.table_definition import TableDefinition
 
 _BLOCKS = 4096
 """blocks of the key's values, at most"""

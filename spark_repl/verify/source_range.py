@@ -23,9 +23,9 @@ from .saved_digests import save
 if TYPE_CHECKING:
     from typing import Self
 
-    from ..binlog.definition import TableDefinition
     from ..binlog.types.forms import Forms
     from ..config import Source
+    from ..tables.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.charsets import BINARY
-from ..binlog.definition import CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..binlog.types.forms import Forms
 from ..copy.source_tables import literal, quoted
 from ..rules.masking import masks_order
+from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from .compare import Keys, Sums, differing, sums
 from .differences import Differing
 from .saved_digests import load
@@ -31,8 +30,8 @@ from .source_range import RangeRows, RangeTask
 from .target_files import FileSet, places
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Config
+    from ..tables.table_definition import TableDefinition
     from .sample import SampledRows
 
 NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5

@@ -25,7 +25,7 @@ from ..write.shared.shard_columns import columns_of
 from .saved_digests import load, save
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
     from .sample import SampledRows
 
 

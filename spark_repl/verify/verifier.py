@@ -42,12 +42,12 @@ from .waiting import CutWait
 from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
-    from ..binlog.definition import TableDefinition
     from ..config import Config
     from ..control.cut import Cut
     from ..control.layout import Layout
     from ..copy.source_tables import SourceTable
     from ..delta.table_log import TableLog
+    from ..tables.table_definition import TableDefinition
     from .repairs import Repairs
     from .target_files import FileTask
 

@@ -17,7 +17,7 @@ from ..runtime.private_files import make_folder
 if TYPE_CHECKING:
     from typing import IO, Self
 
-    from ..binlog.definition import TableDefinition
+    from ..tables.table_definition import TableDefinition
 
 _PLAN = "plan.json"
 

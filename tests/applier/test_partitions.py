@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.control.layout import Layout
 from spark_repl.errors import StatementError
+from spark_repl.tables.table_definition import TableDefinition
 from tests.property.test_change_feed import changes
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere

@@ -14,7 +14,6 @@ import pytest
 
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.renamed import like
-from spark_repl.binlog.definition import ColumnType, TableDefinition
 from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import Query, parse_header, parse_query
 from spark_repl.binlog.events.query_status import _variables
@@ -23,6 +22,8 @@ from spark_repl.errors import StatementError
 from spark_repl.sql.classify import Effect, classify, classify_in
 from spark_repl.sql.foreign_keys import named
 from spark_repl.sql.session import Session
+from spark_repl.tables.column import ColumnType
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.live.ddl_generator import Generator, quoted
 from tests.support.live.server import Server
 

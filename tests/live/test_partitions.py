@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.control.control import Control
 from spark_repl.control.definitions import Definitions
 from spark_repl.control.layout import Layout
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.gtid import GtidSet
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.live.partition_load import WAYS, PartitionLoad, Way
 from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run

@@ -35,7 +35,7 @@ from .test_run import Run, check_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_repl.binlog.definition import TableDefinition
+    from spark_repl.tables.table_definition import TableDefinition
 
 _WAIT_S = 500.0  # against a run that hangs: two busy cores take 3 minutes for all of it
 _PAUSE_S = 0.1

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from spark_repl.alter.alteration import Altered
 from spark_repl.alter.apply_alter import alter
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.sql.classify import Effect, classify, classify_in
 from spark_repl.sql.session import Session
+from spark_repl.tables.table_definition import TableDefinition
 
 SESSION = Session("d", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True)
 BASE = "id INT PRIMARY KEY, a VARCHAR(10) CHARSET latin1, b TEXT CHARSET latin1, c INT NOT NULL"

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 from zstandard import ZstdDecompressor
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.events import event as events
 from spark_repl.binlog.events.payload import View, decompress, decompress_all
 from spark_repl.binlog.events.payload_bodies import (
@@ -35,6 +34,7 @@ from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.errors import DecodeError, SparkReplError
 from spark_repl.relay.compressed import are_usual, classify
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.decoder_log import payloads, transactions
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"

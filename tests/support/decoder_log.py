@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_repl.binlog.definition import ColumnType, Form, TableDefinition
 from spark_repl.binlog.events.payload import decompress
 from spark_repl.position import RelayPosition
+from spark_repl.tables.column import ColumnType, Form
+from spark_repl.tables.table_definition import TableDefinition
 
 
 def transactions(data: bytes, compressed: bool) -> list[tuple[int, int]]:

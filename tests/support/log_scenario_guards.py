@@ -139,7 +139,7 @@ LOG_GUARDS: dict[int, Guard] = {
     143: Guard("every field of the optional metadata, MINIMAL and FULL",
                _MAP, "elif _PREFIX_KEY in fields:", "elif False:"),
     144: Guard("a YEAR column has a bit of signedness among the numbers",
-               "binlog/definition.py",
+               "tables/column.py",
                "{_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.YEAR}",
                "{_T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG}"),
     146: Guard("VECTOR columns, inserted, updated, deleted",

@@ -13,12 +13,12 @@ import pyarrow as pa
 from spark_repl.alter.alteration import Altered, Unknown
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.defaults import default_value
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError, SchemaError, StatementError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.alter.altered_rows import AlteredRows
 
 from .live.alter_grid import Row, arrow, column_of

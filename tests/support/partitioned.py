@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from spark_repl.alter.alteration import Altered
 from spark_repl.alter.apply_alter import alter
-from spark_repl.binlog.definition import TableDefinition
-from spark_repl.binlog.partitioning import Partitioning
 from spark_repl.sql.classify import Effect, classify_in
 from spark_repl.sql.session import Session
+from spark_repl.tables.partitioning import Partitioning
+from spark_repl.tables.table_definition import TableDefinition
 
 SESSION = Session(
     "d", time_zone="+02:00", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True

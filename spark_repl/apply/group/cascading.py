@@ -28,11 +28,11 @@ from ...write.files.key_index import build
 from ...write.files.write_task import LiveFile
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...decode.part import Part
     from ...decode.staged import Staged
     from ...delta.log_replay import Action
     from ...schedule.group import Group, StagedGroup
+    from ...tables.table_definition import TableDefinition
     from ...write.tables.table import Table
     from .low_water_mark import LowWaterMark
     from .stager import Stager

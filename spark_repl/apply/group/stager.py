@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...binlog.definition import UNREAD
 from ...control.owner import succeed
 from ...decode.packed_tables import Packing
 from ...decode.seen_cascades import Cascades, unknown_refusal
@@ -27,11 +26,11 @@ from ...schedule.group import StagedGroup
 from ...schedule.planner import shared_out
 from ...schedule.tasks import Mask, stage_tasks
 from ...sql.folded_name import fold
+from ...tables.table_definition import UNREAD
 from ..log.quarantine_changes import Quarantining
 from .reading import Reading
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...config import Config
     from ...control.copies import CatchUp
     from ...decode.added_columns import Commits
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...runtime.workers import Workers
     from ...schedule.group import Group
+    from ...tables.table_definition import TableDefinition
     from ...write.cascades.cascade_task import Cascaded, CascadeTask
     from ...write.tables.ahead_of_cut import Held
     from ...write.tables.tracking import Tracking

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...control.cut import Cut
     from ...decode.part import Part
     from ...gtid import GtidSet
+    from ...tables.table_definition import TableDefinition
     from ...write.rows.staged_rows import Keys
 
 

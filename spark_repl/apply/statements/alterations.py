@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...alter.partition_rows import PartitionRows
-    from ...binlog.definition import ForeignKey, TableDefinition
     from ...control.cut import Cut
     from ...sql.actions import Alteration
     from ...sql.session import Session
+    from ...tables.table_definition import TableDefinition
+    from ...tables.table_keys import ForeignKey
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking

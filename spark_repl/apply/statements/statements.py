@@ -12,8 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...alter.renamed import like
-from ...binlog.definition import SYSTEM_SCHEMAS
-from ...binlog.table_name import database_of
 from ...control.copies import last_copy
 from ...control.cut import Waiting
 from ...errors import SettingError, StaleCopyError, StatementError
@@ -27,6 +25,8 @@ from ...sql.foreign_keys import named
 from ...sql.policy import Policy
 from ...sql.statement import Effect
 from ...sql.table_options import OF_OTHERS
+from ...tables.table_definition import SYSTEM_SCHEMAS
+from ...tables.table_name import database_of
 from ..log.quarantine_changes import check_quarantine
 from ..log.read_statement import check_dropped, concerned, read_query
 from ..log.statement_event import Done, Logged, before, shown

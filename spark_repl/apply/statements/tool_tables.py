@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...alter.alteration import Altered
-    from ...binlog.definition import TableDefinition
     from ...rules.database_renames import Rewrites
+    from ...tables.table_definition import TableDefinition
     from ...write.tables.tracking import Tracking
     from ..log.statement_event import Logged
     from .alterations import Alterations

@@ -14,7 +14,7 @@ from ...write.rows.scd2_history import TruncatedVersions
 from ...write.rows.soft_deletes import Truncated
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
+    from ...tables.table_definition import TableDefinition
     from ..log.statement_event import Logged
 
 

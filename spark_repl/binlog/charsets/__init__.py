@@ -4,6 +4,3 @@ converts them (``charset``).
 Characters that the server has and Python's codecs lack, or map otherwise, stand in ``one_byte``
 and ``wide_text``.
 """
-
-BINARY = 63
-"""The collation of what is bytes, and no text."""

@@ -10,18 +10,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ...errors import DecodeError
+from ...tables.column import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
+from ...tables.table_definition import LEFT_OUT, SYSTEM_SCHEMAS, UNREAD, TableDefinition
+from ...tables.table_name import table_name
 from ..charsets.charset import charset_of, replaced_text
-from ..definition import (
-    CHARACTER_TYPES,
-    LEFT_OUT,
-    NUMERIC_TYPES,
-    SYSTEM_SCHEMAS,
-    UNREAD,
-    Column,
-    ColumnType,
-    TableDefinition,
-)
-from ..table_name import table_name
 from .packed import Packed
 
 _T = ColumnType

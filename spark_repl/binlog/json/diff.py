@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
+from ...tables.table_name import parts_of
 from ..events.packed import Packed
-from ..table_name import parts_of
 from .text import to_text
 
 _REPLACE, _INSERT, _REMOVE = range(3)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import VARIANT_STRUCT
+from ...tables.column import VARIANT_STRUCT
 from ..kernels.jit import Bools, Bytes, Int, Ints, copy, jit, jit_allocating, larger
 from ..types.values import bitmap
 from .binary_nodes import read_nodes

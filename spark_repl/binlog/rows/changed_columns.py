@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from ..definition import ColumnType, TableDefinition
+from ...tables.column import ColumnType
 from ..kernels.jit import (
     BEGIN,
     DONE,
@@ -21,6 +23,9 @@ from ..kernels.jit import (
 )
 from .images import Marks
 from .partial_images import PartialFormat, bitmaps, diffs_begin, skip_partial
+
+if TYPE_CHECKING:
+    from ...tables.table_definition import TableDefinition
 
 
 def updates_of(

@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..charsets import BINARY
+from ...tables.column import BINARY, CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..charsets.charset import REPLACEMENT, TEXT_ERRORS_HINT
-from ..definition import CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..types import decimals, nested, old_temporal, temporal, text
 from ..types.date_text import date_text
 from ..types.values import Values, bitmap

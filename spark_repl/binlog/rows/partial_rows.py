@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import ColumnType, Form
+from ...tables.column import ColumnType, Form
 from ..json.diff import apply_diffs
 from ..types.forms import USUAL, Forms
 from ..types.values import Values

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ...errors import DecodeError
-from ..definition import ColumnType, TableDefinition
+from ...tables.column import ColumnType
 
 if TYPE_CHECKING:
+    from ...tables.table_definition import TableDefinition
     from ..kernels.jit import Ints, Lengths
 
 _T = ColumnType

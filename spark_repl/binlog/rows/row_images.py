@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
+from ...tables.column import DATE_TYPES, ColumnType, Form
 from ..charsets.charset import LOGGED_KEY_TEXT_HINT, TEXT_ERRORS_HINT
-from ..definition import DATE_TYPES, ColumnType, Form
 from ..json.text import to_text
 from ..json.variant import to_variant
 from ..kernels.jit import (
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Self
 
-    from ..definition import Column, TableDefinition
+    from ...tables.column import Column
+    from ...tables.table_definition import TableDefinition
 
 # Cells of the offset table that decode keeps at a time: 12 bytes each.
 _CELLS_MAX = 4 << 20

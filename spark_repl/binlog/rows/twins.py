@@ -15,19 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..charsets import BINARY
+from ...tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
 from ..charsets.charset import charset_of
-from ..definition import (
-    CHARACTER_TYPES,
-    DATE_TYPES,
-    Column,
-    ColumnType,
-    Form,
-    TableDefinition,
-)
 from ..types.text import gather
 
 if TYPE_CHECKING:
+    from ...tables.table_definition import TableDefinition
     from ..kernels.jit import Ints
     from ..types.forms import Forms
     from ..types.values import Values

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import DecodeError, SparkReplError
 from ...position import RelayPosition
-from ..definition import ColumnType, TableDefinition
+from ...tables.column import ColumnType
 from ..events.row_events import find_events
 from ..events.table_map import parse_table_map
 from ..kernels import jit as kernels
@@ -27,6 +27,7 @@ from .row_format import row_format
 from .row_images import RowImages
 
 if TYPE_CHECKING:
+    from ...tables.table_definition import TableDefinition
     from ..kernels.jit import Bytes, Int, Ints
 
 _E = TypeVar("_E", Entries, PartialEntries)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import Column, ColumnType
+from ...tables.column import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
 from .calendar import big_endian, microseconds, put_digits
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import DECIMAL128_DIGITS, Column
+from ...tables.column import DECIMAL128_DIGITS, Column
 from ..kernels.jit import Bytes, Int, Ints, Lengths, jit
 
 if TYPE_CHECKING:

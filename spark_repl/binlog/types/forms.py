@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ..definition import DATE_TYPES, TIME_TYPES, ColumnType, Form, TableDefinition
+from ...tables.column import DATE_TYPES, TIME_TYPES, ColumnType, Form
 
 if TYPE_CHECKING:
     from ...config import Target
+    from ...tables.table_definition import TableDefinition
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import GEOMETRY_STRUCT, VECTOR_LIST, Column, Form
+from ...tables.column import GEOMETRY_STRUCT, VECTOR_LIST, Column, Form
 from . import text
 from .values import Values
 

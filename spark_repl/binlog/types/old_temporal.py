@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import Column, ColumnType, Form
+from ...tables.column import Column, ColumnType, Form
 from ..kernels.jit import Bools, Ints, jit
 from .calendar import ZERO_DATES_HINT, days, is_date
 from .values import Values, bitmap

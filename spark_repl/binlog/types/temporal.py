@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DecodeError
-from ..definition import Column, ColumnType
+from ...tables.column import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
 from .calendar import ZERO_DATES_HINT, big_endian, days, is_date, microseconds, put_digits
 from .values import Values, bitmap

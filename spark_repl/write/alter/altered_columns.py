@@ -21,8 +21,8 @@ from ..shared.widen_shared_table import widen
 from ..tables.app_transactions import columns_of_all
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...delta.snapshot import NewTable
+    from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
     from ..tables.tracking import Tracking
 

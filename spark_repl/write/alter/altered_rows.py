@@ -12,7 +12,6 @@ from pyroaring import BitMap
 
 from ...alter.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
 from ...alter.defaults import literal
-from ...binlog.definition import DATE_TYPES, Column, ColumnType, Form
 from ...binlog.json.variant_text import document_to_variant
 from ...convert.conversion import convert
 from ...convert.lossless import keeps_values
@@ -22,6 +21,7 @@ from ...delta.columns import one_chunk
 from ...delta.schema_change import has_mapping, keeps_columns
 from ...errors import SettingError, StatementError
 from ...expressions.evaluation import InputRows, computed
+from ...tables.column import DATE_TYPES, Column, ColumnType, Form
 from ..files.compaction import CompactTask, live_rows
 from ..files.key_index import write_indexed
 from ..files.write_task import Written
@@ -32,9 +32,9 @@ from ..tables.replaced_texts import check_texts, may_recode
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ...binlog.definition import TableDefinition
     from ...delta.snapshot import NewTable, Snapshot
     from ...sql.session import Session
+    from ...tables.table_definition import TableDefinition
 
 NULL = "NULL"
 UNKNOWN_ROWS = (

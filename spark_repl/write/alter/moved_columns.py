@@ -18,8 +18,8 @@ from .altered_rows import AlterTask
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...binlog.definition import TableDefinition
     from ...delta.snapshot import NewTable
+    from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
     from ..tables.tracking import Tracking
 

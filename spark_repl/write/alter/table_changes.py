@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...alter.partition_rows import PartitionRows
-    from ...binlog.definition import TableDefinition
     from ...control.cut import Cut
     from ...delta.log_replay import Action
     from ...delta.snapshot import NewTable
     from ...delta.stamp import Stamp
     from ...runtime.workers import Workers
     from ...sql.session import Session
+    from ...tables.table_definition import TableDefinition
     from ..files.write_task import LiveFile, Written
     from ..rows.scd2_history import TruncatedVersions
     from ..rows.soft_deletes import Truncated

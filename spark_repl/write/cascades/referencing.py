@@ -22,8 +22,8 @@ from ..files.found_rows import FILE, ROW, kept
 from ..files.key_index import IndexTask, KeyIndex, hash_keys
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...decode.part import Part
+    from ...tables.table_definition import TableDefinition
     from ..files.compaction import CompactTask
     from ..files.write_task import LiveFile
 

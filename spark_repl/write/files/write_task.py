@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...decode.part import Part
     from ...delta.columns import Columns
+    from ...tables.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..files.key_index import hash_keys
 from . import partial_row_fill
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
+    from ...tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 

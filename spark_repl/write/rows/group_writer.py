@@ -30,13 +30,13 @@ from ..upkeep.table_maintenance import Tending
 from .direct_writer import DirectWriter
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...config import Config
     from ...control.cut import Cut
     from ...decode.part import Part
     from ...delta.stamp import Stamp
     from ...runtime.workers import Workers
     from ...schedule.group import StagedGroup
+    from ...tables.table_definition import TableDefinition
     from ..files.commit import TablePart
     from ..tables.table import Table
     from ..tables.tracking import Tracking

@@ -22,8 +22,8 @@ from .key_moves import effective
 from .partial_row_fill import ChangeLog, MissingValues, assemble
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...decode.part import Part
+    from ...tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 Look = Callable[[pa.Table], npt.NDArray[np.bool_]]

@@ -16,16 +16,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...alter.defaults import default_value
-from ...binlog.definition import ColumnType, TableDefinition
 from ...binlog.json.diff import apply_diffs, pending_diffs
 from ...binlog.rows.change_bits import EXISTS
 from ...decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources
 from ...delta.columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
+from ...tables.column import ColumnType
 
 if TYPE_CHECKING:
     from ...decode.folding import Net
+    from ...tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ...binlog.definition import TableDefinition
     from ...convert.type_change import TypeChange
+    from ...tables.table_definition import TableDefinition
     from ..files.write_task import WriteTask
 
 _STRICT_ALL_TABLES = 1 << 22

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...binlog.table_name import plain_name
 from ...delta.columns import read_rows
 from ...rules.metadata_columns import TRUNCATE, deleted_column
+from ...tables.table_name import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from ...binlog.definition import TableDefinition
+    from ...tables.table_definition import TableDefinition
     from ..files.write_task import WriteTask
 
 

@@ -21,7 +21,7 @@ from ...runtime.private_files import opener
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...binlog.definition import TableDefinition
+    from ...tables.table_definition import TableDefinition
 
 Keys = npt.NDArray[np.uint64]
 

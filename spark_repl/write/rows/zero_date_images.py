@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from ...binlog.definition import DATE_TYPES
 from ...rules.metadata_columns import TRUNCATE, numbers_of
 from ...rules.table_mode import logs_changes
+from ...tables.column import DATE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
 
-    from ...binlog.definition import TableDefinition
     from ...convert.type_change import TypeChange
+    from ...tables.table_definition import TableDefinition
 
 
 def are_images(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:

@@ -20,8 +20,8 @@ from ...errors import ALL_SHARDS, SettingError
 from ...rules.metadata_columns import shard_column
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...delta.snapshot import Snapshot
+    from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
 
 HINT = (

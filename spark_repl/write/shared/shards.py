@@ -17,8 +17,8 @@ from ...errors import (
 from ...sql.policy import Policy
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...control.cut import TableVersion
+    from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
 
 _COPY = f"a shard is not copied by itself: leave it out by [filters], or {BEGIN_AGAIN}"

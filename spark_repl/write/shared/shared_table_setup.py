@@ -20,11 +20,11 @@ from .shard_columns import union
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ...binlog.definition import TableDefinition
     from ...delta.log_replay import Action
     from ...delta.snapshot import Snapshot
     from ...delta.stamp import Stamp
     from ...delta.table_log import TableLog
+    from ...tables.table_definition import TableDefinition
 
 _TRIES = 100
 SHARED = "spark_repl.shared"

@@ -12,10 +12,10 @@ from ..files.discard import discard
 from .shard_columns import look_again, union
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...delta.log_replay import Action
     from ...delta.snapshot import NewTable
     from ...delta.stamp import Stamp
+    from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits
 

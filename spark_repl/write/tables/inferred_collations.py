@@ -15,8 +15,8 @@ from ...rules.disjoint_filters import check_as_told
 from ...sql.folded_name import fold
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...control.cut import Cut
+    from ...tables.table_definition import TableDefinition
     from .table import Table
     from .tracking import Tracking
 

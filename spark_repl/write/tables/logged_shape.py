@@ -5,18 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...binlog.charsets.charset import REPLACEMENT
-from ...binlog.definition import NUMERIC_TYPES, ColumnType
 from ...errors import SchemaError, SettingError, reset_table
 from ...rules.disjoint_filters import check_key_stays
 from ...rules.metadata_columns import check_extra, extra_of, shard_column
 from ...rules.projection import hides_columns, shown_columns
 from ...rules.table_mode import check_mode
 from ...rules.tool_names import tool_table
+from ...tables.column import NUMERIC_TYPES, ColumnType
 from .row_error import copied_anew
 
 if TYPE_CHECKING:
-    from ...binlog.definition import Column, TableDefinition
     from ...rules.projection import ColumnRules
+    from ...tables.column import Column
+    from ...tables.table_definition import TableDefinition
     from .table import Table
 
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)

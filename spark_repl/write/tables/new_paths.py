@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from ...binlog.definition import TableDefinition
     from ...control.control import Control
     from ...delta.table_log import TableLog
+    from ...tables.table_definition import TableDefinition
 
 
 class NewPaths:

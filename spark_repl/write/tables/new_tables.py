@@ -27,7 +27,6 @@ from .table_properties import COMPLETE, COPIED, own_properties
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from ...binlog.definition import TableDefinition
     from ...control.control import Control
     from ...control.definitions import Definitions
     from ...control.layout import Layout
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from ...control.names import Names
     from ...delta.snapshot import NewTable, Snapshot
     from ...delta.table_log import TableLog
+    from ...tables.table_definition import TableDefinition
     from .table import Table
     from .table_commits import TableCommits
     from .table_options import TableOptions

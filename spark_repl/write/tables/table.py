@@ -17,9 +17,9 @@ from ..shared.shared_commits import ALONE, SharingChannels
 from .table_properties import COMPLETE, WITHOUT_HISTORY
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...delta.log_replay import Action
     from ...delta.snapshot import Snapshot
+    from ...tables.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)

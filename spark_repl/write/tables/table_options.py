@@ -24,9 +24,9 @@ from ...sql.policy import Policies, Policy
 from ..upkeep import file_retention
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...config import Config
     from ...config.tables import TableRule
+    from ...tables.table_definition import TableDefinition
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from ...relay.source_place import SourcePlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...binlog.definition import TableDefinition
     from ...control.cut import Cut
     from ...delta.log_replay import Action
     from ...delta.snapshot import Snapshot
+    from ...tables.table_definition import TableDefinition
 
 DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
 COPIED = "copied"

@@ -21,13 +21,13 @@ from .table import DeltaState, Table
 from .table_properties import COMPLETE, COPIED, DEFINITION, created, held_gtids
 
 if TYPE_CHECKING:
-    from ...binlog.definition import TableDefinition
     from ...control.control import Control
     from ...control.cut import Cut
     from ...control.definitions import Definitions
     from ...control.name_case import NameCase
     from ...delta.snapshot import Snapshot
     from ...delta.table_log import TableLog
+    from ...tables.table_definition import TableDefinition
     from .table_options import TableOptions
 
 

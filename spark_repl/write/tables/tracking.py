@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...alter.lower_names import folded_definition
-from ...binlog.definition import LEFT_OUT
 from ...config.renaming import SHARD, is_shared
 from ...control.database_charsets import DatabaseCharsets
 from ...control.definitions import Definitions
@@ -29,6 +28,7 @@ from ...control.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
 from ...sql.folded_name import fold
+from ...tables.table_definition import LEFT_OUT
 from ..files.key_index import KeyIndex
 from ..shared.shards import check_ended, not_copied
 from .ahead_of_cut import TablesAhead
@@ -43,7 +43,6 @@ from .table_reader import TableReader
 from .waiting_tables import WaitingTables
 
 if TYPE_CHECKING:
-    from ...binlog.definition import ForeignKey, TableDefinition
     from ...binlog.types.forms import Forms
     from ...control.control import Control
     from ...control.cut import Cut, InQuarantine, Waiting
@@ -55,6 +54,8 @@ if TYPE_CHECKING:
     from ...relay.source_place import SourcePlace
     from ...rules.projection import ColumnRules
     from ...sql.policy import Policy
+    from ...tables.table_definition import TableDefinition
+    from ...tables.table_keys import ForeignKey
     from .ahead_of_cut import Held
     from .discovery import TablePlace
     from .table import Table

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_repl.binlog.definition import Column
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.binlog.types.values import Values
 from spark_repl.convert.conversion import convert, keeps_values
@@ -19,6 +18,7 @@ from spark_repl.copy.text_rows import select_list, to_arrow
 from spark_repl.errors import SchemaError, Unconvertible
 from spark_repl.sql.classify import classify
 from spark_repl.sql.session import Session
+from spark_repl.tables.column import Column
 
 STRICT = "STRICT_TRANS_TABLES"
 TRUNCATE = "TIME_TRUNCATE_FRACTIONAL"

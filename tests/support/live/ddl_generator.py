@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from spark_repl.binlog.definition import ColumnType
+from spark_repl.tables.column import ColumnType
 
 if TYPE_CHECKING:
-    from spark_repl.binlog.definition import TableDefinition
+    from spark_repl.tables.table_definition import TableDefinition
 
 TYPES = (
     "INT", "BIGINT UNSIGNED", "TINYINT", "MEDIUMINT", "SMALLINT UNSIGNED ZEROFILL", "BOOL",

@@ -12,7 +12,6 @@ from typing import Any
 
 import pymysql
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import USUAL
 from spark_repl.control.control import Control
 from spark_repl.control.copies import last_copy, record_copy
@@ -25,6 +24,7 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.demo.expected import differences
 from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.tables.table_options import TableOptions
 from spark_repl.write.tables.tracking import Tracking
 from tests.live.test_ddl_definitions import compare

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from spark_repl.binlog.definition import ColumnType, TableDefinition
 from spark_repl.binlog.rows.change_bits import MOVED
 from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
+from spark_repl.tables.column import ColumnType
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.decoder_log import printed, read_log
 from tests.support.live.decoder_server import Server
 

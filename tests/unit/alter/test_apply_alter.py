@@ -8,9 +8,10 @@ import pytest
 
 from spark_repl.alter.alteration import Altered, Unknown
 from spark_repl.alter.renamed import like, rename
-from spark_repl.binlog.definition import ColumnType, TableDefinition
 from spark_repl.errors import SettingError, StatementError
 from spark_repl.sql.classify import Effect, classify
+from spark_repl.tables.column import ColumnType
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.altered_table import BASE, altered, table
 
 

@@ -12,10 +12,10 @@ import pytest
 from spark_repl.alter.alteration import Altered, Unknown
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.defaults import literal
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.alter.altered_rows import AlteredRows
 
 _AT = 1_700_000_000_123_456  # 2023-11-14 22:13:20.123456 UTC

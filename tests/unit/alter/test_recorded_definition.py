@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from spark_repl.alter.recorded_definition import recorded_definition
-from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.sql.charsets import ASSUMED
+from spark_repl.tables.column import Column, ColumnType
+from spark_repl.tables.table_definition import TableDefinition
 
 _VARCHAR, _UTF8MB4, _LATIN1, _UTF8MB3, _BINARY = ColumnType.VARCHAR, 255, 8, 33, 63
 

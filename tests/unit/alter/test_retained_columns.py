@@ -10,7 +10,6 @@ import pytest
 
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.retained_columns import additive
-from spark_repl.binlog.definition import Column, TableDefinition
 from spark_repl.convert.conversion import convert
 from spark_repl.convert.type_change import TypeChange
 from spark_repl.convert.widening import UTC, widens
@@ -20,6 +19,8 @@ from spark_repl.rules.tool_names import Role, may_have_rows_of, tool_table
 from spark_repl.sql.classify import classify
 from spark_repl.sql.policy import Policies, Policy
 from spark_repl.sql.session import Session
+from spark_repl.tables.column import Column
+from spark_repl.tables.table_definition import TableDefinition
 
 
 def definition(columns: str) -> TableDefinition:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from spark_repl.apply.group.restaging import Restaging
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.decode.staged import Staged
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
+from spark_repl.tables.table_definition import TableDefinition
 
 _GROUP = Group.of(np.zeros(2, RECORD), np.zeros(2, np.int32), 1)
 

@@ -7,12 +7,12 @@ from datetime import date
 import numpy as np
 import pytest
 
-from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.rows.columns import decode_column
 from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.temporal import days, is_date
 from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
+from spark_repl.tables.column import Column, ColumnType
 
 _YEARS = (1, 4, 100, 400, 1582, 1600, 1700, 1899, 1900, 1904, 1970, 2000, 2100, 2400, 9999)
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.rows.columns import decode_column
 from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
+from spark_repl.tables.column import Column, ColumnType
 
 _BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)  # of so many digits
 

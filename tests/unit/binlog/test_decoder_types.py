@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.rows import row_images
 from spark_repl.binlog.rows.row_images import RowImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.decoder_log import payloads, printed, read_log
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "all_types"

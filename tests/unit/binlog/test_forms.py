@@ -14,7 +14,6 @@ import pytest
 
 from spark_repl import read_changes
 from spark_repl.alter.defaults import default_value
-from spark_repl.binlog.definition import Column, ColumnType, Form, TableDefinition
 from spark_repl.binlog.rows.columns import decode_column
 from spark_repl.binlog.rows.row_images import RowImages
 from spark_repl.binlog.rows.walk import walk
@@ -29,6 +28,8 @@ from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify
+from spark_repl.tables.column import Column, ColumnType, Form
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.tables.logged_shape import check_definition
 from spark_repl.write.tables.table import DeltaState, Table
 from tests.support.decoder_log import printed, read_log

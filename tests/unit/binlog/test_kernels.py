@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spark_repl
-from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.binlog.kernels.jit import compiled, copy, jit, same, short, u64
 from spark_repl.binlog.rows.images import skip_columns, skip_image
 from spark_repl.binlog.rows.row_format import row_format
+from spark_repl.tables.column import Column, ColumnType
+from spark_repl.tables.table_definition import TableDefinition
 
 
 def frozen(data: bytes) -> Any:

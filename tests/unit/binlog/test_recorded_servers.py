@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from spark_repl.alter.schema_history import SchemaHistory
-from spark_repl.binlog.definition import ColumnType
 from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import parse_query
+from spark_repl.tables.column import ColumnType
 from tests.support.live.replay import replay_logs
 
 SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"

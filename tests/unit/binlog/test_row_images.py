@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.binlog.definition import ColumnType
 from spark_repl.binlog.json.diff import apply_diffs, pending_diffs
 from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
@@ -21,6 +20,7 @@ from spark_repl.position import RelayPosition
 from spark_repl.relay.file_transactions import begin, extend
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
+from spark_repl.tables.column import ColumnType
 from tests.support.decoder_log import printed, read_log
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "row_images"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from spark_repl.binlog.definition import SYSTEM_SCHEMAS
 from spark_repl.config import Config
 from spark_repl.config.renaming import OF_THE_SERVER, Renaming, unusable
 from spark_repl.errors import ConfigError
+from spark_repl.tables.table_definition import SYSTEM_SCHEMAS
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.control import control as module
 from spark_repl.control import repairs, superseded
 from spark_repl.control.control import Control
@@ -25,6 +24,7 @@ from spark_repl.control.settle import Settle
 from spark_repl.control.table_paths import announce, given_paths, used_paths
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS
+from spark_repl.tables.table_definition import TableDefinition
 
 UUID = "11111111-2222-3333-4444-555555555555"
 SHORT = Retention(1, 1, 1)

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.definition import Column
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.convert.conversion import convert
 from spark_repl.convert.lossless import keeps_values
@@ -18,6 +17,7 @@ from spark_repl.convert.type_change import TypeChange, described
 from spark_repl.errors import StatementError, Unconvertible
 from spark_repl.sql.classify import classify
 from spark_repl.sql.session import Session
+from spark_repl.tables.column import Column
 
 LAX = Session(time_zone="+02:00", at=1_700_000_000_000_000)
 STRICT = Session(sql_mode=1 << 21, time_zone="+02:00", at=1_700_000_000_000_000)

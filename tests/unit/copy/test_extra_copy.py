@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import USUAL
 from spark_repl.config import Source
 from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
@@ -19,6 +18,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.rows.partial_row_fill import bits
 
 from .test_copy_rows import Bytes, answer

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.values import Values
 from spark_repl.config import Config
@@ -19,6 +18,7 @@ from spark_repl.errors import DecodeError
 from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.verify.sample import sample_of
 from spark_repl.verify.table_check import TableCheck
 

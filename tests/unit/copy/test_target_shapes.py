@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.config import Config
 from spark_repl.copy.target_shapes import target_shapes
 from spark_repl.errors import ConfigError, SettingError
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 
 TABLES = (
     "CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))",

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.binlog.definition import Column, TableDefinition
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.decode.cascade_plan import Plan, plan
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
+from spark_repl.tables.column import Column
+from spark_repl.tables.table_definition import TableDefinition
 
 Tables = dict[str, TableDefinition]
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from spark_repl.binlog.definition import LEFT_OUT, UNREAD, TableDefinition
 from spark_repl.decode.packed_tables import Packing
 from spark_repl.decode.unapplied import KnownTables, Unapplied
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import LEFT_OUT, UNREAD, TableDefinition
 
 MOVES = list[str]()
 

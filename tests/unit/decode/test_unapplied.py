@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_repl.binlog.definition import LEFT_OUT
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.decode.unapplied import KnownTables, Unapplied
 from spark_repl.rules.replication_filters import ReplicationFilters
+from spark_repl.tables.table_definition import LEFT_OUT
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import read_log
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.errors import SettingError
 from spark_repl.rules.disjoint_filters import (
     ChannelRows,
@@ -16,6 +15,7 @@ from spark_repl.rules.disjoint_filters import (
 )
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 
 COLUMNS = "region VARCHAR(9), b VARCHAR(9) COLLATE utf8mb4_bin, id BIGINT UNSIGNED, n INT"
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.alter.defaults import default_value, literal
-from spark_repl.binlog.definition import Column, ColumnType
 from spark_repl.binlog.kernels.sha256 import hmac_sha256
 from spark_repl.config.tables import TableRule
 from spark_repl.position import RelayPosition
@@ -23,6 +22,7 @@ from spark_repl.rules.masking import masked
 from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
+from spark_repl.tables.column import Column, ColumnType
 
 TEXT = Column("v", ColumnType.VARCHAR, 160, True, collation=255)
 KEY = b"planted-key"

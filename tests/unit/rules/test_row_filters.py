@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import NotComputed, Unconvertible
 from spark_repl.rules.row_filters import fault, row_filter
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 
 CREATE = (
     "CREATE TABLE t.a (id INT, d DECIMAL(6, 2), ts TIMESTAMP NULL, s VARCHAR(9),"

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from spark_repl.binlog.definition import Column, ColumnType, ForeignKey
 from spark_repl.sql.actions import AddKey, Alteration, DropIndex, RenameIndex, RowsGo, SetCharset
 from spark_repl.sql.classify import Effect, classify
+from spark_repl.tables.column import Column, ColumnType
+from spark_repl.tables.table_keys import ForeignKey
 
 QUERIES = """\
 CREATE TABLE t SELECT 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from spark_repl.alter.apply_alter import alter
-from spark_repl.binlog.charsets import BINARY
 from spark_repl.binlog.charsets.charset import charset_of
 from spark_repl.sql.classify import classify
 from spark_repl.sql.session import Session
+from spark_repl.tables.column import BINARY
 
 _TURKISH = 233
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.binlog.definition import ColumnType
 from spark_repl.binlog.events.table_map import parse_table_map
 from spark_repl.sql.classify import Effect, classify, classify_in
 from spark_repl.sql.session import Session
+from spark_repl.tables.column import ColumnType
 
 RECORDED = json.loads((Path(__file__).parents[2] / "fixtures/ddl/tables.json").read_text())
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.altered_table import altered, table
 
 ROW_ID = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE"

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.alter.renamed import like, rename
-from spark_repl.binlog.definition import TableDefinition
-from spark_repl.binlog.partitioning import Partition, Partitioning
 from spark_repl.sql.classify import classify_in
+from spark_repl.tables.partitioning import Partition, Partitioning
+from spark_repl.tables.table_definition import TableDefinition
 from tests.support.partitioned import LADDER, SESSION, altered, made, parted
 
 

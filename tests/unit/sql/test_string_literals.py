@@ -7,12 +7,13 @@ import pytest
 
 from spark_repl.alter.alteration import Computed, Filled, KeptColumn, Unknown
 from spark_repl.alter.apply_alter import alter
-from spark_repl.binlog.definition import Column, TableDefinition
 from spark_repl.errors import StatementError, Unconvertible
 from spark_repl.expressions.assign_literal import stored
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
 from spark_repl.sql.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from spark_repl.tables.column import Column
+from spark_repl.tables.table_definition import TableDefinition
 
 UTF8MB4 = Session("d", charsets={"d": "utf8mb4"})
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.delta.digests import digests
 from spark_repl.errors import TargetError
+from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.verify import compare
 from spark_repl.verify.saved_digests import load, save
 from spark_repl.verify.work_folder import WorkFolder

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.verify.target_files import FileSet
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.definition import GEOMETRY_STRUCT, VECTOR_LIST
+from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.write.rows import bag_changes
 from spark_repl.write.rows.bag_changes import value_codes
 

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.binlog.definition import Column, ColumnType, TableDefinition
 from spark_repl.decode.key_hash import NULL_HASH
 from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.tables.column import Column, ColumnType
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.files.key_lookup import hits
 from spark_repl.write.files.write_task import PlannedFiles
 

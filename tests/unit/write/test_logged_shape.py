@@ -6,13 +6,13 @@ from contextlib import nullcontext
 
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import SchemaError
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.tables.logged_shape import check_definition
 from spark_repl.write.tables.table import DeltaState, Table
 

@@ -7,7 +7,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.binlog.definition import ForeignKey, TableDefinition
+from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.table_keys import ForeignKey
 from spark_repl.write.files.write_task import Violation
 from spark_repl.write.tables.row_error import row_error
 from spark_repl.write.tables.table import Table

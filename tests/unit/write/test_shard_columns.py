@@ -8,7 +8,6 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.definition import TableDefinition
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.schema_change import with_column_ids
@@ -16,6 +15,7 @@ from spark_repl.delta.snapshot import NewTable, Snapshot
 from spark_repl.errors import SettingError
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.shared.shard_columns import check_alike, columns_of, stays_in_files, union
 
 MAPPED = {"delta.columnMapping.mode": "name"}

@@ -6,9 +6,9 @@ from itertools import product
 
 import pytest
 
-from spark_repl.binlog.table_name import database_of, parts_of, plain_name, table_name
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
+from spark_repl.tables.table_name import database_of, parts_of, plain_name, table_name
 
 _NAMES = [
     "a", "a.b", "b", "b.c", "c", "a@b", "a@002eb", "@0040", "@", "a@0040002eb", "a.@", "a.b.c",
