@@ -158,6 +158,7 @@ def test_a_page_begins_with_a_short_sentence_that_says_what_it_is_for(page: Path
     _, paragraph, *_ = page.read_text("utf-8").split("\n\n")
     sentence, *_ = re.split(r"(?<=[.!?])\s", paragraph)
     assert sentence.endswith(".") and len(sentence.split()) <= FIRST_SENTENCE_WORDS_MAX
+    assert not sentence.startswith("For who ")
 
 
 @pytest.mark.parametrize(
