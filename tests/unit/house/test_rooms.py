@@ -1,0 +1,256 @@
+"""Rooms that a stranger can read: sizes of folders, small modules, names, private words, docstrings.
+
+Some rules are ratchets: a figure below that is better than before replaces the figure here, and a
+worse one fails. ``python -m tests.unit.house.test_rooms`` prints the figures.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+
+from tests.support.imports import PACKAGE, graph, modules
+from tests.support.sources import tree
+from tests.unit.house.test_house import bound_names
+
+FOLDER_MODULES_MAX = 25
+SMALL_MODULE_LINES, SMALL_MODULE_IMPORTERS = 50, 3
+PRIVATE_WORDS = frozenset(
+    [
+        "one",
+        "said",
+        "there",
+        "made",
+        "held",
+        "kept",
+        "known",
+        "told",
+        "here",
+        "behind",
+        "mine",
+        "others",
+        "taken",
+        "stands",
+        "way",
+        "asked",
+        "shown",
+        "done",
+        "lost",
+        "mark",
+        "found",
+    ]
+)
+"""words that say nothing of what a value is"""
+PRIVATE_WORDS_PER_1000 = 45.0
+"""a ratchet; deltalake and pymysql have none, sqlglot has two"""
+STATES_DESCRIBED = 28
+"""a ratchet: functions that change something, and whose docstrings describe a state"""
+FORWARDING_PERCENT = 2.5
+"""a ratchet: methods that only pass a call on"""
+LARGE_FOLDERS, SMALL_MODULES, TWIN_NAMES, NAMELESS = 6, 63, 17, 158
+"""ratchets: folders with more modules than the most, small modules with few importers, basenames
+that several modules have, modules whose public names have no word of the module's name"""
+
+
+UNTYPED = 10
+"""a ratchet: modules with functions that take ``**options: Any``"""
+
+
+def folders() -> Counter[str]:
+    """Modules of each folder, without its ``__init__``."""
+    paths = [path for path in modules().values() if path.name != "__init__.py"]
+    return Counter(path.parent.as_posix().partition(f"/{PACKAGE}/")[2] for path in paths)
+
+
+def small() -> dict[str, int]:
+    """Modules that are small and have few importers -> their lines."""
+    importers = Counter(other for others in graph().values() for other in others)
+    sizes = {
+        name: len(path.read_bytes().splitlines())
+        for name, path in modules().items()
+        if path.name not in ("__init__.py", "__main__.py")
+    }
+    return {
+        name: lines
+        for name, lines in sizes.items()
+        if lines < SMALL_MODULE_LINES and importers[name] < SMALL_MODULE_IMPORTERS
+    }
+
+
+def twins() -> dict[str, list[str]]:
+    """Basenames that several modules have."""
+    names: dict[str, list[str]] = {}
+    for name, path in modules().items():
+        if path.name not in ("__init__.py", "__main__.py"):
+            names.setdefault(path.stem, []).append(name)
+    return {stem: where for stem, where in names.items() if len(where) > 1}
+
+
+def _stems(name: str) -> list[str]:
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower().strip("_").split("_")
+    return [word.removesuffix("s").removesuffix("e")[:6] for word in words if word]
+
+
+def public_names(source: ast.Module) -> Iterator[str]:
+    for node in source.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if not node.name.startswith("_"):
+                yield node.name
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and not target.id.startswith("_"):
+                    yield target.id
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if not node.target.id.startswith("_"):
+                yield node.target.id
+
+
+def tells_nothing(stem: str, source: ast.Module) -> bool:
+    """Whether no public name of a module contains a word of the module's name."""
+    public = list(public_names(source))
+    words = set(_stems(stem))
+    return bool(public) and not any(words & set(_stems(name)) for name in public)
+
+
+@cache
+def private_words() -> tuple[Counter[str], int]:
+    """(how often each private word is the name of something that is bound, all bindings)."""
+    names: Counter[str] = Counter()
+    total = 0
+    for path in modules().values():
+        source = tree(path)
+        bound = [name for name, _ in bound_names(source)]
+        bound += [node.name for node in ast.walk(source) if isinstance(node, ast.ClassDef)]
+        bound = [name.strip("_") for name in bound if name != "self"]
+        total += len(bound)
+        names.update(name for name in bound if name in PRIVATE_WORDS)
+    return names, total
+
+
+STATE = re.compile(r"\s*(Whether|What|How many|How|Those|The same|That|Where|When)\b")
+
+
+def described_as_states(source: ast.Module) -> Iterator[int]:
+    """The lines of functions that assign attributes, and whose docstring is no command."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            properties = {ast.unparse(decorator) for decorator in node.decorator_list}
+            text = ast.get_docstring(node) or ""
+            changes = any(
+                isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
+                for inner in ast.walk(node)
+            )
+            if changes and STATE.match(text) and not properties & {"property", "cached_property"}:
+                yield node.lineno
+
+
+def forwards(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a method only calls a method of one of its object's parts, with its own arguments."""
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    if len(body) != 1 or not isinstance(body[0], ast.Return | ast.Expr):
+        return False
+    call = body[0].value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return False
+    part = call.func.value
+    own = isinstance(part, ast.Attribute) and ast.unparse(part).startswith("self.")
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    parameters = {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+    return own and all(isinstance(arg, ast.Name) and arg.id in parameters for arg in given)
+
+
+def forwarding() -> tuple[int, int]:
+    """(methods that only forward, all methods)."""
+    methods = [
+        node
+        for path in modules().values()
+        for owner in ast.walk(tree(path))
+        if isinstance(owner, ast.ClassDef)
+        for node in owner.body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return sum(map(forwards, methods)), len(methods)
+
+
+def untyped_options(source: ast.Module) -> Iterator[int]:
+    """The lines of functions with ``**options: Any``: mypy checks no call of them."""
+    for node in ast.walk(source):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            rest = node.args.kwarg
+            if rest is not None and rest.annotation and ast.unparse(rest.annotation) == "Any":
+                yield node.lineno
+
+
+def nameless() -> list[str]:
+    """Modules that have a name of which none of their public names has a word."""
+    return [
+        name
+        for name, path in modules().items()
+        if path.name not in ("__init__.py", "__main__.py") and tells_nothing(path.stem, tree(path))
+    ]
+
+
+def test_folders_are_small() -> None:
+    large = {name: n for name, n in folders().items() if n > FOLDER_MODULES_MAX}
+    assert len(large) <= LARGE_FOLDERS, large
+
+
+def test_small_modules_become_fewer() -> None:
+    assert len(small()) <= SMALL_MODULES, small()
+
+
+def test_twin_names_become_fewer() -> None:
+    assert len(twins()) <= TWIN_NAMES, twins()
+
+
+def test_modules_name_what_they_have() -> None:
+    assert len(nameless()) <= NAMELESS, nameless()
+
+
+def test_private_words_become_fewer() -> None:
+    words, total = private_words()
+    assert 1000 * words.total() / total <= PRIVATE_WORDS_PER_1000, words.most_common(10)
+
+
+def test_docstrings_of_commands_are_commands() -> None:
+    wrong = [f"{n}:{at}" for n, path in modules().items() for at in described_as_states(tree(path))]
+    assert len(wrong) <= STATES_DESCRIBED, wrong
+
+
+def test_methods_that_only_forward_become_fewer() -> None:
+    count, methods = forwarding()
+    assert 100 * count / methods <= FORWARDING_PERCENT
+
+
+def test_options_have_types() -> None:
+    wrong = {n for n, path in modules().items() if list(untyped_options(tree(path)))}
+    assert len(wrong) <= UNTYPED, wrong
+
+
+def test_the_rules_of_rooms_bite() -> None:
+    assert tells_nothing("told_apart", ast.parse("class Channel: pass"))
+    assert not tells_nothing("table_names", ast.parse("def name_of(): pass"))
+    source = "class A:\n def a(self):\n  '''Whether it is.'''\n  self.b = 1\n"
+    assert list(described_as_states(ast.parse(source))) == [2]
+    assert list(described_as_states(ast.parse(source.replace("Whether it is", "Set it")))) == []
+    (method,) = ast.parse("def a(self, b):\n return self._c.a(b)").body
+    assert isinstance(method, ast.FunctionDef) and forwards(method)
+    (method,) = ast.parse("def a(self, b):\n return self._c.a(b + 1)").body
+    assert isinstance(method, ast.FunctionDef) and not forwards(method)
+    assert list(untyped_options(ast.parse("def f(**options: Any): pass"))) == [1]
+
+
+if __name__ == "__main__":
+    words, total = private_words()
+    print("folders", folders().most_common(8))
+    print("small", small())
+    print("twins", twins())
+    print("names that tell nothing", len(nameless()), nameless())
+    print("private words per 1,000", round(1000 * words.total() / total, 1), words.most_common())
+    states = [f"{n}:{at}" for n, p in modules().items() for at in described_as_states(tree(p))]
+    print("states", len(states), states)
+    print("forwarding %", round(100 * forwarding()[0] / forwarding()[1], 1))
+    print("options", [n for n, p in modules().items() if list(untyped_options(tree(p)))])
