@@ -44,7 +44,7 @@ from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
 from ..sql.folded_name import fold
-from ..write.shared.shard_columns import check_alike
+from ..write.shared.shard_tables import check_alike
 from .chunk import patiently
 from .prepared import before_branches
 from .privileges import check_privileges

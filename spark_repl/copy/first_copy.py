@@ -42,7 +42,7 @@ from ..rules.replication_filters import ReplicationFilters
 from ..runtime.threads import Pool
 from ..source.connection import DumpConnection, connect
 from ..write.files.commit import check_files
-from ..write.tables.app_transactions import copies_of
+from ..write.tables.table_metadata import copies_of
 from ..write.tables.table_options import TableOptions
 from ..write.tables.tracking import Tracking
 from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently

@@ -29,7 +29,7 @@ from ..source.grants import EVERYTHING, grant
 from ..source.source_check import check_identity, check_source
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from ..tables.table_name import table_name
-from ..write.shared.shard_columns import check_alike
+from ..write.shared.shard_tables import check_alike
 from .privileges import check_privileges
 from .source_tables import Query, case_of_names, needs_view, table_definition
 from .unmet import unmet_on

@@ -29,7 +29,7 @@ from ..position import RelayPosition
 from ..relay.record import RECORD
 from ..runtime.object_store import is_remote
 from ..runtime.private_files import opener
-from ..write.tables.table_properties import DEFINITION, defined
+from ..write.tables.table_metadata import DEFINITION, defined
 
 if TYPE_CHECKING:
     from ..control.control import Control

@@ -17,7 +17,7 @@ from ..delta.log_replay import read_commit
 from ..errors import TargetError
 from ..sql.folded_name import fold
 from ..write.shared.shared_commits import ALONE, SharingChannels, columns_in
-from ..write.tables.app_transactions import keeps_position, position_of
+from ..write.tables.table_metadata import keeps_position, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

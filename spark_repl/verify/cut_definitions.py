@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..control.definitions import Definitions
 from ..gtid import GtidSet
-from ..write.tables.table_properties import COMPLETE, DEFINITION, WITHOUT_HISTORY, created
+from ..write.tables.table_metadata import COMPLETE, DEFINITION, WITHOUT_HISTORY, created
 from .table_files import snapshot_of
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ..delta.digests import Digests, digests, mix
 from ..delta.statistics import row_count
 from ..delta.storage import is_gone
 from ..rules.metadata_columns import shard_column
-from ..write.shared.shard_columns import columns_of
+from ..write.shared.shard_tables import columns_of
 from .saved_digests import load, save
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.sql.classify import classify
-from spark_repl.write.tables.new_paths import NewPaths
+from spark_repl.write.tables.new_tables import NewPaths
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, applier, apply_without_stream, cuts, last_shown
 

@@ -36,7 +36,7 @@ from spark_repl.relay.log import open_log
 from spark_repl.sql.classify import classify
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from spark_repl.write.files import key_index, key_segments
-from spark_repl.write.tables import table_properties
+from spark_repl.write.tables import table_metadata
 from tests.fixtures.make_format_kinds import EACH, KINDS, SHARDS_OF, WITHHELD, rows_of
 from tests.fixtures.make_formats import HERE, PLAN, REPAIR, RULES, TABLE
 from tests.support import shared_rows
@@ -247,7 +247,7 @@ def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, mo
 
 
 def test_a_tables_definition_of_later_is_refused(log, target, by_a_later_version):
-    undo = by_a_later_version(table_properties, "_DEFINITION_FORMAT", 3)
+    undo = by_a_later_version(table_metadata, "_DEFINITION_FORMAT", 3)
     run(log.folder, target)
     undo()
     with pytest.raises(FormatError, match=LATER.replace("2", "3").replace("1", "2")) as caught:
@@ -262,7 +262,7 @@ def test_a_commit_of_later_is_refused(log, target, tmp_path, killed, by_a_later_
         other.ddl(statement)
     for made in (log, other):
         made.transaction(insert(TABLE, (1, "x")), insert(second, (1, "x")))
-    undo = by_a_later_version(table_properties, "_COMMIT_FORMAT")
+    undo = by_a_later_version(table_metadata, "_COMMIT_FORMAT")
     killed(log, target, lambda at: at == "after_put")
     undo()
     with pytest.raises(FormatError, match="the last commit was " + LATER):

@@ -20,7 +20,7 @@ from spark_repl.errors import (
 )
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status import status
-from spark_repl.write.tables.app_transactions import copies_of
+from spark_repl.write.tables.table_metadata import copies_of
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice
 from tests.support.local_delta import LocalDelta, applier, cuts, last_shown, put, run, stopped

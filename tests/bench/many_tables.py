@@ -31,7 +31,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.retention import Retention
 from spark_repl.control.row_times import RowTimes
 from spark_repl.control.settle import Settle
-from spark_repl.write.upkeep.retained_versions import Promised
+from spark_repl.write.upkeep.file_retention import Promised
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import applier, run
 

@@ -22,7 +22,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_order.py", "applier/test_whole.py"),
     ),
     "folding": Room(
-        ("decode/folding.py", "decode/lineage.py", "write/rows/key_moves.py",
+        ("decode/folding.py", "decode/lineage.py", "write/rows/net_changes.py",
          "write/rows/net_changes.py",
          "write/rows/bag_changes.py", "binlog/rows/twins.py"),
         ("unit/decode/test_folds.py", "unit/decode/test_soft_folds.py",
@@ -222,14 +222,14 @@ ROOMS: dict[str, Room] = {
     ),
     "cascades": Room(
         ("apply/group/cascading.py", "decode/cascade_events.py", "decode/cascade_plan.py",
-         "decode/cascade_rows.py", "decode/seen_cascades.py", "write/cascades/cascade_task.py",
+         "decode/cascade_rows.py", "decode/seen_cascades.py", "write/cascades/emulated_cascades.py",
          "write/cascades/emulated_cascades.py", "write/cascades/referencing.py"),
         ("unit/decode/test_cascade_plan.py", "unit/decode/test_cascade_rows.py",
          "unit/decode/test_seen_cascades.py", "applier/test_cascades.py",
          "property/test_cascades.py"),
     ),
     "waiting tables": Room(
-        ("write/tables/waiting_tables.py", "apply/statements/stale_copy.py", "control/cut.py"),
+        ("write/tables/paused_tables.py", "apply/statements/stale_copy.py", "control/cut.py"),
         ("unit/control/test_cuts.py", "unit/control/test_copies.py",
          "applier/test_stale_copies.py", "applier/test_waiting.py"),
     ),
@@ -239,7 +239,7 @@ ROOMS: dict[str, Room] = {
     ),
     "retention": Room(
         ("control/retention.py", "control/pins.py", "control/pinning.py",
-         "write/upkeep/retained_versions.py"),
+         "write/upkeep/file_retention.py"),
         ("unit/control/test_retention.py", "unit/write/test_retained_versions.py",
          "unit/control/test_control.py", "unit/write/test_scheduler.py",
          "applier/test_restarts.py", "applier/test_files.py"),

@@ -32,7 +32,7 @@ from spark_repl.control.retention import Retention
 from spark_repl.control.settle import Settle
 from spark_repl.control.shown_paths import ShownPaths
 from spark_repl.errors import ConcurrentChangeError, TargetError
-from spark_repl.write.upkeep.retained_versions import Promised
+from spark_repl.write.upkeep.file_retention import Promised
 
 Tables = dict[str, TableVersion]
 NAMES = [f"t.{letter}" for letter in "abcdef"]

@@ -27,7 +27,7 @@ from spark_repl.delta.table_log import TableLog
 from spark_repl.delta.vacuum import vacuum
 from spark_repl.errors import ConcurrentChangeError
 from spark_repl.write.files.commit import removed
-from spark_repl.write.upkeep.retained_versions import files_of
+from spark_repl.write.upkeep.file_retention import files_of
 from tests.support.delta_snapshot import DeltaSnapshot, forget
 
 if TYPE_CHECKING:

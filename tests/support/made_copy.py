@@ -24,7 +24,7 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
-from spark_repl.write.tables.app_transactions import copies_of
+from spark_repl.write.tables.table_metadata import copies_of
 from spark_repl.write.tables.table_options import TableOptions
 from spark_repl.write.tables.tracking import Tracking
 

@@ -21,7 +21,7 @@ from ...decode.staged import same_shape
 from ...errors import DecodeError
 from ...position import RelayPosition
 from ...sql.folded_name import fold
-from ...write.cascades.cascade_task import CascadeTask
+from ...write.cascades.emulated_cascades import CascadeTask
 from ...write.cascades.referencing import FindTask, find
 from ...write.files.compaction import CompactTask
 from ...write.files.key_index import build

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...runtime.workers import Workers
     from ...schedule.group import Group
     from ...tables.table_definition import TableDefinition
-    from ...write.cascades.cascade_task import Cascaded, CascadeTask
+    from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
     from ...write.tables.ahead_of_cut import Held
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog

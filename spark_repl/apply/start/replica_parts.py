@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...decode.staged import Staged, StageTask
     from ...runtime.retry import Wait
-    from ...write.cascades.cascade_task import Cascaded, CascadeTask
+    from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
 
 _EMULATE = partial(emulate, read_changes_of)
 

@@ -25,7 +25,7 @@ from ...sql.ddl_outcome import Way
 from ...sql.folded_name import check_columns
 from ...sql.policy import Policy
 from ...write.alter.altered_rows import UNKNOWN_ROWS, without_zero_dates
-from ...write.shared.shards import check_renamed_shard
+from ...write.shared.shard_tables import check_renamed_shard
 
 if TYPE_CHECKING:
     from collections.abc import Callable

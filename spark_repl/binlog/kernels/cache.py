@@ -55,7 +55,7 @@ KERNEL_MODULES = (
     "schedule/waves.py",
     "verify/sample.py",
     "write/files/key_index.py",
-    "write/rows/key_moves.py",
+    "write/rows/net_changes.py",
 )
 """Files and folders with kernels, or with constants that kernels have in them."""
 

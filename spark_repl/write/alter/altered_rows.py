@@ -26,8 +26,7 @@ from ..files.compaction import CompactTask, live_rows
 from ..files.key_index import write_indexed
 from ..files.write_task import Written
 from ..rows.scd2_history import check_fit, outlived
-from ..rows.zero_date_images import are_images, check_dates
-from ..tables.replaced_texts import check_texts, may_recode
+from .replaced_values import are_images, check_dates, check_texts, may_recode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -22,8 +22,7 @@ from ..files.commit import check_files
 from ..files.compaction import CompactTask, live_rows
 from ..files.key_index import write_indexed
 from ..files.write_task import LiveFile, Written
-from ..tables.app_transactions import position_of
-from ..tables.table_properties import is_of
+from ..tables.table_metadata import is_of, position_of
 from .partition_files import taken_out, whole
 
 if TYPE_CHECKING:

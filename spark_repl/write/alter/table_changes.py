@@ -1,31 +1,30 @@
-"""TableChanges: what statements do to tables that are there: one Delta commit, position in it.
+"""TableChanges: changes of existing tables by statements, each one Delta commit with its position.
 
-ALTER TABLE goes one of two ways: *metadata only*, where every value stays (names, order, new
-columns that are NULL, types that Delta keeps in the same way), or as a *rewrite* of all data files
-by the workers. Either is one commit, and a table that has it says so by its position, so that a
-statement which is carried out again behind a crash finds what it has done.
+ALTER TABLE is carried out by *metadata only* if every value stays (names, order, new columns that
+are NULL, types that Delta stores alike), else by a *rewrite* of all data files by the workers.
+Either is one commit. A table's position shows whether it has the commit, so that a statement that
+is carried out again after a crash finds what it has done.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ...alter.alteration import Altered, KeptColumn
 from ...crash_points import reach
-from ...errors import StatementError
+from ...errors import StatementError, about_table
 from ...rules.table_mode import outlives_source
 from ...sql.ddl_outcome import Way
 from ..files.commit import actions_of, removed
 from ..files.compaction import CompactTask
 from ..files.discard import discard
 from ..files.key_index import write_indexed
-from ..shared.shard_columns import look_again
-from ..shared.shards import beside, others_of
-from ..shared.widen_shared_table import widen
+from ..shared.shard_tables import beside, look_again, others_of
+from ..shared.shared_metadata import widen
 from ..tables.table_commits import Outcome
 from .altered_columns import (
     bring_columns,
@@ -33,6 +32,9 @@ from .altered_columns import (
     finds_columns,
     held_wide,
     metadata,
+    moves_columns,
+    needs_room,
+    rewritten,
 )
 from .altered_rows import (
     UNKNOWN_ROWS,
@@ -45,9 +47,7 @@ from .altered_rows import (
     with_new_rows,
 )
 from .exchange import Exchange
-from .moved_columns import moves_columns, needs_room, rewritten
 from .partition_files import taken_out
-from .statement_change import StatementChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -324,3 +324,22 @@ class TableChanges:
 
 def _files(written: Sequence[Written]) -> list[str]:
     return [path for part in written for path in part.files]
+
+
+@dataclass(frozen=True)
+class StatementChange:
+    """``new``: what becomes of the metadata, None: it stays. ``files``: those that were made for
+    it."""
+
+    new: NewTable | None = None
+    actions: Sequence[Action] = ()
+    files: Sequence[str] = ()
+
+    def send(self, tracking: Tracking, table: Table, cut: Cut) -> int:
+        """Commits it, as what comes before ``cut``; returns the version."""
+        delta, planned, stamp = tracking.delta, table.snapshot, tracking.stamp(cut)
+        with about_table(table.name):
+            actions = list(self.actions)
+            if self.new is None:
+                return delta.commit(planned, actions, stamp)
+            return delta.alter(planned, self.new, actions, stamp)

@@ -1,9 +1,10 @@
-"""Emulated: what the source's storage engine has done by foreign keys, without logging it.
+"""Emulated cascades: the changes that the source's storage engine made by foreign keys, without
+logging them.
 
-A worker's part. The changes of the group are applied in the order of the log to the rows that
-cascades may reach, as numbers (``decode.cascade_kernel``); each change that a key carries on stands
-where InnoDB has made it. Which of the target's rows a key references is not known at first: the
-answer is then the values that were looked for in vain, and the next attempt knows the rows
+A worker runs this part. It applies the group's changes in log order to the rows that cascades may
+reach, as numbers (``decode.cascade_kernel``). It puts each change that a key causes at the place
+where InnoDB made it. At first the worker does not know which of the target's rows reference a key.
+It then returns the values that it looked for in vain. The next attempt gets their rows
 (``referencing``), until no value is left.
 """
 
@@ -25,9 +26,8 @@ from ...decode.staged import Staged
 from ...delta.columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
-from ..files.found_rows import FILE, ROW, kept
+from ..files.write_task import FILE, ROW, kept
 from .cascade_codes import Codes, codes_of, graph_of
-from .cascade_task import Cascaded, CascadeTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ...decode.staged import StageTask
 
     Reads = Callable[[Plan, Sequence[StageTask]], LoggedChanges]
+    from ...decode.cascade_plan import Plan
+    from ...decode.staged import Staged, StageTask
 
 Longs = npt.NDArray[np.int64]
 
@@ -248,3 +250,27 @@ class _Staging:
         offsets = np.arange(len(data) + 1, dtype=np.int64) * 8 * data.shape[1]
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         return pa.Array.from_buffers(pa.large_binary(), len(data), buffers)
+
+
+@dataclass(frozen=True)
+class CascadeTask:
+    """``stage``: the group's transactions, or several groups', one behind the other;
+    ``referencing``: by table, rows that were there before them; ``asked``: by number of the plan's
+    keys, the values that were looked for, in the types of the referenced columns; ``folder``: for
+    files."""
+
+    plan: Plan
+    stage: tuple[StageTask, ...]
+    folder: str
+    referencing: tuple[tuple[str, Part], ...] = ()
+    asked: tuple[tuple[int, Part], ...] = ()
+
+
+@dataclass(frozen=True)
+class Cascaded:
+    """``wanted``: values that have to be looked for; without any ``staged`` is what the group does
+    to the plan's children, ``changes`` of which are not in the log."""
+
+    wanted: tuple[tuple[int, Part], ...]
+    staged: Staged | None = None
+    changes: int = 0

@@ -18,8 +18,8 @@ from ...binlog.charsets.comparing import EXACT, comparable
 from ...delta import deletion_vector
 from ...delta.columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ...errors import DecodeError
-from ..files.found_rows import FILE, ROW, kept
 from ..files.key_index import IndexTask, KeyIndex, hash_keys
+from ..files.write_task import FILE, ROW, kept
 
 if TYPE_CHECKING:
     from ...decode.part import Part

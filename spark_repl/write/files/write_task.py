@@ -1,17 +1,24 @@
-"""What a write task is given, and what it has made: data files, marked rows, faults."""
+"""Tasks of workers that write a group's rows: which rows and files they get, what they return, and
+rows that they hand to other tasks in files."""
 
 from __future__ import annotations
 
+import os
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ...decode.part import Part
+
 if TYPE_CHECKING:
-    from ...decode.part import Part
     from ...delta.columns import Columns
     from ...tables.table_definition import TableDefinition
+
+FILE, ROW = "file", "row"
+"""columns that follow the table's own in rows that a task hands on: where the row is"""
 
 
 @dataclass(frozen=True)
@@ -106,3 +113,13 @@ def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, lis
 def faults_of(written: Iterable[Written]) -> list[Violation]:
     """The changes that don't fit, of all that was written."""
     return [fault for part in written for fault in part.violations]
+
+
+def kept(name: str, rows: pa.Table, folder: str) -> Part:
+    """``rows`` as a Part, in a file of its own."""
+    path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
+    with pa.OSFile(path, "wb") as sink:
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        size = sink.tell()
+    return Part(name, 0, len(rows), path=path, length=size, whole=True)

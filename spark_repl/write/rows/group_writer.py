@@ -20,8 +20,7 @@ from ...runtime.retry import temporary
 from ...runtime.threads import Pool
 from ..files.discard import discard
 from ..files.write_task import WriteTask, Written, by_table, faults_of
-from ..tables.inferred_collations import ToldCollations
-from ..tables.logged_shape import check_definition, names_key
+from ..tables.logged_shape import ToldCollations, check_definition, names_key
 from ..tables.row_error import at_first_change, row_error
 from ..tables.table_commits import Outcome
 from ..tables.tracking import left_out_before

@@ -1,16 +1,23 @@
-"""A task's staged changes -> one net change per key, or per value in a table without a key."""
+"""Net changes: a task's staged changes become one change per key, or per value in a table without a
+key.
+
+With exec_mode = idempotent MySQL passes over an UPDATE whose row does not exist, and over one whose
+new key belongs to another row. So the outcome of one key depends on other keys, and on which of
+them the target has (``effective``).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...binlog.rows.change_bits import MOVED
+from ...binlog.kernels.jit import jit_allocating
+from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ...decode.staged import EXTRA
 from ...delta.columns import one_chunk
@@ -18,7 +25,6 @@ from ...delta.large_columns import joined
 from ...rules.metadata_columns import keeps_deleted
 from ...rules.table_mode import appends
 from .bag_changes import heads, value_codes, whole_bag
-from .key_moves import effective
 from .partial_row_fill import ChangeLog, MissingValues, assemble
 
 if TYPE_CHECKING:
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from ...tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Look = Callable[[pa.Table], npt.NDArray[np.bool_]]
 
 
@@ -122,3 +129,35 @@ def _bag(
     folded = Net(np.arange(len(net.entry)), net.flags, net.count, net.first, [])
     at = positions[net.first]
     return Changes(rows.take(pa.array(net.entry)), folded, at, at)
+
+
+def effective(
+    code: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], there: Bools
+) -> npt.NDArray[np.bool_]:
+    """bool[n], of changes in log order: ``code`` is each one's key, ``flags`` EXISTED, EXISTS and
+    MOVED, ``there`` [keys] whether the target has the key's row before them."""
+    takes_effect: Bools = _effective(code, flags, there, MOVED)
+    return takes_effect
+
+
+@jit_allocating
+def _effective(code: Any, flags: Any, there: Any, moved: Any) -> Any:
+    exists = there.copy()
+    out = np.ones(code.size, np.bool_)
+    for i in range(code.size):
+        change = flags[i]
+        if change & moved:
+            continue  # decided with its first half
+        k = code[i]
+        if i + 1 < code.size and flags[i + 1] & moved:
+            to = code[i + 1]
+            if exists[k] and (to == k or not exists[to]):
+                exists[k] = False
+                exists[to] = True
+            else:
+                out[i] = out[i + 1] = False
+        elif change & EXISTED and change & EXISTS:
+            out[i] = exists[k]
+        else:
+            exists[k] = change & EXISTS != 0
+    return out

@@ -13,7 +13,7 @@ from ...errors import RowsRefused
 from ..files.commit import actions_of, check_files
 from ..files.discard import discard
 from ..files.write_task import WriteTask
-from ..tables.app_transactions import repairs_of
+from ..tables.table_metadata import repairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...errors import TargetError, reset_table
 from ...gtid import GtidSet
 from ...relay.source_place import SourcePlace
-from .table_properties import held_gtids, held_place
+from .table_metadata import held_gtids, held_place
 
 if TYPE_CHECKING:
     from ...control.cut import Cut

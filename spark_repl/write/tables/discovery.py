@@ -1,17 +1,23 @@
-"""Places: where a start finds the tables of a target, and which version of each the cut shows."""
+"""Discovery of the tables of a target at a start: where each is, which version the cut shows, and
+what is wrong with it.
+
+A start reports all broken tables together: a copy of one of them would only let it reach the next.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...config.renaming import SHARD, is_shared
 from ...control.copies import standing
 from ...control.table_paths import MADE_BY_ROWS, made_behind
-from ...errors import BEGIN_AGAIN, TargetError
+from ...errors import BEGIN_AGAIN, SettingError, TargetError
 from ...runtime.threads import Pool
-from ..shared.shards import check_put_back
+from ..shared.shard_tables import check_policy, check_put_back
+from .logged_shape import check_columns
 from .table_commits import gone_table, overwritten_table
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...control.cut import Cut, TableVersion
     from ...delta.snapshot import Snapshot
-    from .broken_tables import BrokenTables
+    from .new_tables import NewTables
     from .table import Table
     from .table_commits import TableCommits
     from .tracking import Tracking
@@ -102,3 +108,67 @@ def _check(commits: TableCommits, table: Table, place: TablePlace) -> None:
     commits.check(table, metadata_id, place.since, place.snapshot)
     if place.at_cut and table.position < place.at_cut.position:
         raise overwritten_table(table.name, table.folder, place.at_cut.version)
+
+
+T = TypeVar("T")
+
+
+class BrokenTables:
+    """What a start finds wrong with tables of the target."""
+
+    def __init__(self) -> None:
+        self._errors: list[TargetError] = []
+
+    def noted(self, read: Callable[[], T]) -> T | None:
+        """Return what ``read`` returns; None after a TargetError that names a table, which is
+        noted. Errors of its subclasses are about more than a table, and are raised."""
+        try:
+            return read()
+        except TargetError as error:
+            if type(error) is not TargetError or not error.table:
+                raise
+            self._errors.append(error)
+            return None
+
+    def add(self, error: TargetError) -> None:
+        """Note an error."""
+        self._errors.append(error)
+
+    def raise_all(self, keeps: Callable[[str], bool]) -> None:
+        """Raise TargetError if anything was noted of a table that the filters keep: the error of a
+        single table as it is, else one with all and one command that copies them together."""
+        by_table = {str(error.table): error for error in self._errors}
+        errors = [error for name, error in by_table.items() if keeps(name)]
+        if len(errors) < 2:
+            for error in errors:
+                raise error
+            return
+        listed = "".join(f"\n  - {error.table}: {error.message}" for error in errors)
+        names = [str(error.table) for error in errors]
+        alone = [name for name in names if SHARD not in name]
+        shards = [error.hint for error in errors if SHARD in str(error.table) and error.hint]
+        named = " ".join(f"--table {name}" for name in alone)
+        copied = [f"copy them again together: spark-repl snapshot --config F {named}"]
+        hints = [*(copied if alone else []), *dict.fromkeys(shards)]
+        raise TargetError(
+            f"{len(errors)} tables are broken{listed}", table=", ".join(names),
+            hint="; ".join([*hints, "or put their folders back as they were at the stop"]),
+        )  # fmt: skip
+
+
+def start_faults(tracking: Tracking, table: Table, new: NewTables) -> list[SettingError]:
+    """What is at fault; the first of each kind, of columns and rows, of policies, and of rows that
+    other channels may have, which are recorded as ``new`` tables' are."""
+    checks = [partial(check_columns, table, tracking.column_rules)]
+    if table.is_shard:
+        policy = tracking.policy(table.name)
+        checks.append(partial(check_policy, table.definition, policy))
+    if table.is_shared and table.definition.row_filter:
+        checks.append(partial(new.record, table.definition, table.path))
+    faults = list[SettingError]()
+    for check in checks:
+        try:
+            check()
+        except SettingError as error:
+            faults.append(error)
+    return faults

@@ -1,24 +1,35 @@
-"""Whether the logged rows of a table are rows of the target's."""
+"""Logged shape: whether the logged rows of a table fit the target's table, and what TABLE_MAPs tell
+of its character sets and collations.
+
+A statement without CHARACTER SET or COLLATE uses the default of the table or the database, which
+its event does not contain. A statement on a table, or a cascade to it, may come where no TABLE_MAP
+of the table is near. So the applier records what earlier TABLE_MAPs contained.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...alter.declared_charsets import says_charset, told_by
 from ...binlog.charsets.charset import REPLACEMENT
 from ...errors import SchemaError, SettingError, reset_table
-from ...rules.disjoint_filters import check_key_stays
+from ...rules.disjoint_filters import check_as_told, check_key_stays
 from ...rules.metadata_columns import check_extra, extra_of, shard_column
 from ...rules.projection import hides_columns, shown_columns
 from ...rules.table_mode import check_mode
 from ...rules.tool_names import tool_table
+from ...sql.folded_name import fold
 from ...tables.column import NUMERIC_TYPES, ColumnType
 from .row_error import copied_anew
 
 if TYPE_CHECKING:
+    from ...control.cut import Cut
     from ...rules.projection import ColumnRules
     from ...tables.column import Column
     from ...tables.table_definition import TableDefinition
     from .table import Table
+    from .tracking import Tracking
 
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
@@ -185,3 +196,37 @@ def _fit(wanted: TableDefinition, logged: TableDefinition) -> bool:
     """Whether both have the same names and types."""
     ours, theirs = wanted.arrow_schema(), logged.arrow_schema()
     return bool(ours.names == theirs.names and ours.types == theirs.types)
+
+
+class ToldCollations:
+    """Records what the log tells of one group's tables: each character set, collations of those
+    with foreign keys; which tables others refer to is asked once."""
+
+    def __init__(self, tracking: Tracking, before: Cut) -> None:
+        self._tracking, self._before = tracking, before
+
+    @cached_property
+    def _parents(self) -> set[str]:
+        known = self._tracking.foreign_keys().values()
+        return {fold(key.parent) for keys in known for key in keys or ()}
+
+    def take(self, table: Table, logged: TableDefinition) -> None:
+        """Records it behind ``before``, once, with the next row of the control table. Raises
+        SettingError where channels tell their rows apart by what was taken for known."""
+        there = table.at_place
+        told = told_by(there, logged)
+        if told is there:
+            return
+        check_as_told(there, told)
+        if not says_charset(told, there) and (
+            there.in_log is not there  # no cascade goes there
+            or not (there.foreign_keys or fold(table.name) in self._parents)
+        ):
+            return
+        if table.logged is not None:  # it is ahead, and has been told
+            table.take_at_place(told)
+        else:
+            self._tracking.definitions.record(
+                table.path, told, self._before.position, with_next=True
+            )
+            table.definition = told

@@ -13,7 +13,7 @@ from ...decode.part import first_of
 from ...delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, RowError, SchemaError, SettingError
 from ...position import RelayPosition
-from .table_properties import COMPLETE, COPIED
+from .table_metadata import COMPLETE, COPIED
 
 if TYPE_CHECKING:
     from ...decode.part import Part

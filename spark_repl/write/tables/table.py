@@ -14,7 +14,7 @@ from ...delta.add_actions import AddActions
 from ...delta.columns import Columns
 from ...rules.metadata_columns import keeps_deleted, numbers_of, shard_column
 from ..shared.shared_commits import ALONE, SharingChannels
-from .table_properties import COMPLETE, WITHOUT_HISTORY
+from .table_metadata import COMPLETE, WITHOUT_HISTORY
 
 if TYPE_CHECKING:
     from ...delta.log_replay import Action

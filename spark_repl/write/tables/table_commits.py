@@ -1,20 +1,22 @@
-"""TableCommits: what has been committed to a table since it was last looked at, and by whom.
+"""TableCommits: commits to a table, this process's own, and those since the last read of its log.
 
-By this process, whose commits may have landed though their answer was lost; by others, whose
-changes go by ``target.on_foreign_change`` (delta/foreign); by an applier that owned the target
-before, and slept. Every commit between two looks is looked at, whatever came first.
+Commits since then may be this process's, landed although their answer was lost; those of others,
+which ``target.on_foreign_change`` judges (delta/foreign); or those of a previous owner of the
+target that slept. TableCommits reads every commit since the last read, whichever came first.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from ...control.foreign_changes import ForeignChange, record
 from ...delta import features, foreign, storage
+from ...delta.columns import Columns
 from ...delta.foreign import changes_rows, same_rows
 from ...delta.log_replay import Action, commits_after, each_commit_after
 from ...delta.table_log import TableLog, fenced
@@ -29,15 +31,17 @@ from ...runtime.wall_clock import SteadyTime
 from ..files.write_task import PlannedFiles
 from ..shared.shared_commits import check as check_sharing
 from ..shared.shared_commits import columns_in, leaves
-from .app_transactions import keeps_position, position_of
-from .seen_commits import SeenCommits
 from .table import LiveFiles, Table
+from .table_metadata import keeps_position, position_of
 
 if TYPE_CHECKING:
     from ...control.control import Control
     from ...delta.columns import Columns
+    from ...delta.log_replay import Action
     from ...delta.snapshot import Snapshot
     from ...delta.stamp import Stamp
+    from ...delta.table_log import TableLog
+    from .table import LiveFiles, Table
     from .table_options import TableOptions
 
 log = logging.getLogger(__name__)
@@ -364,3 +368,50 @@ class TableCommits:
 def _undone(before: Iterable[int], snapshot: Snapshot, seen: SeenCommits) -> bool:
     """Whether ``snapshot`` has rows and columns of one of the versions ``before`` again."""
     return seen.has_columns(snapshot) and same_rows(snapshot.folder, snapshot.version, before)
+
+
+@dataclass
+class SeenCommits:
+    """``columns``: those of the Delta table, None: not asked for yet; ``files``: its live files, of
+    a table that other channels feed, too, None: to be read anew."""
+
+    table: Table
+    columns: Columns | None
+    files: LiveFiles | None
+
+    @classmethod
+    def at(cls, table: Table, version: int) -> Self:
+        """What is known at a ``version``, from which on the commits are looked at."""
+        files = table.delta.files
+        if version != table.snapshot.version:
+            return cls(table, None, None)
+        known = table.is_shared and files is not None and files.version == version
+        return cls(table, table.all_columns, files if known else None)
+
+    def before(self, delta: TableLog, version: int, actions: Sequence[Action]) -> Columns:
+        """The columns before a commit, which matter where it gives the table some itself."""
+        if self.columns is None and columns_in(actions) is not None:
+            below = delta.snapshot(self.table.folder, version - 1)
+            self.columns = _columns_of(below) if below else None
+        return self.columns or self.table.all_columns
+
+    def has_columns(self, snapshot: Snapshot) -> bool:
+        """Whether the table's columns are there as they were."""
+        return self.columns is None or self.columns == _columns_of(snapshot)
+
+    def pass_ours(self, actions: Sequence[Action]) -> None:
+        """Takes in a commit of this channel's, which may have written rows anew."""
+        self.columns, self.files = columns_in(actions) or self.columns, None
+
+    def pass_others(self, actions: Sequence[Action], *, columns: bool = False) -> None:
+        """Takes in somebody else's; ``columns``: also those that it gives to the table."""
+        if columns:
+            self.columns = columns_in(actions) or self.columns
+        if self.files is not None:
+            own = self.table.delta.own_shards
+            left = leaves(actions, self.table.all_columns, own)
+            self.files = self.files.behind(actions) if left else None
+
+
+def _columns_of(snapshot: Snapshot) -> Columns:
+    return Columns.of(snapshot.schema_string, snapshot.partition_columns)

@@ -15,10 +15,10 @@ from ...delta import features
 from ...delta.columns import Columns
 from ...errors import TargetError
 from ...gtid import GtidSet
-from ..shared.shard_columns import columns_of
+from ..shared.shard_tables import columns_of
 from ..shared.shared_commits import SharingChannels
 from .table import DeltaState, Table
-from .table_properties import COMPLETE, COPIED, DEFINITION, created, held_gtids
+from .table_metadata import COMPLETE, COPIED, DEFINITION, created, held_gtids
 
 if TYPE_CHECKING:
     from ...control.control import Control

@@ -30,17 +30,14 @@ from ...errors import DecodeError, SchemaError, SettingError, StatementError
 from ...sql.folded_name import fold
 from ...tables.table_definition import LEFT_OUT
 from ..files.key_index import KeyIndex
-from ..shared.shards import check_ended, not_copied
+from ..shared.shard_tables import check_ended, not_copied
 from .ahead_of_cut import TablesAhead
-from .broken_tables import BrokenTables
-from .discovery import check_places, places
+from .discovery import BrokenTables, check_places, places, start_faults
 from .new_tables import NewTables
-from .quarantined_tables import QuarantinedTables
-from .startup_checks import start_faults
+from .paused_tables import QuarantinedTables, WaitingTables
 from .table_commits import TableCommits
-from .table_properties import COPIED, WITHOUT_HISTORY, user_metadata
+from .table_metadata import COPIED, WITHOUT_HISTORY, user_metadata
 from .table_reader import TableReader
-from .waiting_tables import WaitingTables
 
 if TYPE_CHECKING:
     from ...binlog.types.forms import Forms

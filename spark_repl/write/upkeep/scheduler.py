@@ -22,8 +22,8 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
 from ...runtime.threads import Pool
 from ...runtime.wall_clock import WallClock
+from .file_retention import LongerPromise
 from .idle_tables import IdleTables
-from .longer_promise import LongerPromise
 
 if TYPE_CHECKING:
     from ...config import Target

@@ -30,8 +30,7 @@ from ..files.discard import discard
 from ..files.key_index import KeyIndex
 from ..files.key_segments import forget_gone
 from ..files.write_task import LiveFile
-from .file_retention import keep_files
-from .retained_versions import Promised, files_of
+from .file_retention import Promised, files_of, keep_files
 
 if TYPE_CHECKING:
     from ...config import Target

@@ -28,7 +28,7 @@ from spark_repl.control.settle import Settle
 from spark_repl.control.table_paths import announce
 from spark_repl.delta.durable import Durable
 from spark_repl.errors import ConfigError, TargetError
-from spark_repl.write.upkeep.retained_versions import Promised
+from spark_repl.write.upkeep.file_retention import Promised
 
 NOW = datetime(2026, 1, 10, 12, 0, 30, tzinfo=UTC)
 TIERS = Retention(1, 24, 168)

@@ -10,7 +10,7 @@ import pytest
 from spark_repl.binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS, MOVED
 from spark_repl.decode.folding import DUPLICATE_KEY, MISSING_ROW, certain, chains, fold, fold_bag
 from spark_repl.decode.lineage import DEFAULT, LOST, TARGET, along, lineage, sources
-from spark_repl.write.rows.key_moves import effective
+from spark_repl.write.rows.net_changes import effective
 
 INSERT, UPDATE, DELETE = EXISTS, EXISTED | EXISTS, EXISTED
 # As replica_exec_mode=IDEMPOTENT has them; an UPDATE there is as it was.

@@ -15,8 +15,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import TargetError
-from spark_repl.write.upkeep.file_retention import properties
-from spark_repl.write.upkeep.longer_promise import LongerPromise
+from spark_repl.write.upkeep.file_retention import LongerPromise, properties
 
 
 class Counted(Control):

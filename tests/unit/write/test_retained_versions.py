@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from spark_repl.delta import deletion_vector
 from spark_repl.errors import TargetError
-from spark_repl.write.upkeep.retained_versions import files_of
+from spark_repl.write.upkeep.file_retention import files_of
 from tests.support.local_delta import put
 
 METADATA = [

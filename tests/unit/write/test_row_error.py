@@ -12,7 +12,7 @@ from spark_repl.tables.table_keys import ForeignKey
 from spark_repl.write.files.write_task import Violation
 from spark_repl.write.tables.row_error import row_error
 from spark_repl.write.tables.table import Table
-from spark_repl.write.tables.table_properties import COMPLETE, COPIED
+from spark_repl.write.tables.table_metadata import COMPLETE, COPIED
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from spark_repl.errors import SettingError
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.shared.shard_columns import check_alike, columns_of, stays_in_files, union
+from spark_repl.write.shared.shard_tables import check_alike, columns_of, stays_in_files, union
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 

@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.errors import TargetError
-from spark_repl.write.tables.table_properties import DEFINITION
+from spark_repl.write.tables.table_metadata import DEFINITION
 from spark_repl.write.tables.table_reader import TableReader
 
 

@@ -1,12 +1,14 @@
-"""JoinedTable: a Delta table that several channels feed, as one of them comes to it.
+"""Metadata of a Delta table of shards: its creation, further channels that join it, and columns
+that one of its shards needs.
 
-The first one makes it, all others give it the columns that their shard has and no one else, and
-keep its files for as long as they promise their cuts. Either is a commit with the channel's own
-position, on the version that was looked at, or another look.
+The first channel creates the table. Each other channel adds the columns that only its shard has,
+and extends the retention of files to that of its cuts. Either is a commit with the channel's own
+position, on the version that was read; if another channel commits first, the table is read again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,17 +16,22 @@ from ...delta.columns import Columns
 from ...delta.snapshot import NewTable
 from ...errors import ConcurrentChangeError, TargetError
 from ..files.commit import removed
+from ..files.discard import discard
 from ..upkeep.file_retention import shorter
-from .shard_columns import union
+from .shard_tables import look_again, union
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from ...delta.log_replay import Action
-    from ...delta.snapshot import Snapshot
+    from ...delta.snapshot import NewTable, Snapshot
     from ...delta.stamp import Stamp
     from ...delta.table_log import TableLog
     from ...tables.table_definition import TableDefinition
+    from ..tables.table import Table
+    from ..tables.table_commits import TableCommits
+
+    Rewrite = Callable[[NewTable], Sequence[Action]]
 
 _TRIES = 100
 SHARED = "spark_repl.shared"
@@ -112,3 +119,50 @@ def _joined(there: Snapshot, shaped: TableDefinition, hours: int) -> NewTable | 
         return None
     made = wider or NewTable(there.schema_string, there.configuration, there.partition_columns)
     return replace(made, configuration={**made.configuration, **longer})
+
+
+def widen(
+    commits: TableCommits,
+    table: Table,
+    shaped: TableDefinition,
+    others: Collection[Table],
+    stamp: Stamp,
+    rewrite: Rewrite | None = None,
+) -> None:
+    """Gives the Delta table of ``table``, whose lock is held, what a shard needs that is ``shaped``
+    so; ``others``: the other shards; ``rewrite``: what writes files anew where a column gets a
+    wider type, and returns the actions for it: without it none does, unless there are no files.
+    Where another channel that feeds the table comes first it is tried again. Raises SettingError
+    where a column's type does not hold the shard's values, and what a commit raises."""
+    definitions = [one.definition for one in others]
+    for left in reversed(range(_TRIES)):
+        commits.refresh(table)
+        live = commits.all_live(table)
+        widens = not table.is_shared and (rewrite is not None or not live.adds)
+        new = union(table.snapshot, shaped, (), definitions, widens=widens)
+        if new is None:
+            return
+        actions = list(rewrite(new)) if rewrite else []
+        moves = stamp.app == commits.app
+        # An XA branch that was ended by hand is behind the place where the next group begins.
+        position = max(stamp.position, table.position) if moves else table.position
+        own = replace(stamp, position=position)
+        table.delta.pending = position if moves else table.delta.pending
+        planned = table.snapshot.version
+        try:
+            version = commits.delta.alter(table.snapshot, new, actions, own)
+        except Exception as error:
+            commits.refresh(table)
+            if union(table.snapshot, shaped, (), definitions) is None:
+                break
+            made = [action["add"]["path"] for action in actions if "add" in action]
+            discard(table.folder, made, tried_behind=planned)
+            beaten = table.is_shared and isinstance(error, ConcurrentChangeError)
+            if not beaten or not left:
+                raise
+            continue
+        # Of another origin: what was planned on the columns before must not land.
+        files = replace(live.behind(actions), origin=object()) if actions else live.behind([])
+        table.take(commits.delta.advance(table.snapshot, version), position, files)
+        break
+    look_again([table, *others])

@@ -1,5 +1,5 @@
-"""What a table's own properties and commits say: its definition as it was created, and what it
-holds."""
+"""What the properties and commits of a table record: its definition as it was created, the position
+and transactions of a channel, and which commits are the channel's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import formats
 from ...alter.recorded_definition import recorded_definition
+from ...config.renaming import SHARD
 from ...delta.log_replay import last_user_metadata
 from ...gtid import GtidSet
 from ...relay.source_place import SourcePlace
@@ -92,3 +93,38 @@ def user_metadata(cut: Cut, channel: str) -> str:
         "source": dict(cut.source),
     }
     return formats.stamp(json.dumps(fields), _COMMIT_FORMAT)
+
+
+def repairs_of(app: str) -> str:
+    """The appId of a channel's repairs of rows, which leave a table's position where it is."""
+    return f"{app}:repair"
+
+
+def copies_of(app: str, path: str = "") -> str:
+    """The appId of a copy's chunks, which leave a table's position where it is; each shard at a
+    ``path`` of its own counts its own."""
+    _, sign, number = path.partition(SHARD)
+    return f"{app}:copy{sign}{number}"
+
+
+def columns_of_all(app: str) -> str:
+    """The appId of what gives columns to a table that several channels feed, before the statement
+    is carried out that brings them; it leaves the table's position where it is."""
+    return f"{app}:columns"
+
+
+def keeps_position(actions: Sequence[Action], app: str) -> bool:
+    """Whether a commit is a chunk of a copy by the channel ``app``, a repair of rows, or one of
+    columns that come first."""
+    copies = copies_of(app)
+    apps = (action["txn"]["appId"] for action in actions if "txn" in action)
+    return any(
+        one in (copies, repairs_of(app), columns_of_all(app)) or one.startswith(f"{copies}{SHARD}")
+        for one in apps
+    )
+
+
+def position_of(actions: Sequence[Action], app: str) -> int | None:
+    """The position that a commit records for ``app``."""
+    versions = [a["txn"]["version"] for a in actions if a.get("txn", {}).get("appId") == app]
+    return int(versions[0]) if versions else None

@@ -1,15 +1,22 @@
-"""QuarantinedTables: the tables that stand still, because a change of theirs can't be applied, and
-what is kept of them meanwhile. By path: a copy, or another table of the name, is not meant."""
+"""Tables whose changes are not applied for now: those in quarantine, and those that wait for a
+copy.
+
+A table is in quarantine because one of its changes can't be applied. A table waits for a copy
+because the log doesn't say what a statement made of its rows. Until the copy, the applier passes
+over rows and statements that belong to waiting tables only: the copy reads a later state. A cut
+records these tables, so that a crash before the copy changes nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ...control.cut import InQuarantine
 from ...control.quarantine_store import total
 
 if TYPE_CHECKING:
+    from ...control.cut import Cut, Waiting
     from ...control.quarantine import Quarantine
     from ...control.quarantine_store import KeptTransactions
     from .table import Table
@@ -73,3 +80,38 @@ class QuarantinedTables:
                 by_owner = tuple((epoch, *kept) for epoch, kept in sorted(owners.items()))
                 marks[name] = InQuarantine(one.reason, one.since, *total(owners), by_owner)
         return marks
+
+
+class WaitingTables(Mapping[str, "Waiting"]):
+    """By name (db.table). Replaced as a whole, so that any thread may look."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, Waiting] = {}
+
+    def __getitem__(self, name: str) -> Waiting:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def load(self, cut: Cut | None, copied: Container[str]) -> None:
+        """Those of the cut that the applier goes on from, without what was ``copied`` behind it."""
+        waiting = cut.waiting if cut else {}
+        self._tables = {name: why for name, why in waiting.items() if name not in copied}
+
+    def add(self, name: str, why: Waiting) -> None:
+        """One that waits already goes on waiting for the same reason."""
+        self._tables = {name: why, **self._tables}
+
+    def drop(self, names: Iterable[str]) -> None:
+        gone = set(names)
+        self._tables = {name: why for name, why in self._tables.items() if name not in gone}
+
+    def rename(self, before: str, after: str) -> None:
+        tables = dict(self._tables)
+        if why := tables.pop(before, None):
+            tables[after] = why
+        self._tables = tables

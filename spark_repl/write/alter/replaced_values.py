@@ -1,14 +1,18 @@
-"""NULL dates that may be zero dates (zero_dates = "null"), also in rows that are images of the log.
+"""Values that the target has in place of values that Delta can't hold: NULL of a zero date
+(``zero_dates = "null"``), U+FFFD of bytes without a character (``text_errors = "replace"``).
 
-In mode changelog columns are nullable for the rows that TRUNCATE is.
+ALTER TABLE is refused where its outcome depends on the value that was replaced.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...binlog.charsets.charset import REPLACEMENT, charset_of
+from ...convert.type_change import TypeFamily, family_of
 from ...rules.metadata_columns import TRUNCATE, numbers_of
 from ...rules.table_mode import logs_changes
 from ...tables.column import DATE_TYPES
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from ...alter.alteration import KeptColumn
     from ...convert.type_change import TypeChange
     from ...tables.table_definition import TableDefinition
 
@@ -41,3 +46,26 @@ def check_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -
     if (before.logged or before).nullable:
         raise change.refused(f"a NULL of {before.name} may stand for a zero date")
     raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")
+
+
+_MEMBERS = (TypeFamily.ENUM, TypeFamily.SET)
+
+
+def may_recode(origin: KeptColumn, change: TypeChange) -> bool:
+    """Return whether the server may convert the bytes of a column's texts."""
+    before, after = family_of(change.before), family_of(change.after)
+    if before in _MEMBERS:
+        return origin.written
+    if before != TypeFamily.TEXT:
+        return False
+    if after != TypeFamily.TEXT:
+        return True
+    return charset_of(change.before.collation) != charset_of(change.after.collation)
+
+
+def check_texts(values: pa.Array, change: TypeChange) -> None:
+    """Raise Unconvertible if one of the values has a character that may be a replaced one."""
+    if not pa.types.is_string(values.type):
+        return
+    if pc.any(pc.match_substring(values, REPLACEMENT)).as_py():
+        raise change.refused("a text has U+FFFD, which may stand for bytes without a character")
