@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.apply.group import low_water_mark
+from spark_repl.apply.group import cut_publisher
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log
@@ -79,7 +79,7 @@ def test_statements_whose_cuts_were_held_back_let_go_of_the_files_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In files that hold nothing else: a stop publishes the cuts, and a purge takes the files."""
-    monkeypatch.setattr(low_water_mark, "_HELD_BACK_S", 60.0)
+    monkeypatch.setattr(cut_publisher, "_HELD_BACK_S", 60.0)
     source, folder = LogWriter(tmp_path / "source"), tmp_path / "relay"
     source.ddl(A.create)
     for number in range(20):

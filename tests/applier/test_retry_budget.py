@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.group import low_water_mark, xa_parts
+from spark_repl.apply.group import cut_publisher, xa_parts
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.decode.stage import stage
@@ -129,7 +129,7 @@ def test_a_statements_cut_that_is_held_back_has_no_budget_of_its_own(
 ):
     """It is published where the next transaction is not due yet: behind the statement's end."""
     run(log.folder, target)
-    monkeypatch.setattr(low_water_mark, "_HELD_BACK_S", 60.0)
+    monkeypatch.setattr(cut_publisher, "_HELD_BACK_S", 60.0)
     log.ddl("CREATE TABLE t.z (id INT PRIMARY KEY)")  # whose cut comes at once
     log.ddl("ALTER TABLE t.a ADD x INT")
     log.gno += 200_000_000  # seconds, too

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from spark_repl.apply.group import low_water_mark
+from spark_repl.apply.group import cut_publisher
 from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut
 from spark_repl.control.layout import Layout
@@ -39,7 +39,7 @@ A = Table("a")
 @pytest.fixture(autouse=True)
 def patient():
     """However slow the machine is."""
-    with patch.object(low_water_mark, "_HELD_BACK_S", 60.0):
+    with patch.object(cut_publisher, "_HELD_BACK_S", 60.0):
         yield
 
 
@@ -85,7 +85,7 @@ def test_no_more_than_some_wait_for_a_commit(tmp_path, monkeypatch):
     log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
     log.ddl(A.create)
     renames(log, 20)
-    monkeypatch.setattr(low_water_mark, "_HELD_BACK_MOST", 4)
+    monkeypatch.setattr(cut_publisher, "_HELD_BACK_MAX", 4)
     with applier(log.folder, target) as replica:
         control = replica.tracking.control
         before = control._open().version()

@@ -46,7 +46,8 @@ ROOMS: dict[str, Room] = {
     ),
     "commit order": Room(
         ("apply/group/commit_order.py", "apply/group/apply_group.py",
-         "apply/group/low_water_mark.py", "apply/group/per_table_order.py",
+         "apply/group/low_water_mark.py", "apply/group/cut_publisher.py",
+         "apply/group/per_table_order.py",
          "apply/group/strict_order.py", "apply/group/group_commit.py", "apply/group/pipeline.py",
          "apply/group/failures.py",
          "apply/group/staging.py"),

@@ -13,6 +13,7 @@ from .log_scenario_guards import LOG_GUARDS
 _XA, _ORDER, _RETRY = "apply/group/xa_parts.py", "apply/group/commit_order.py", "runtime/retry.py"
 _LANDING, _PIPELINE = "apply/group/apply_group.py", "apply/group/pipeline.py"
 _WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/group/low_water_mark.py"
+_CUTS = "apply/group/cut_publisher.py"
 _RECOVERY, _WRITER, _HISTORY = "receiver/recovery.py", "receiver/writer.py", "control/history.py"
 _BRANCHES = "schedule/branches.py"
 
@@ -34,8 +35,8 @@ GUARDS: dict[int, Guard] = {
              _WAVES, "full = full or held_rows + rows[i] > most_rows"
              " or held_bytes + uncompressed[i] > size", "full = full or held_rows > most_rows"),
     8: Guard("STOP REPLICA under load: Exec_Source_Log_Pos is the last checkpoint's",
-             _MARK, "self.executed.union(group.gtids), cut.position",
-             "self.executed.union(group.gtids), cut.position + 1"),
+             _MARK, "self.executed.union(group.gtids), position",
+             "self.executed.union(group.gtids), position + 1"),
     14: Guard("a transaction on two engines is logged as two groups, the second behind the first",
               _WAVES, "if barred or lc >= first or alone[i - 1]:", "if barred or alone[i - 1]:"),
     17: Guard("forces workers to end in another order than they began: the commits keep the log's",
@@ -149,7 +150,7 @@ GUARDS |= {
     67: _like(68, "E1 E2 P2 P1 C1 C2: the second prepares first"),
     82: _like(69, "the server dies at a sync point of XA COMMIT ONE PHASE"),
     83: Guard("the server dies at a sync point of XA ROLLBACK, and goes on when it starts again",
-              _MARK, "self._ended += group.xa.ended", "pass"),
+              _CUTS, "self._ended += group.xa.ended", "pass"),
     84: _like(66, "several crashes with XA and other transactions between"),
     85: _like(66, "crash behind the GTID's record of XA PREPARE: found prepared, not twice"),
     86: _like(66, "the parts of a transaction lie in different binary logs"),
@@ -160,7 +161,7 @@ GUARDS |= {51: _like(49, "the relay logs are gone: with auto-position all is fet
 _DIES = "the server dies at a sync point of XA {}, and goes on when it starts again"
 GUARDS |= {number: _like(66, _DIES.format("PREPARE")) for number in range(74, 78)}
 GUARDS |= {
-    number: Guard(_DIES.format("COMMIT"), _MARK, "self._ended += group.xa.ended", "pass")
+    number: Guard(_DIES.format("COMMIT"), _CUTS, "self._ended += group.xa.ended", "pass")
     for number in range(78, 82)
 }
 

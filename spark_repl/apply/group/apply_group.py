@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ..statements.statements import Statements
     from .commit_order import CommitOrder
     from .commit_strategy import TableOrder
+    from .cut_publisher import CutPublisher
     from .group_commit import Bringing
-    from .low_water_mark import LowWaterMark
     from .reading import Completion
     from .xa_parts import XaParts
 
@@ -81,14 +81,14 @@ class Landing:
         bringing: Bringing,
         table_order: TableOrder,
         statements: Statements,
-        mark: LowWaterMark,
+        cuts: CutPublisher,
         order: CommitOrder,
         xa: XaParts,
         status: ApplierStatus,
         retries: Retries,
     ) -> None:
         self._bringing, self._table_order, self._statements = bringing, table_order, statements
-        self._mark, self._order, self._xa = mark, order, xa
+        self._cuts, self._order, self._xa = cuts, order, xa
         self._status, self._retries = status, retries
 
     def land(self, dispatched: Dispatched) -> None:
@@ -107,7 +107,7 @@ class Landing:
         self._says(group, STAGING)
         self._order.wait(group.slot)
         self._says(group, APPLYING)
-        cut = self._mark.cut(group)
+        cut = self._cuts.cut_after(group)
         record = group.records[0]
         reach("before_statement")
         began = time.perf_counter()
@@ -139,7 +139,7 @@ class Landing:
             self._land_prefix(group, fault)
             raise
         self._bringing.count(staged)
-        self._publish(group, self._mark.cut(group), already=staged.already)
+        self._publish(group, self._cuts.cut_after(group), already=staged.already)
 
     def _bring(self, dispatched: Dispatched, staged: StagedGroup) -> None:
         """Into the tables, in the group's turn."""
@@ -164,14 +164,14 @@ class Landing:
             self._land_prefix(group, earlier)
             raise
         self._bringing.count(written)
-        self._publish(part, self._mark.cut(part), already=written.already)
+        self._publish(part, self._cuts.cut_after(part), already=written.already)
 
     def end_by_hand(self, group: Group, position: int) -> None:
         """Commits or rolls back the branch of a group that is in no log: its rows land behind the
         cut at ``position``. Nothing else may be under way. Raises RowError."""
         if group.xa.commits:
             self._bringing.count(self._bringing.write(group))
-        cut = replace(self._mark.cut(group), position=position)
+        cut = replace(self._cuts.cut_after(group), position=position)
         self._publish(group, cut, transactions=0)
 
     def _publish(
@@ -184,9 +184,10 @@ class Landing:
         more: bool = False,
     ) -> None:
         if transactions is None:
-            transactions = self._mark.count(group)
+            transactions = self._cuts.mark.count_new(group)
         with self._table_order.standstill() as still:
-            is_cut = self._mark.advance(group, cut, transactions, still=still, more=more)
+            self._cuts.mark.move_past(group, cut.position)
+            is_cut = self._cuts.publish(group, cut, transactions, still=still, more=more)
         self._status.count(
             transactions=transactions, groups=1, already=already, waves=group.waves, cuts=is_cut
         )

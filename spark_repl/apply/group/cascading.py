@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...schedule.group import Group, StagedGroup
     from ...tables.table_definition import TableDefinition
     from ...write.tables.table import Table
-    from .low_water_mark import LowWaterMark
+    from .cut_publisher import CutPublisher
     from .stager import Stager
 
 log = logging.getLogger(__name__)
@@ -54,8 +54,8 @@ class _Base:
 class Cascading:
     """``followed`` is for one group at a time, in their order."""
 
-    def __init__(self, stager: Stager, mark: LowWaterMark) -> None:
-        self._stager, self._mark = stager, mark
+    def __init__(self, stager: Stager, cuts: CutPublisher) -> None:
+        self._stager, self._cuts = stager, cuts
         self._tracking, self._workers = stager.tracking, stager.workers
         self._commits = stager.tracking.commits
 
@@ -186,7 +186,7 @@ class Cascading:
                 self._commits.refresh(table)
         if not any(self._is_ahead(table, group) for table in tables.values()):
             return _Base({name: self._live(table) for name, table in tables.items()}, (group,))
-        between = self._mark.behind_cut
+        between = self._cuts.groups_after_cut
         if between is None or not all(one.with_rows for one in between):
             raise DecodeError(
                 "a foreign key carries the change on, and what its tables were before is not known",
@@ -208,7 +208,7 @@ class Cascading:
     def _at_cut(self, table: Table) -> tuple[LiveFile, ...]:
         """The files of the table as the last cut shows it; none if it was made behind it. It has
         that name there, too: no statement lies between."""
-        cut = self._mark.cut_before
+        cut = self._cuts.last_cut
         shown = cut.tables.get(table.name) if cut else None
         if shown is None:
             return ()

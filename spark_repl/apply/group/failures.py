@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...observe.applier_status import ApplierStatus
     from ...schedule.group import Group
     from ..log.applied_log import AppliedLog
-    from .low_water_mark import LowWaterMark
+    from .cut_publisher import CutPublisher
 
 _PLACED = (RowError, LogError, SchemaError, StatementError, OtherChannelError)
 
@@ -42,9 +42,9 @@ class Failures:
     """Those of one applier's groups. Any thread may call it."""
 
     def __init__(
-        self, applied: AppliedLog, control: Control, mark: LowWaterMark, status: ApplierStatus
+        self, applied: AppliedLog, control: Control, cuts: CutPublisher, status: ApplierStatus
     ) -> None:
-        self._applied, self._control, self._mark, self._status = applied, control, mark, status
+        self._applied, self._control, self._cuts, self._status = applied, control, cuts, status
 
     def named(self, error: SparkReplError, group: Group) -> SparkReplError:
         """Names the transaction: its GTID, file and position; or the owner that fences us off."""
@@ -69,7 +69,7 @@ class Failures:
         else of the last one that the failed worker has of the group; returns whose transactions
         failed."""
         workers = [worker for worker in error.workers if worker in group.shares]
-        if not self._mark.ahead():  # nothing of the group is in a table
+        if not self._cuts.tables_ahead():  # nothing of the group is in a table
             self._status.turned_away(group.shares.keys() - set(workers), turned_away())
         first = min(workers, default=0)
         at = np.flatnonzero(group.worker == first)[-1]
@@ -83,7 +83,7 @@ class Failures:
 
     def _tell_ahead(self, error: TargetError) -> None:
         """Delta has no transaction over several tables: what some have got stays there."""
-        if ahead := self._mark.ahead():
+        if ahead := self._cuts.tables_ahead():
             error.message += (
                 f"; ahead of the last cut: {', '.join(ahead)}: the next start brings all tables"
                 " there, and publishes no cut before"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...observe.applier_status import ApplierStatus
     from ...schedule.group import Group, StagedGroup
     from ...write.rows.group_writer import GroupWriter
-    from .low_water_mark import LowWaterMark
+    from .cut_publisher import CutPublisher
     from .staging import Staging
 
 
@@ -33,13 +33,13 @@ class Bringing:
         self,
         staging: Staging,
         writer: GroupWriter,
-        mark: LowWaterMark,
+        cuts: CutPublisher,
         status: ApplierStatus,
         retries: Retries,
     ) -> None:
-        self._staging, self._writer, self._mark = staging, writer, mark
+        self._staging, self._writer, self._cuts = staging, writer, cuts
         self._status, self._retries = status, retries
-        self._cascading = staging.cascading(mark)
+        self._cascading = staging.cascading(cuts)
 
     def whole(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
         """All of a group."""
@@ -71,12 +71,12 @@ class Bringing:
             self._status.works(group.slot, group.shares, APPLYING, str(group.gtids))
             try:
                 with self._cascading.followed(part) as followed:
-                    cut = self._mark.cut(group)
+                    cut = self._cuts.cut_after(group)
                     passed = self._writer.write(followed, cut, begins=begins, checked=checked)
                     self._status.filtered({}, {}, passed)
             except Exception as error:
                 if temporary(error):
-                    parts.lose(self._mark.lacking(part.tables, group.end))
+                    parts.lose(self._cuts.mark.lacking(part.tables, group.end))
                 elif disk_full(error):
                     parts.drop()
                 raise
@@ -87,7 +87,7 @@ class Bringing:
                 attempt, slot=group.slot, failed=lambda: parts.lost, lane=table or ""
             )
         except GivenUpError as error:
-            lacking = self._mark.lacking([table] if table else parts.tables, group.end)
+            lacking = self._cuts.mark.lacking([table] if table else parts.tables, group.end)
             error.at(table=next(iter(lacking), None))
             raise
         finally:

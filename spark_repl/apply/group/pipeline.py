@@ -29,6 +29,7 @@ from ...runtime.threads import Pool
 from ...schedule.group import XA_PARTS, Group, Records
 from .apply_group import Dispatched, Landing
 from .commit_order import CommitOrder
+from .cut_publisher import CutPublisher
 from .failures import Failures
 from .group_commit import Bringing
 from .low_water_mark import LowWaterMark
@@ -79,26 +80,29 @@ class Pipeline:
         self._status, self._retries = status, retries
         self._stager, self._catch_up = stager, stager.catch_up
         self._xa = XaParts.of(tracking, point.cut, keep_all=point.takes_in_a_copy)
-        self.mark = LowWaterMark(applied, tracking, self._xa.store, self._catch_up, point, retries)
+        self.mark = LowWaterMark(applied, tracking, self._catch_up, point, retries)
+        self.cuts = CutPublisher(
+            self.mark, applied, tracking, self._xa.store, self._catch_up, point, retries
+        )
         self._staging = Staging(
             stager, apply, status, retries,
             staged=lambda staged: self._table_order.enter(staged),
             refused=lambda: self._table_order.refuse(),
         )  # fmt: skip
         self._order = CommitOrder(status.waits)
-        self._bringing = Bringing(self._staging, writer, self.mark, status, retries)
+        self._bringing = Bringing(self._staging, writer, self.cuts, status, retries)
         self._table_order = self._ordered(by_commit=apply.preserve_commit_order)
         self._landing = Landing(
             self._bringing,
             self._table_order,
             statements,
-            self.mark,
+            self.cuts,
             self._order,
             self._xa,
             status,
             retries,
         )
-        self._failures = Failures(applied, control, self.mark, status)
+        self._failures = Failures(applied, control, self.cuts, status)
         self._faults: list[SparkReplError] = []  # what stopped groups of rows
         self.most = self._table_order.groups_max
         self._threads = Pool(self.most, thread_name_prefix="land")
@@ -121,28 +125,28 @@ class Pipeline:
     @property
     def cut_before(self) -> Cut | None:
         """The last cut."""
-        return self.mark.cut_before
+        return self.cuts.last_cut
 
     def behind(self, records: Records) -> Records:
         """The records that lie behind what every table has."""
-        return self.mark.behind(records)
+        return self.mark.after(records)
 
     def not_there(self, records: Records) -> Records:
         """The records, those made empty that all tables have by other ways."""
-        return self.mark.not_there(records)
+        return self.mark.empty_existing(records)
 
     def publish_held_back(self) -> None:
         """Publishes the cuts that were held back. Raises what publishing a cut does, with the
         place of the last statement."""
-        group = self.mark.held_back
+        group = self.cuts.held_back
         try:
-            self.mark.publish_held_back()
+            self.cuts.publish_held_back()
         except SparkReplError as error:
             raise (self._failures.named(error, group) if group else error) from error
 
     def ahead(self) -> dict[str, int]:
         """The tables that hold more than the last cut shows -> their packed positions."""
-        return self.mark.ahead()
+        return self.cuts.tables_ahead()
 
     def retried(self, work: Callable[[], T]) -> T:
         """The result of what is no group's, tried again as a group is. Raises what ``Retries.run``
@@ -227,7 +231,7 @@ class Pipeline:
             raise
         finally:
             dispatched.writing.set()
-            if self.mark.held_back is not group:  # else its way ends when its cut is published
+            if self.cuts.held_back is not group:  # else its way ends when its cut is published
                 self._retries.end(group.slot)
         self._order.done(group.slot)
 
@@ -241,7 +245,7 @@ class Pipeline:
     def _show_before(self) -> None:
         """Publishes the cuts of the statements before the one that failed."""
         try:
-            self.mark.publish_held_back()
+            self.cuts.publish_held_back()
         except (SparkReplError, OSError) as unshown:  # the next start does those statements again
             log.warning("no cut behind %s: %s", self.mark.executed, unshown)
 
@@ -255,11 +259,11 @@ class Pipeline:
         """
         self._status.warns(self._xa.old(self._status.xa_age_limit_s))
         for branch in self._xa.waiting():
-            executed, at = self.mark.executed, self.mark.end_by_hand()
+            executed, at = self.mark.executed, self.cuts.next_by_hand()
             if at is None:
                 return
             # Where some tables have its rows it can't be taken back.
-            xa = self._xa.end_by_hand(branch, begun=self.mark.has_begun(at))
+            xa = self._xa.end_by_hand(branch, begun=self.cuts.has_begun(at))
             group = self._stager.ready(Group.of_branch(branch, at, xa, executed))
             self._retries.begin(group.slot, group.shares, lambda: None)
             try:

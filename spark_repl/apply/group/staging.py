@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...observe.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.group import Group, Records, StagedGroup
-    from .low_water_mark import LowWaterMark
+    from .cut_publisher import CutPublisher
     from .stager import Stager
 
 
@@ -108,9 +108,9 @@ class Staging:
         """Keeps what tables in quarantine would have of a group that has landed."""
         self._stager.quarantining.keep(staged)
 
-    def cascading(self, mark: LowWaterMark) -> Cascading:
+    def cascading(self, cuts: CutPublisher) -> Cascading:
         """Who adds to a group what foreign keys have changed with it."""
-        return Cascading(self._stager, mark)
+        return Cascading(self._stager, cuts)
 
     def drop(self, staged: StagedGroup) -> None:
         """Removes what was staged of a group."""

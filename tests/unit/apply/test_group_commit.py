@@ -22,7 +22,7 @@ class Staging:
     def __init__(self) -> None:
         self.dropped: list[StagedGroup] = []
 
-    def cascading(self, mark: Any) -> Any:
+    def cascading(self, cuts: Any) -> Any:
         return SimpleNamespace(followed=nullcontext)
 
     def again(self, group: Group, lost: Any) -> StagedGroup:
@@ -53,11 +53,11 @@ def test_what_is_staged_makes_room_while_the_disk_is_full() -> None:
         return False
 
     retries = Retries(0, threading.Event(), lambda retry: None, wait=wait)
-    mark, status = (
-        SimpleNamespace(cut=lambda group: None),
+    cuts, status = (
+        SimpleNamespace(cut_after=lambda group: None),
         SimpleNamespace(works=lambda *_: None, filtered=lambda *_: None),
     )
-    bringing = Bringing(*cast(Any, (staging, writer, mark, status, retries)))
+    bringing = Bringing(*cast(Any, (staging, writer, cuts, status, retries)))
     first = StagedGroup(group, [])
     written = bringing.write(group, first)
     assert free == [[first]], "before anybody waits"

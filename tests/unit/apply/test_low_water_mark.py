@@ -22,7 +22,7 @@ def mark(position: int, log: Any = None) -> LowWaterMark:
         replayed_to=0, by_hand=0, absent=GtidSet(),
     )  # fmt: skip
     retries = Retries(0, threading.Event(), lambda _: None)
-    return LowWaterMark(log or MagicMock(), MagicMock(), MagicMock(), MagicMock(), point, retries)
+    return LowWaterMark(log or MagicMock(), MagicMock(), MagicMock(), point, retries)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_last_transaction_that_all_tables_have_is_not_behind(
     position: int, behind: list[int]
 ) -> None:
     records = np.array([(10,), (20,), (30,)], [("end", np.int64)])
-    assert mark(position).behind(records)["end"].tolist() == behind
+    assert mark(position).after(records)["end"].tolist() == behind
 
 
 def test_before_the_first_group_it_stands_nowhere_on_the_source() -> None:
