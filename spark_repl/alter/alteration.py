@@ -76,8 +76,7 @@ class Altered:
     converted: bool = False
     """whether texts have the table's character set and collation now, whatever theirs was"""
     gone: PartitionRows | None = None
-    """the rows that go with their partitions, or change places with another table's; nothing else
-    is changed then"""
+    """the rows that DROP or TRUNCATE PARTITION removes; nothing else is changed then"""
     null_dates: bool = False
     """whether dates that no calendar has are NULL in the rows"""
     replaced_texts: bool = False

@@ -68,18 +68,6 @@ class PartitionRows:
         _ = made._placed
         return made
 
-    @property
-    def places(self) -> list[tuple[object, ...]]:
-        """What tells the partitions' values apart [values of all partitions]: texts themselves."""
-        values = [values for part in self.partitioning.partitions for values in part.values]
-        numbers = [numbers for listed in self._placed for numbers in listed]
-        return [
-            tuple(
-                v if axis.texts else n for axis, v, n in zip(self.axes, value, number, strict=True)
-            )
-            for value, number in zip(values, numbers, strict=True)
-        ]
-
     def of_rows(self, arrays: Sequence[pa.Array], count: int) -> Bools:
         """Which of ``count`` rows are among them; ``arrays`` [columns]: the values of ``columns``.
         Raises StatementError for a row whose partition is not known."""

@@ -26,7 +26,6 @@ MODULES = (
     "spark_repl.write.alter.altered_rows",
     "spark_repl.write.files.compaction",
     "spark_repl.write.rows.direct",
-    "spark_repl.write.alter.exchange",
 )
 
 

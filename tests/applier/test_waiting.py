@@ -149,6 +149,8 @@ def test_a_table_that_gets_another_name_waits_under_it(tmp_path: Path) -> None:
 def test_both_tables_of_an_exchange_wait(tmp_path: Path) -> None:
     source, target = Source(tmp_path), tmp_path / "lake"
     source.put(B, (1, "b"))
+    by = "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (100))"
+    source.ddl(f"ALTER TABLE t.a {by}", source.tables)
     exchange = "ALTER TABLE t.{} EXCHANGE PARTITION p WITH TABLE t.{}"
     source.ddl(exchange.format("a", "b"), source.tables)
     assert waiting(source, target).keys() == {"t.a", "t.b"}

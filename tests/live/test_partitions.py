@@ -1,5 +1,5 @@
-"""DROP, TRUNCATE, REORGANIZE and EXCHANGE PARTITION on a real server: behind each of them the
-target's tables have the server's rows."""
+"""DROP, TRUNCATE and REORGANIZE PARTITION on a real server: after each of them the target's tables
+have the server's rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def apply_random_partitions(
     finally:
         load.close()
     assert sum("DROP PARTITION" in statement for statement in load.said) > statements // 10
-    assert load.exchanges > statements // 20
     log, target = folder / "log", folder / "lake"
     log.mkdir()
     for path in server.data.glob("binlog.0*"):

@@ -206,8 +206,7 @@ ROOMS: dict[str, Room] = {
     ),
     "partitions": Room(
         ("sql/partition_axis.py", "sql/partition_clause.py", "sql/partition_functions.py",
-         "alter/partition_rows.py", "delta/partitions.py", "write/alter/exchange.py",
-         "write/alter/partition_files.py"),
+         "alter/partition_rows.py", "delta/partitions.py", "write/alter/partition_files.py"),
         ("unit/sql/test_partition_clause.py", "unit/alter/test_partition_rows.py",
          "unit/delta/test_partitions.py",
          "applier/test_partitions.py", "applier/test_exchange.py"),

@@ -12,7 +12,7 @@ from spark_repl import cut
 from tests.spark.lab import cuts, run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 
-A, OTHER = Table("a"), Table("o")
+A = Table("a")
 WIDER = Table("a", (("n", "int"), ("id", "int"), ("w", "varchar(40)")), (1,))
 REAL = Table("b", (("n", "double"), ("id", "int")), (1,))
 
@@ -96,9 +96,3 @@ def test_partitions_go(spark: SparkSession, log: LogWriter, target: Path) -> Non
     log.ddl("ALTER TABLE t.a TRUNCATE PARTITION ALL")
     run(spark, log.folder, target, group_max_transactions=1)
     assert shown(spark, target, 8)["t.a"] == (["id", "v"], [])
-    log.ddl(OTHER.create)
-    log.transaction(insert(A, (1, "p"), (15, "r")), insert(OTHER, (2, "other")))
-    log.ddl("ALTER TABLE t.a EXCHANGE PARTITION p WITH TABLE t.o")
-    run(spark, log.folder, target, group_max_transactions=1)
-    after = {"t.a": (["id", "v"], [(15, "r"), (2, "other")]), "t.o": (["id", "v"], [(1, "p")])}
-    assert shown(spark, target, 11) == after

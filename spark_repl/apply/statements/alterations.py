@@ -12,7 +12,6 @@ from ...alter.apply_alter import alter
 from ...alter.renamed import rename
 from ...alter.renamed_references import with_parent, with_referenced
 from ...alter.retained_columns import additive
-from ...decode.staged import same_shape
 from ...errors import SettingError, StatementError
 from ...rules.deleted_rows import check_deleted_rows
 from ...rules.disjoint_filters import check_key_stays
@@ -20,7 +19,6 @@ from ...rules.projection import ruled, with_gone
 from ...rules.row_filters import check_looked_at
 from ...rules.table_mode import check_without_rows, outlives_source
 from ...rules.tool_names import Role, tool_table
-from ...sql.columns import same_type
 from ...sql.ddl_outcome import Way
 from ...sql.folded_name import check_columns
 from ...sql.policy import Policy
@@ -30,9 +28,7 @@ from ...write.shared.shard_tables import check_renamed_shard
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...alter.partition_rows import PartitionRows
     from ...control.cut import Cut
-    from ...sql.actions import Alteration
     from ...sql.session import Session
     from ...tables.table_definition import TableDefinition
     from ...tables.table_keys import ForeignKey
@@ -80,12 +76,10 @@ class Alterations:
             made = self.made(logged, table.definition_in_log)
             if alteration.renamed:
                 self.check_renamed(name, alteration.renamed, made.definition)
-            if alteration.exchanged and made.gone:
-                return self._exchange(table, made.gone, logged)
-            self._check_exchanged(alteration, logged.cut)
+            self._check_exchanged(logged)
             way = self.change(table, made, logged.session, logged)
         else:
-            self._check_exchanged(alteration, logged.cut)
+            self._check_exchanged(logged)
         if alteration.renamed:
             self.rename(name, alteration.renamed, logged.cut)
             way = Way.NAMES if way in (Way.NOTHING, Way.DEFINITION) else way
@@ -164,46 +158,49 @@ class Alterations:
         self._follow_columns(before, source, cut)
         return way
 
-    def _check_exchanged(self, alteration: Alteration, cut: Cut) -> None:
-        """Raises StatementError where EXCHANGE PARTITION brings rows of another table, or takes
-        those of one that is not known."""
-        names = (alteration.table, alteration.exchanged) if alteration.exchanged else ()
-        tables = [self._tracking.live(name) for name in names]
-        for name, table in zip(names, tables, strict=True):
-            if table is not None:  # one that has it was found to be empty
-                known = self._tracking.has(table, cut) or self._changes.is_empty(table)
-            else:  # no row of it has come yet, or it was there before the log begins
-                made = name in self._definitions.expected_keys()
-                known = name not in self._tracking.waiting and (made or not any(tables))
-            if not known:
-                raise _exchange_unknown(alteration)
+    def _check_exchanged(self, logged: Logged) -> None:
+        """Raise StatementError if EXCHANGE PARTITION moves rows: the log does not say which.
 
-    def _exchange(self, table: Table, gone: PartitionRows, logged: Logged) -> Way:
-        """Has a partition's rows and another table's change places."""
+        Raise SettingError for a table that a copy would not restore: its policy forbids the change,
+        or the target keeps other rows or columns of it than the source.
+        """
         alteration = logged.statement.alteration
-        assert alteration is not None
-        other = self._tracking.live(alteration.exchanged)
-        if other is None:
-            raise _exchange_unknown(alteration)
-        for one in (table, other):
-            policy, there = self._tracking.policy(one.name), one.at_place
-            if policy is Policy.STOP:
-                raise refused_by_policy(logged, one.name)
-            if policy is Policy.IGNORE_DROP or there.truncated or there.in_log is not there:
-                raise SettingError(
-                    f"the target keeps other rows or columns of {one.name} than the source, and its"
-                    f" rows are exchanged: {logged.text}",
-                    table=one.name,
-                    hint=_STOP_HINT,
-                )
-        if not _takes_rows(table.definition_in_log, other.definition_in_log):
-            raise StatementError(
-                f"{table.name} and {other.name} have other columns: {logged.text}",
+        if alteration is None or not alteration.exchanged:
+            return
+        names = alteration.table, alteration.exchanged
+        tables = [self._tracking.live(name) for name in names]
+        if all(self._is_empty(name, logged.cut, any(tables)) for name in names):
+            return
+        for table in filter(None, tables):
+            self._check_copyable(table, logged)
+        raise StatementError(
+            f"which rows are exchanged with {alteration.exchanged} is not in the log",
+            table=alteration.table,
+            hint=UNKNOWN_ROWS,
+        )
+
+    def _is_empty(self, name: str, cut: Cut, other_is_live: bool) -> bool:
+        """Return whether a table of EXCHANGE PARTITION is known to have no rows before ``cut``."""
+        table = self._tracking.live(name)
+        if table is not None:  # a table that has the statement was empty when it got it
+            return self._tracking.has(table, cut) or self._changes.is_empty(table)
+        # A table without rows in the log is empty if the log contains its CREATE.
+        created = name in self._definitions.expected_keys()
+        return name not in self._tracking.waiting and (created or not other_is_live)
+
+    def _check_copyable(self, table: Table, logged: Logged) -> None:
+        """Raise SettingError if a copy of the table would change what the target keeps."""
+        policy, definition = self._tracking.policy(table.name), table.at_place
+        if policy is Policy.STOP:
+            raise refused_by_policy(logged, table.name)
+        keeps_other = definition.truncated or definition.in_log is not definition
+        if policy is Policy.IGNORE_DROP or keeps_other:
+            raise SettingError(
+                f"the target keeps other rows or columns of {table.name} than the source, and its"
+                f" rows are exchanged: {logged.text}",
                 table=table.name,
-                hint=UNKNOWN_ROWS,
+                hint=_STOP_HINT,
             )
-        gone = replace(gone, no_nulls=self._forms.zero_dates == "null")
-        return self._changes.exchange(table, other, gone, logged.cut)
 
     def check_renamed(self, before: str, after: str, made: TableDefinition | None = None) -> None:
         """Raises SettingError where a live table, or what the same statement has ``made`` of it on
@@ -261,20 +258,6 @@ class Alterations:
         for name, keys in self._definitions.expected_keys().items():
             if (changed := change(keys)) != keys:
                 self._definitions.expect_keys(name, changed, cut.position)
-
-
-def _exchange_unknown(alteration: Alteration) -> StatementError:
-    return StatementError(
-        f"which rows are exchanged with {alteration.exchanged} is not in the log",
-        table=alteration.table,
-        hint=UNKNOWN_ROWS,
-    )
-
-
-def _takes_rows(table: TableDefinition, other: TableDefinition) -> bool:
-    """Whether the rows of either are rows of the other as they are."""
-    alike = zip(table.columns, other.columns, strict=False)
-    return same_shape(table, other) and all(same_type(a, b) and a.form == b.form for a, b in alike)
 
 
 def _check_shape(table: Table, definition: TableDefinition) -> None:

@@ -46,7 +46,6 @@ from .altered_rows import (
     unknown_rows,
     with_new_rows,
 )
-from .exchange import Exchange
 from .partition_files import taken_out
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ _ROUND, _ROUNDS = 4, 20
 _PARTITIONS = {
     "DROP": Way.PARTITIONS_DROPPED,
     "TRUNCATE": Way.PARTITIONS_EMPTIED,
-    "REORGANIZE": Way.VALUES_DROPPED,
 }
 
 
@@ -188,30 +186,6 @@ class TableChanges:
         gone = [add for table in tables for add in live(table).adds.values()]
         return StatementChange(actions=[{"remove": removed(add, now_ms)} for add in gone])
 
-    def exchange(self, table: Table, other: Table, gone: PartitionRows, cut: Cut) -> Way:
-        """Has the rows ``gone`` and those of ``other`` change places. Raises StatementError where
-        one of them does not belong into the partition, or nobody knows which rows these were."""
-        commits = self._tracking.commits
-        swap = Exchange(self._tracking, self._workers, table, other, gone)
-        with other.lock:
-            commits.refresh(other)
-            come = commits.live(other).adds
-        if table.complete != other.complete:
-            for one in (table, other):
-                commits.has_other_keys(one, one.snapshot.version)
-
-        def first() -> StatementChange:
-            written = swap.partitioned(come)
-            return StatementChange(None, actions_of(commits, table, written), _files(written))
-
-        def then() -> StatementChange:
-            written = swap.other_one(cut)
-            return StatementChange(None, actions_of(commits, other, written), _files(written))
-
-        self._commit(table, cut, first, beside=other)
-        self._commit(other, cut, then, beside=table)
-        return Way.EXCHANGED
-
     def _without(
         self, table: Table, gone: PartitionRows, files: Sequence[LiveFile]
     ) -> StatementChange:
@@ -282,17 +256,14 @@ class TableChanges:
         cut: Cut,
         plan: Callable[[], StatementChange],
         definition: TableDefinition | None = None,
-        *,
-        beside: Table | None = None,
     ) -> None:
-        """Commits what ``plan`` makes of the table as it is, unless the table has it. Raises what
-        may pass when it did not land, or nobody knows. ``beside``: a table of which it is made,
-        too."""
+        """Commit what ``plan`` makes of the table as it is, unless the table has it. Raise a
+        retryable error if the commit did not land, or if its outcome is unknown."""
         commits, tracking = self._tracking.commits, self._tracking
         with table.lock:
             commits.refresh(table)
             if not tracking.has(table, cut):
-                with commits.files_there([table, *filter(None, [beside])]):
+                with commits.files_there([table]):
                     change = plan()
                 if definition is not None:
                     kept = tracking.definitions

@@ -69,18 +69,6 @@ def _last(snapshot: Snapshot, app: str) -> dict[str, Any] | None:
     return said
 
 
-def is_of(actions: Sequence[Action], cut: Cut) -> bool:
-    """Whether a commit of the channel is that of the one statement before ``cut``, whichever log it
-    was read from."""
-    said = next((a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a), None)
-    if said is None:
-        return False
-    fields = json.loads(formats.unstamp(said, _COMMIT_FORMAT, "a commit", ""))
-    if cut.group_gtids:
-        return bool(fields.get("group") == cut.group_gtids)
-    return bool(fields["position"] == cut.position)
-
-
 def user_metadata(cut: Cut, channel: str) -> str:
     """The commit's userMetadata: everything of the channel up to this position, and the group that
     ends there."""

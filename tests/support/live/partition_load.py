@@ -93,25 +93,21 @@ WAYS = {
 
 @dataclass
 class _Table:
-    """``partitions``: by name, in their order; ``exchanged``: the one whose rows the table
-    beside it had last."""
+    """``partitions``: by name, in their order."""
 
     way: Way
     nullable: bool
     null_in: str
     """the partition by LIST that has NULL"""
     partitions: dict[str, At]
-    exchanged: str = ""
 
 
 class PartitionLoad(SchemaLoad):
-    """A table for each of some ``ways``, its copies by CREATE TABLE ... LIKE, and beside each one
-    whose rows change places with those of a partition."""
+    """A table for each of some ``ways``, and its copies by CREATE TABLE ... LIKE."""
 
     def __init__(self, server: Server, seed: int, ways: Sequence[Way]) -> None:
         self.parted: dict[str, _Table] = {}
-        self._now, self._last, self._beside = "", dict[str, Any](), set[str]()
-        self.exchanges = 0
+        self._now, self._last = "", dict[str, Any]()
         super().__init__(server, seed)
         for number, way in enumerate(ways):
             self._now = f"t{number}"
@@ -125,17 +121,15 @@ class PartitionLoad(SchemaLoad):
                 self._change_rows(name)
             else:
                 table = self.parted[name]
-                acts = (self._add, self._drop, self._empty_some, self._reorganize, self._exchange,
-                        self._like_it)  # fmt: skip
-                self.random.choices(acts, (3, 4, 2, 3, 3, 0.4))[0](name, table)  # type: ignore[operator]
+                acts = self._add, self._drop, self._empty_some, self._reorganize, self._like_it
+                self.random.choices(acts, (3, 4, 2, 3, 0.4))[0](name, table)  # type: ignore[operator]
 
     def _look(self) -> None:
-        """At the table that a statement was about, and the one beside it."""
+        """Record the rows of the table that a statement changed."""
         self._cursor.execute("SELECT @@GLOBAL.gtid_executed")
         number = int(str(self._cursor.fetchone()[0]).rsplit(":")[-1].rsplit("-")[-1])
         if number not in self.states and self._now:
-            for name in {self._now} | ({f"{self._now}_x"} & self._beside):
-                self._last = {**self._last, f"{self.database}.{name}": self._state(name)}
+            self._last = {**self._last, f"{self.database}.{self._now}": self._state(self._now)}
             self.states[number] = self._last
 
     def _make(self, name: str, way: Way, *, primary: bool) -> None:
@@ -240,8 +234,6 @@ class PartitionLoad(SchemaLoad):
         last, new = table.partitions[old[-1]], dict[str, At]()
         if isinstance(last, list):
             points = [k for one in old for k in table.partitions[one]]  # type: ignore[union-attr]
-            if self.random.random() < 0.3:  # its rows are deleted
-                points.remove(self.random.choice(points))
             half = self.random.randint(0, len(points))
             halves = [points[:half], points[half:]]
             new = {self._fresh("r"): part for part in halves if part}
@@ -258,24 +250,6 @@ class PartitionLoad(SchemaLoad):
         if self._zoned(f"ALTER TABLE {name} REORGANIZE PARTITION {', '.join(old)} INTO ({said})"):
             items, table.null_in = list(table.partitions.items()), null_in
             table.partitions = dict(items[:at] + list(new.items()) + items[at + len(old) :])
-
-    def _exchange(self, name: str, table: _Table) -> None:
-        """The rows of a partition go, and come back with other ids."""
-        beside = f"{name}_x"
-        if beside not in self._beside:
-            self._now = beside
-            assert self._ddl(f"CREATE TABLE {beside} LIKE {name}")
-            assert self._ddl(f"ALTER TABLE {beside} REMOVE PARTITIONING")
-            self._beside.add(beside)
-        self._now = beside
-        self._take(f"UPDATE {beside} SET id = id + 100000 ORDER BY id LIMIT 2")
-        self._now = name
-        chosen = self.random.choice(list(table.partitions))
-        if table.exchanged in table.partitions and self.random.random() < 0.7:
-            chosen = table.exchanged
-        if self._ddl(f"ALTER TABLE {name} EXCHANGE PARTITION {chosen} WITH TABLE {beside}"):
-            table.exchanged = chosen
-            self.exchanges += 1
 
     def _like_it(self, name: str, table: _Table) -> None:
         fresh = self._now = self._fresh("l")
