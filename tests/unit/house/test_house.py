@@ -87,11 +87,15 @@ def own_files() -> list[Path]:
 
 
 def test_unit_tests_mirror_the_rooms() -> None:
-    """But for the demo, which runs whole (``crash/test_demo``)."""
-    rooms = {path.parent.name for path in (ROOT / PACKAGE).glob("*/__init__.py")} - {"demo"}
-    folders = {path.parent for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
-    names = {folder.relative_to(ROOT / "tests" / "unit").as_posix() for folder in folders}
-    assert names == {".", "house", *rooms}
+    """A room's tests are in one folder, or in folders of the same names as the room's folders.
+
+    The demo has none: it runs whole (``crash/test_demo``)."""
+    package, unit = ROOT / PACKAGE, ROOT / "tests" / "unit"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")} - {"demo"}
+    inner = {path.parent.relative_to(package) for path in package.glob("*/*/__init__.py")}
+    folders = {path.parent.relative_to(unit) for path in unit.rglob("test_*.py")}
+    assert {path.as_posix().partition("/")[0] for path in folders} == {".", "house", *rooms}
+    assert {path for path in folders if len(path.parts) > 1} <= inner
 
 
 def test_each_room_says_its_contract() -> None:

@@ -90,7 +90,7 @@ PATCHED: dict[str, dict[str, str]] = {
     "unit/receiver/test_relay_writer.py": {
         "spark_repl.relay.log.read_end": "rotations between the two steps of a reader's look"
     },
-    "unit/write/test_bag_changes.py": {"spark_repl.write.rows.bag_changes.hash_keys": _WEAK},
+    "unit/write/rows/test_bag_changes.py": {"spark_repl.write.rows.bag_changes.hash_keys": _WEAK},
 }
 
 
