@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from pyroaring import BitMap, BitMap64
 
 from ..errors import TargetError
-from ..runtime.object_store import canonical
 from .new_file import new_file
-from .storage import read_range
+from .storage import data_file, inner_path, read_range
 
 if TYPE_CHECKING:
     from .log_replay import Action
@@ -59,8 +58,17 @@ def path_of(folder: str, descriptor: Descriptor) -> str | None:
     if kind == "i":
         return None
     if kind == "p":
-        return canonical(where.removeprefix("file:"))
+        return data_file(folder, where)
     return os.path.join(folder, _relative_path(where))
+
+
+def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
+    """Return the path, relative to the table's folder, of the file that a vector lies in. Return
+    None if it is outside of the folder, or if the vector lies in the descriptor itself."""
+    kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    if kind == "p":
+        return inner_path(folder, where)
+    return None if kind == "i" else _relative_path(where)
 
 
 def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:

@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import time
 
 from ..errors import TargetError, reset_table
 from ..runtime.object_store import is_remote
 from .checkpoint import is_damaged, last
-from .log_replay import commit_path
+from .log_checkpoints import newest_and_names
+from .log_replay import COMMIT, commit_path
 from .removing import Remover, put_back
-from .storage import is_whole, names
 
 log = logging.getLogger(__name__)
 
-_NAME = re.compile(r"(\d{20})\.(json|checkpoint\..*parquet)")
 _LOST_MAX = 8
 """commits whose names a power failure may have taken before the first one that it has left"""
 _YOUNG_S = 60
@@ -40,11 +38,9 @@ def remove_empty_commits(folder: str, shown: int, remover: Remover | None = None
     put_back(logged, is_damaged)
     if _ends_well(folder, shown):
         return []
-    matches = [match for match in map(_NAME.fullmatch, names(logged)) if match]
-    versions = sorted((int(match[1]) for match in matches if match[2] == "json"), reverse=True)
-    checkpoints = [match for match in matches if match[2] != "json"]
-    whole = [match for match in checkpoints if is_whole(os.path.join(logged, match[0]))]
-    needed = max([shown, *(int(match[1]) for match in whole)])
+    checkpoint, listed = newest_and_names(folder)
+    versions = sorted((int(name[:20]) for name in listed if COMMIT.fullmatch(name)), reverse=True)
+    needed = max(shown, checkpoint.version if checkpoint else -1)
     removed = []
     for version in versions:
         path = commit_path(folder, version)

@@ -10,10 +10,15 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..errors import TargetError
+import pyarrow.compute as pc
+
+from ..errors import TargetError, reset_table
 from .partitions import MATERIALIZED
+from .storage import inner_path
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from .snapshot import Snapshot
 
 HONOURED = frozenset(
@@ -30,6 +35,8 @@ HONOURED = frozenset(
         "appendOnly", "invariants", "checkConstraints", "generatedColumns", "identityColumns",
     }
 )  # fmt: skip
+_MAY_BE_OUTSIDE = r"^/|^[A-Za-z][A-Za-z0-9+.-]+:/|\.\.|%2[Ee]"
+"""paths that are absolute, or climb"""
 _IN_USE = {
     "delta.generationExpression": "generatedColumns",
     "delta.identity.start": "identityColumns",
@@ -46,6 +53,20 @@ def check(snapshot: Snapshot, *, table: str | None = None) -> None:
             table=table,
             file=snapshot.folder,
             hint="take it off (ALTER TABLE ... DROP FEATURE, DROP CONSTRAINT, UNSET TBLPROPERTIES)",
+        )
+
+
+def check_file_paths(folder: str, paths: pa.Array, *, table: str | None = None) -> None:
+    """Raise TargetError if one of the paths [files] that the log of the table at ``folder`` names
+    is outside of the folder, as in a shallow clone: VACUUM of the other table removes the file."""
+    candidates = paths.filter(pc.match_substring_regex(paths, _MAY_BE_OUTSIDE)).to_pylist()
+    outside = next((path for path in candidates if inner_path(folder, path) is None), None)
+    if outside is not None:
+        raise TargetError(
+            f"the Delta table has files outside of its folder, as a shallow clone has: {outside}",
+            table=table,
+            file=folder,
+            hint=reset_table(table or "DB.TABLE"),
         )
 
 

@@ -89,24 +89,24 @@ class Checkpoint:
         classic name the sidecars are not looked for, since most have none.
         """
         match = _NAME.fullmatch(os.path.basename(self.paths[0]))
-        has_id = bool(match and match["id"])
-        if is_remote(self.paths[0]):
-            return not has_id or self.has_sidecars()
-        if not all(map(is_whole, self.paths)):
+        has_id, remote = bool(match and match["id"]), is_remote(self.paths[0])
+        if remote and not has_id:
+            return True
+        if not remote and not all(map(is_whole, self.paths)):
             return False
-        return self.has_sidecars() and self._has_size(hint.get("v2Checkpoint") or {})
+        try:
+            return self.has_sidecars() and (
+                remote or self._has_size(hint.get("v2Checkpoint") or {})
+            )
+        except TargetError:
+            return not has_id  # other damage of a classic one is named when it is read
 
     def has_sidecars(self) -> bool:
         """Return whether all sidecars that a manifest names exist, and none is what a power failure
-        leaves of a file. Raises OSError."""
-        if len(self.paths) > 1:
-            return True  # of several parts none is a manifest
-        try:
-            sidecars = self.sidecars()
-        except TargetError:
-            return False
-        if is_remote(self.paths[0]):
-            listed = names(os.path.dirname(sidecars[0])) if sidecars else ()
+        leaves of a file. Raises OSError, and TargetError for a damaged manifest."""
+        sidecars = self.sidecars() if len(self.paths) == 1 else []  # no part is a manifest
+        if sidecars and is_remote(self.paths[0]):
+            listed = names(os.path.dirname(sidecars[0]))
             return {os.path.basename(path) for path in sidecars}.issubset(listed)
         return all(map(is_whole, sidecars))
 

@@ -77,8 +77,11 @@ class _Log:
     def base(self, upto: int) -> int:
         """Return the newest version up to ``upto`` that has a whole checkpoint, 0 if none has. Its
         sidecars are looked for whatever its name is: nothing else will have what they hold."""
-        candidates = (c for c in self._whole if c.version <= upto)
-        return next((c.version for c in candidates if c.has_sidecars()), 0)
+        for checkpoint in self._whole:
+            with suppress(TargetError):  # it is damaged otherwise
+                if checkpoint.version <= upto and checkpoint.has_sidecars():
+                    return checkpoint.version
+        return 0
 
     def path(self, version: int, kind: str) -> str:
         return os.path.join(self._path, _name(version, kind))

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO
 from urllib.parse import unquote
 
-from ..errors import TargetError
+from ..errors import ConfigError, TargetError
 from ..runtime import store_errors
 from ..runtime.local_store import LocalStore
 from ..runtime.object_store import bucket_of, canonical, is_remote, key_of, parts_of
@@ -48,6 +48,24 @@ def data_file(folder: str, path: str) -> str:
     if _ABSOLUTE.match(path):
         return canonical(decoded.removeprefix("file:"))
     return os.path.join(folder, decoded)
+
+
+def inner_path(folder: str, path: str) -> str | None:
+    """Return the path, relative to the folder of a table, of a file that the table's log names.
+    Return None if the file is outside of the folder."""
+    if not _ABSOLUTE.match(path):
+        inner = os.path.normpath(unquote(path))
+    else:
+        try:
+            place = data_file(folder, path)
+        except ConfigError:  # no target could be there
+            return None
+        if is_remote(place) != is_remote(folder):
+            return None
+        if not is_remote(folder):
+            place, folder = os.path.realpath(place), os.path.realpath(folder)
+        inner = os.path.relpath(place, folder)
+    return None if inner.split("/")[0] == ".." else inner
 
 
 def read(path: str) -> bytes:

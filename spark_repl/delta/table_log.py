@@ -179,7 +179,8 @@ def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
     features, missing = features_of(planned.state.protocol), needed_by(metadata)
     # What a preview of a feature has given is what the feature gives.
     features |= {name.removesuffix("-preview") for name in features}
-    if unfit := sorted((missing - features) & _FROM_CREATION):
+    # A feature may be listed and switched off: what it says of commits in between is not there.
+    if unfit := sorted((missing - needed_by(planned.state.metadata)) & _FROM_CREATION):
         raise TargetError(
             f"the table can't be given {', '.join(unfit)} once it has rows", file=planned.folder
         )

@@ -21,12 +21,14 @@ from . import deletion_vector, features, log_state
 from .checkpoint_writer import reconciled
 from .intervals import retained_hours
 from .snapshot import Snapshot
-from .storage import UNFINISHED, data_file, walk
+from .storage import UNFINISHED, inner_path, walk
 
 if TYPE_CHECKING:
     from .removing import Remover
 
 _CHANGES = "_change_data"
+_OTHER = r"%|\.\.|^\./|//|^/|^[A-Za-z][A-Za-z0-9+.-]+:/"
+"""paths in a log that are not as ``walk`` yields them"""
 
 
 def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] = ()) -> int:
@@ -92,21 +94,12 @@ def _is_candidate(path: str, partition_columns: Collection[str]) -> bool:
 def _named(snapshot: Snapshot, now_s: float) -> list[str]:
     """Return the paths, relative to the table, of the files that the newest version names, and of
     those that were removed within the retention."""
-    paths = list[str]()
+    named = list[str | None]()
     folder = snapshot.folder
     for table in reconciled(folder, snapshot.state, now_s):
-        other = pc.match_substring_regex(table["path"], "%|^/|^[A-Za-z][A-Za-z0-9+.-]+:/")
-        paths += table["path"].filter(pc.invert(other)).to_pylist()
-        for one in table["path"].filter(other).to_pylist():
-            paths.append(_relative(data_file(folder, one), folder))
-        for vector in table["deletionVector"].drop_null().to_pylist():
-            if name := deletion_vector.path_of(folder, vector):
-                paths.append(_relative(name, folder))
-    return paths
-
-
-def _relative(path: str, folder: str) -> str:
-    """Return a path relative to the table's folder, which others may name by another way."""
-    if not is_remote(folder):
-        path, folder = os.path.realpath(path), os.path.realpath(folder)
-    return os.path.relpath(path, folder)
+        other = pc.match_substring_regex(table["path"], _OTHER)
+        named += table["path"].filter(pc.invert(other)).to_pylist()
+        named += [inner_path(folder, path) for path in table["path"].filter(other).to_pylist()]
+        vectors = table["deletionVector"].drop_null().to_pylist()
+        named += [deletion_vector.inner_path_of(folder, vector) for vector in vectors]
+    return [path for path in named if path is not None]

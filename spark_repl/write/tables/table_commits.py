@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
+import pyarrow as pa
+
 from ...control.foreign_changes import ForeignChange, record
 from ...delta import features, foreign, storage
 from ...delta.columns import Columns
@@ -189,7 +191,9 @@ class TableCommits:
         """The error that refuses somebody's commit; None where it may pass: a table whose rows
         others changed has keys that no log holds, which is recorded first. Raises what
         ``Control.write`` raises."""
+        added = pa.array([a["add"]["path"] for a in actions if "add" in a], pa.string())
         try:
+            features.check_file_paths(table.folder, added)
             changes = foreign.check(version, actions, columns, accept=self._options.accept_foreign)
         except TargetError as error:
             return error
@@ -218,7 +222,9 @@ class TableCommits:
         assert table.lock.locked(), f"{table.name} is read without its lock"
         files, snapshot = table.delta.files, table.snapshot
         if files is None or files.version != snapshot.version:
-            files = LiveFiles(snapshot.version, self.delta.files(snapshot), object())
+            adds = self.delta.files(snapshot)
+            features.check_file_paths(table.folder, adds.paths(), table=table.name)
+            files = LiveFiles(snapshot.version, adds, object())
             table.delta.files = files
         return files
 

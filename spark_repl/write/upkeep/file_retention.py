@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,9 +23,9 @@ from ...control.pins import pins
 from ...control.table_paths import made_behind
 from ...delta import features
 from ...delta.add_actions import live_files
-from ...delta.deletion_vector import path_of
+from ...delta.deletion_vector import inner_path_of
 from ...delta.intervals import hours_of
-from ...delta.storage import data_file
+from ...delta.storage import inner_path
 from ...errors import SparkReplError
 from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
@@ -128,15 +127,14 @@ class Promised:
 def files_of(folder: str, versions: Iterable[int]) -> set[str]:
     """The files, relative to the table at ``folder``, that its versions name. Raises TargetError
     for a version that can't be read any more."""
-    files: set[str] = set()
+    files = set[str | None]()
     for version in versions:
         live = live_files(folder, version)
         for path, add in live.items():
-            files.add(data_file("", path))
-            vector = add.get("deletionVector")
-            if vector and (name := path_of(folder, vector)):
-                files.add(os.path.relpath(name, folder))
-    return files
+            files.add(inner_path(folder, path))
+            if vector := add.get("deletionVector"):
+                files.add(inner_path_of(folder, vector))
+    return {path for path in files if path is not None}
 
 
 _FAILS = (SparkReplError, OSError, Py4JError, PySparkException)

@@ -162,6 +162,19 @@ def test_a_checkpoint_with_a_classic_name_that_lacks_a_sidecar_is_no_base(table:
     assert commits(table) == list(range(11))
 
 
+def test_a_checkpoint_whose_footer_is_damaged_is_no_base(table: Table) -> None:
+    write_v2(table.folder, 3)
+    path = write_parts(table.folder, 9, parts=1)[0].rename(
+        log(table) / f"{9:020d}.checkpoint.parquet"
+    )
+    content = path.read_bytes()
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    path.write_bytes(content[:begin] + bytes(len(content) - 8 - begin) + content[-8:])
+    age(table)
+    assert clean(table) == 3
+    assert commits(table) == list(range(3, 11))
+
+
 def test_compacted_commits_go_behind_the_last_checkpoint(table: Table) -> None:
     write_v2(table.folder, 6)
     for begin, end in ((0, 3), (4, 6), (5, 5), (7, 9)):

@@ -15,6 +15,8 @@ from spark_repl.delta import empty_commits
 from spark_repl.delta.empty_commits import remove_empty_commits
 from spark_repl.delta.log_replay import commit_path
 from spark_repl.errors import TargetError
+from tests.support.v2_checkpoint import write_parts, write_v2
+from tests.unit.delta.test_log_state import Table, add
 
 
 def _table(folder: Path, *texts: str, age_s: float = 600) -> str:
@@ -85,7 +87,9 @@ def test_an_old_log_is_not_listed(tmp_path, monkeypatch, shown, checkpoint):
     if checkpoint:
         (tmp_path / "_delta_log" / "_last_checkpoint").write_text(f'{{"version": {checkpoint}}}')
     true = os.path.exists
-    monkeypatch.setattr(empty_commits, "names", lambda folder: pytest.fail("the log is listed"))
+    monkeypatch.setattr(
+        empty_commits, "newest_and_names", lambda folder: pytest.fail("the log is listed")
+    )
     monkeypatch.setattr(os.path, "exists", lambda path: asked.append(path) or true(path))
     assert remove_empty_commits(table, shown) == []
     assert len(asked) == 6 + 8
@@ -110,3 +114,18 @@ def test_the_last_one_is_found_without_a_place_to_begin_at(tmp_path):
 def test_a_folder_without_a_log(tmp_path):
     assert remove_empty_commits(str(tmp_path / "none"), -1) == []
     assert remove_empty_commits("s3a://bucket/t", -1) == []
+
+
+@pytest.mark.parametrize("kind", ["json", "parquet", "parts"])
+def test_an_empty_commit_that_a_checkpoint_of_another_kind_stands_on(
+    tmp_path: Path, kind: str
+) -> None:
+    table = Table(tmp_path / "t")
+    table.commit(add("a"))
+    write_parts(table.folder) if kind == "parts" else write_v2(table.folder, kind=kind)
+    path = Path(commit_path(table.folder, 1))
+    path.write_bytes(b"")
+    os.utime(path, (1, 1))
+    with pytest.raises(TargetError, match="a checkpoint stands on it"):
+        remove_empty_commits(table.folder, -1)
+    assert path.exists()

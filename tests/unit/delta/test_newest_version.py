@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.delta import checkpoint_writer, log_state
+from spark_repl.delta.commit_file import publish
 from spark_repl.delta.log_replay import checksum_path, commit_path
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import TargetError
@@ -89,3 +90,55 @@ def test_every_way_to_the_newest_version_names_one_that_is_missing(tmp_path: Pat
     for read in (log_state.load, log_state.newest_version, table.log.version):
         with pytest.raises(TargetError, match=r"version 2 .* is missing, and version 3 is there"):
             read(table.folder)
+
+
+# In-commit timestamps that others switch off, and on again.
+
+ENABLEMENT = (
+    "delta.inCommitTimestampEnablementVersion",
+    "delta.inCommitTimestampEnablementTimestamp",
+)
+
+
+def switched(table: Table, on: bool) -> None:
+    """Change the property as Delta does, which notes from when on commits have timestamps."""
+    planned = table.snapshot()
+    configuration = {**planned.configuration, "delta.enableInCommitTimestamps": str(on).lower()}
+    if on:
+        configuration |= {ENABLEMENT[0]: str(planned.version + 1), ENABLEMENT[1]: str(AHEAD_MS)}
+    info = {"operation": "SET TBLPROPERTIES", "engineInfo": "Spark", "timestamp": 1}
+    if on:
+        info["inCommitTimestamp"] = AHEAD_MS
+    metadata = {**planned.state.metadata, "configuration": configuration}
+    publish(table.folder, planned.version + 1, [{"commitInfo": info}, {"metaData": metadata}])
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_timestamps_that_others_switch_off_and_on_again(tmp_path: Path, is_read: bool) -> None:
+    """``is_read``: each state is read from a checkpoint, not carried on."""
+    table = Table(tmp_path / "t", TIMESTAMPS)
+
+    def commit(name: str) -> int | None:
+        timestamp_ms = table.commit(add(name)).timestamp_ms
+        if is_read:
+            checkpoint_writer.write(table.folder, table.snapshot().state)
+        return timestamp_ms
+
+    assert commit("a") is not None
+    switched(table, False)
+    assert [commit("b"), commit("c")] == [None, None]
+    switched(table, True)
+    assert [commit("d"), commit("e")] == [AHEAD_MS + 1, AHEAD_MS + 2]
+    table.log.set_properties(table.snapshot(), {"k": "v"}, "us")
+    planned = table.snapshot()
+    noted = [planned.configuration[name] for name in ENABLEMENT]
+    assert noted == ["5", str(AHEAD_MS)] and planned.state.timestamp_ms == AHEAD_MS + 3
+
+
+def test_what_is_of_each_commit_is_not_switched_on_again_by_us(tmp_path: Path) -> None:
+    """Readers by time would need to know from which version on commits have timestamps."""
+    table = Table(tmp_path / "t", TIMESTAMPS)
+    switched(table, False)
+    with pytest.raises(TargetError, match="can't be given inCommitTimestamp"):
+        table.log.set_properties(table.snapshot(), TIMESTAMPS, "us")
+    assert table.snapshot().version == 1

@@ -76,7 +76,7 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.delta.checkpoint.names": "a listing is what must not be made"
     },
     "unit/delta/test_empty_commits.py": {
-        "spark_repl.delta.empty_commits.names": "a listing is what must not be made"
+        "spark_repl.delta.empty_commits.newest_and_names": "a listing is what must not be made"
     },
     "unit/delta/test_log_cleanup.py": {
         "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",

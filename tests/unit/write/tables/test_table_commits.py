@@ -316,3 +316,29 @@ def test_a_file_that_is_live_no_more(made):
         assert made.commits.action(made.table, "x")["path"] == "x"
         with pytest.raises(ConcurrentChangeError):
             made.commits.action(made.table, "y")
+
+
+# Files elsewhere.
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_a_shallow_clone_in_the_tables_place_is_refused_until_it_is_undone(made, accept):
+    """Its files go when somebody runs VACUUM on its source."""
+    made.options.accept_foreign = accept
+    add = {**ROWS, "path": "file:/source/part.parquet", "dataChange": not accept}
+    made.theirs({"add": add}, operation="CLONE")
+    with pytest.raises(TargetError, match="outside of its folder") as found:
+        made.commits.refresh(made.table)
+    assert "TO VERSION AS OF 0" in (found.value.hint or "")
+    made.theirs({"remove": add}, operation="RESTORE")
+    made.commits.refresh(made.table)
+    assert made.state == (2, 10)
+
+
+def test_a_table_whose_files_are_elsewhere_is_not_opened_for_writing(made):
+    made.ours(20, "file:/source/part.parquet")
+    snapshot = made.delta.snapshot(made.folder)
+    made.table.take(snapshot, 20, None)
+    with made.table.lock, pytest.raises(TargetError, match="outside of its folder") as found:
+        made.commits.live_files(made.table)
+    assert found.value.table == "t.a"
