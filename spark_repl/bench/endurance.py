@@ -18,7 +18,7 @@ from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..control.cut_wait import wait_for
 from ..delta.storage import remove_folder
-from ..observe.status import status
+from ..observe.status.status import status
 from ..runtime.object_store import canonical, is_remote
 from .growing_log import GrowingLog
 from .memory import Memory

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ConfigError, SetupError, SourceError
-from ..observe.announcement import announce
 from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
 from ..relay.published import read_end
 from ..runtime.session import build_session
+from ..service.channel_run import announce
 from ..service.supervisor import Supervisor, wait_for_log
 from ..source.account import password_of
 from ..source.connection import connect, present_gtids
@@ -29,7 +29,7 @@ from .memory import Memory
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..observe.applier_status import Counters
+    from ..observe.reports.applier_status import Counters
 
 _POLL_S = 0.002
 _LOOK_S = 0.0002  # the published end is looked at, as by every reader: nothing wakes one

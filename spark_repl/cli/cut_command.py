@@ -21,7 +21,7 @@ from ..control.retention import promised_until, recorded
 from ..control.shared_tables import shared_shards
 from ..control.shown_tables import shown_tables
 from ..errors import ConfigError
-from ..observe.status import position_text
+from ..observe.status.status import position_text
 from .inspect import channel_of, emit, print_table
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ..sql.shown_text import without_secrets
 
 if TYPE_CHECKING:
     from ..control.channels import Channel
-    from ..observe.applier_status import Result  # Spark, which these commands do without
+    from ..observe.reports.applier_status import Result  # Spark, which these commands do without
     from ..relay.log import RelayLog
 
 

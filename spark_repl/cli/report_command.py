@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ..config import load
 from ..errors import ConfigError
-from ..observe.moments import moments
-from ..observe.page import page
-from ..observe.status import status
+from ..observe.status.status import status
+from ..observe.web.lag_history import lag_history
+from ..observe.web.page import page
 from ..runtime.private_files import opener
 from .inspect import channel_of, emit, target_of
 
@@ -21,7 +21,7 @@ def report(options: argparse.Namespace) -> int:
     config, target = load(options.config) if options.config else None, target_of(options)
     relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
     at = channel_of(options)
-    text = page(status(target, relay, state_path, at=at), moments(at.control), live=False)
+    text = page(status(target, relay, state_path, at=at), lag_history(at.control), live=False)
     work = Path(f"{options.out}.{os.getpid()}")
     try:
         with open(work, "w", encoding="utf-8", opener=opener) as file:

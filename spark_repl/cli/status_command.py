@@ -15,7 +15,7 @@ from ..control.channels import Channel, channels
 from ..errors import ConfigError
 from ..observe.metrics import metrics
 from ..observe.screen import screen
-from ..observe.status import status
+from ..observe.status.status import status
 from ..receiver.report import read_report
 from .hints import pasteable
 from .inspect import channel_of, target_of

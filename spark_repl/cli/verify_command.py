@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import load
 from ..errors import ConfigError
-from ..observe.verify_status import to_compare
+from ..observe.reports.verify_status import failed_comparisons
 from .hints import pasteable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def verify(options: argparse.Namespace) -> int:
 def exit_code(fields: dict[str, Any], only: Sequence[str] = ()) -> int:
     """What the command ends with. A table whose mode keeps other rows than the source has is not
     wrong, as it is not compared, unless it is one of those that were asked for ``only``."""
-    wanting = to_compare(fields).keys() | fields["not_compared"].keys() & set(only)
+    wanting = failed_comparisons(fields).keys() | fields["not_compared"].keys() & set(only)
     if fields["differing"] or wanting or fields["by_others"] or fields["not_repaired"]:
         return 1
     return UNDECIDED if fields["undecided"] else 0

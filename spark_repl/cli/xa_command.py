@@ -9,7 +9,7 @@ from typing import Any
 from ..binlog.events.xid import Xid
 from ..control.by_hand import XA, decide, xa_decisions
 from ..errors import ConfigError, TargetError
-from ..observe.status import prepared_branches
+from ..observe.status.status import prepared_branches
 from .inspect import cells, channel_of, emit, print_table, target_of
 
 _UNDECIDED = {"by_hand": None, "decided_by": None, "decided_at": None}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..control.channels import layout_of
 from ..errors import TargetError
-from ..observe.applier_status import read
+from ..observe.reports.applier_status import read_applier_status
 from .repair_request import READ
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def check_answers(config: Config, epoch: int, asked: str) -> None:
     """Takes the request of that name back, and raises TargetError, where the applier that owns the
     target in that ``epoch`` says that it carries out none. One of a version before says nothing."""
     layout = layout_of(config)
-    said = read(layout.status) or {}
+    said = read_applier_status(layout.status) or {}
     if said.get("epoch") != epoch or said.get("answers", True):
         return
     request = Path(layout.requests, asked)

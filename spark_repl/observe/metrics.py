@@ -22,8 +22,12 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from .latency import BOUNDS_S
-from .verify_status import by_others, left_out, still
+from .reports.latency import BOUNDS_S
+from .reports.verify_status import (
+    open_failed_comparisons,
+    unrepaired_foreign_changes,
+    unrepaired_rows,
+)
 
 Sample = tuple[str, str, float]
 _COMMIT = "LAST_PROCESSED_TRANSACTION_IMMEDIATE_COMMIT_TIMESTAMP"
@@ -70,16 +74,16 @@ def _families(status: dict[str, Any]) -> Iterator[Metric]:
         version.add_metric([channel, _label(name)], table["version"])
         if table["row_changes"]:
             changes.add_metric([channel, _label(name)], table["row_changes"])
-    left_out = _counter("row_filter_left_out", "Row changes that row_filter has left out", "table")
+    filtered = _counter("row_filter_left_out", "Row changes that row_filter has left out", "table")
     for name, count in status["row_filters"].items():
-        left_out.add_metric([channel, _label(name)], count)
+        filtered.add_metric([channel, _label(name)], count)
     passed = _counter("passed_over", "Row changes left out by mode append or copy = none", "table")
     for name, count in status["passed_over"].items():
         passed.add_metric([channel, _label(name)], count)
     ways = _gauge("statements", "Statements of the last run, by the way they were taken", "way")
     for way, count in status["statements"]["counts"].items():
         ways.add_metric([channel, way], count)
-    yield from (version, changes, left_out, passed, ways)
+    yield from (version, changes, filtered, passed, ways)
     for name, text in _COUNTERS.items():
         counter = _counter(name, text)
         counter.add_metric([channel], status["counters"].get(name.removesuffix("_published"), 0))
@@ -145,10 +149,10 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
         ("differing", "Rows that differ from the source's, of tables that were not mended since"),
         ("undecided", "Rows that changed at every look, of tables that were not mended since"),
     ):
-        yield f"verify_{counted}_rows", what, sum(still(verified, counted).values())
-    count = len(left_out(verified))
+        yield f"verify_{counted}_rows", what, sum(unrepaired_rows(verified, counted).values())
+    count = len(open_failed_comparisons(verified))
     yield "verify_tables_not_compared", "Tables that could not be compared", count
-    others = len(by_others(verified))
+    others = len(unrepaired_foreign_changes(verified))
     yield "verify_tables_by_others", "Tables that somebody else had changed since", others
 
 
@@ -179,11 +183,11 @@ def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample
     oldest = max((branch["age_s"] for branch in branches), default=0)
     yield "xa_prepared_age_seconds", "Age of the oldest prepared XA branch", oldest
     yield "tables_waiting", "Tables that no cut shows until they are copied", len(status["waiting"])
-    still = status["quarantined"].values()
-    yield "tables_quarantined", "Tables that stand still in quarantine", len(still)
-    kept = sum(one["transactions"] for one in still)
+    quarantined = status["quarantined"].values()
+    yield "tables_quarantined", "Tables that stand still in quarantine", len(quarantined)
+    kept = sum(table["transactions"] for table in quarantined)
     yield "quarantined_transactions", "Transactions that are kept and not applied", kept
-    size = sum(one["bytes"] for one in still)
+    size = sum(table["bytes"] for table in quarantined)
     yield "quarantined_bytes", "Bytes of the log that are kept of them", size
     yield "problems", "What status names as wrong", len(status["problems"])
     for receiver in status["replication_connection_status"]:

@@ -14,7 +14,7 @@ from ..position import RelayPosition
 if TYPE_CHECKING:
     from ..apply.start.replica import Replica
     from ..config import Config
-    from .applier_status import Counters
+    from .reports.applier_status import Counters
 
 
 class CopyProgress:

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..control.former import Former, former_lines
-from .latency import BOUNDS_S, quantile
-from .verify_status import mended
-from .worker_status import IDLE
+from .reports.latency import BOUNDS_S, quantile
+from .reports.verify_status import repaired_tables
+from .reports.worker_status import IDLE
 
 Status = Mapping[str, Any]
 Rows = Sequence[tuple[str, ...]]
@@ -239,7 +239,7 @@ def _verified(status: Status) -> Iterator[str]:
         left_out = (
             f", {len(verified['not_compared'])} not compared" if verified["not_compared"] else ""
         )
-        done = ", ".join(sorted(mended(verified)))
+        done = ", ".join(sorted(repaired_tables(verified)))
         yield ""
         yield (f"verify: {verified['differing']} rows differ, {verified['undecided']} undecided,"
                f" of {verified['rows']} in {verified['tables']} tables{left_out},"

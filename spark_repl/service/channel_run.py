@@ -7,6 +7,7 @@ what was received; when the applier dies, the receiver sees that its parent is g
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,16 +19,16 @@ from ..config import Config, load
 from ..control.channels import check_unowned, control_of
 from ..control.copies import last_copy, logged_while_copied, standing
 from ..errors import ConfigError, FencedError, PurgedError, SparkReplError, Stopped
-from ..observe.announcement import announce
-from ..observe.endpoint import check_free
+from ..observe.reports.run_report import report_of
+from ..observe.web.endpoint import check_free
 from ..receiver.purge import clear
 from ..receiver.report import has_received
+from ..runtime.threads import channel_here
 from .applied_purge import watch
 from .command_process import Start, start
 from .first_copy import copy_page, copy_tables
 from .older_log import clear_older, clear_state_of_removed
 from .reload import Reload
-from .run_reports import report_of
 from .scheduled_verify import ScheduledVerify
 from .supervisor import Supervisor, wait_for_log
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..apply.start.replica import Replica
     from ..copy.recopy import Recopier
-    from ..observe.applier_status import Result
+    from ..observe.reports.applier_status import Result
 
 log = logging.getLogger(__name__)
 
@@ -230,3 +231,18 @@ def _wait_for_copied(config: Config, receiver: Supervisor, stop: threading.Event
     while receiver.error is None and not has_received(config.relay.path, wanted):
         if stop.wait(_POLL_S):
             return
+
+
+def announce(config: Config, text: str) -> None:
+    """Print one line to standard error, or log it at level INFO if the log is JSON.
+
+    The channel's name comes first if the channel is not the default one, or if the process runs
+    several channels.
+    """
+    here, as_json = channel_here(), config.observe.log_format == "json"
+    if config.channel != Config().channel or here:
+        text = text if here and as_json else f"{config.channel}: {text}"
+    if as_json:
+        log.info("%s", text)
+    else:
+        print(text, file=sys.stderr, flush=True)

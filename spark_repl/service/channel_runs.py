@@ -23,14 +23,14 @@ from ..errors import (
     SparkReplError,
     TakenFirstError,
 )
+from ..observe.reports.run_report import report_of
 from ..rules.overlapping import overlapping
 from ..runtime.java import jvm_end
 from ..runtime.threads import thread, under_channel
-from .run_reports import report_of
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..observe.applier_status import Result
+    from ..observe.reports.applier_status import Result
     from .channel_run import ChannelRun
 
 log = logging.getLogger(__name__)

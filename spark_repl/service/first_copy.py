@@ -49,15 +49,17 @@ def copy_page(config: Config) -> Iterator[str]:
     Gives the page's address, "" if there is none. Raises ConfigError for an address that was asked
     for by name."""
     from ..control.channels import opened
-    from ..observe.endpoint import open_endpoint
-    from ..observe.looks import looks
+    from ..observe.web.endpoint import open_endpoint
+    from ..observe.web.endpoint_snapshots import endpoint_snapshots
 
     endpoint, _ = open_endpoint(config.observe, serves=True)
     if endpoint is None:
         yield ""
         return
     try:
-        endpoint.serve(looks(config, os.path.abspath(config.relay.path), opened(config)))
+        endpoint.serve(
+            endpoint_snapshots(config, os.path.abspath(config.relay.path), opened(config))
+        )
         yield endpoint.address
     finally:
         endpoint.close()

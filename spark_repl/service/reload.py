@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..config import Config, load, value_of
 from ..errors import ConfigError
-from ..observe.note import Note
+from ..observe.reports.applier_status import Notice
 from ..runtime.companion import Companion
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Reload:
 
     def _say(self, what: str, hint: str) -> None:
         log.warning("%s", what)
-        self._applier.note("reload", Note(what, hint))
+        self._applier.note("reload", Notice(what, hint))
 
     def _take(self, new: Config, names: list[str]) -> None:
         self._known = self._known.override({name: value_of(new, name) for name in names})

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..control.channels import layout_of
-from ..observe.note import Note
-from ..observe.verify_status import read
+from ..observe.reports.applier_status import Notice
+from ..observe.reports.verify_status import read_verify_status
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
 from .command_process import end, start
@@ -46,7 +46,7 @@ class ScheduledVerify:
         config: Config,
         config_file: str,
         failed: Callable[[SparkReplError], None],
-        note: Callable[[Note | None], None],
+        note: Callable[[Notice | None], None],
     ) -> None:
         self._config, observe = config, config.observe
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
@@ -93,7 +93,7 @@ class ScheduledVerify:
                 self._ended(code)
         except OSError as error:
             log.warning("no scheduled verify: %s", error)
-            self._tell(Note(f"no scheduled verify: {error}", "it is tried again each second"))
+            self._tell(Notice(f"no scheduled verify: {error}", "it is tried again each second"))
         return True
 
     def _is_due(self) -> bool:
@@ -112,18 +112,18 @@ class ScheduledVerify:
 
     def _start(self) -> None:
         log.info("a scheduled verify begins")
-        self._before = (read(self._layout.verified) or {}).get("at", "")
+        self._before = (read_verify_status(self._layout.verified) or {}).get("at", "")
         command = ["verify", "--config", self._file, "--connections", str(_CONNECTIONS)]
         rate = ["--rows-per-second", str(self._rows_per_s)] if self._rows_per_s else []
         self._process = start(command, rate)
 
     def _ended(self, code: int) -> None:
-        now, verified = time.time(), read(self._layout.verified)
+        now, verified = time.time(), read_verify_status(self._layout.verified)
         if verified is None or verified["at"] == self._before:  # it has said why
             soon = min(self._hours, 1) * _HOUR_S
             log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
             self._note(now - self._hours * _HOUR_S + soon)
-            self._tell(Note(
+            self._tell(Notice(
                 f"the scheduled verify ended with {code}, and found nothing out: it comes again in"
                 f" {soon:.0f} s",
                 f"why it ended is in the log; see it: spark-repl verify --config {self._file}",

@@ -11,7 +11,7 @@ from ..control.channels import layout_of
 from ..control.control import Control
 from ..control.cut_reader import find_cut
 from ..delta.table_log import TableLog
-from ..observe.verify_status import record
+from ..observe.reports.verify_status import write_verify_status
 from ..runtime.threads import Pool
 from .between import Between, totals
 from .verifier import Runs, Verifier
@@ -43,10 +43,10 @@ def verify(
     workers = _workers(config, master, limits.connections)
     comparison = Verifier(config, layout, TableLog(), workers, limits).verify(only)
     fields = result(comparison, time.perf_counter() - began) | {"sample": limits.percent}
-    record(layout.verified, fields)
+    write_verify_status(layout.verified, fields)
     if repair and comparison.repairs:
         fields |= repair(comparison.repairs, outliving=comparison.outliving)
-        record(layout.verified, fields)
+        write_verify_status(layout.verified, fields)
     return fields
 
 

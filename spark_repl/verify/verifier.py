@@ -20,7 +20,7 @@ from ..copy.chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
-from ..observe.verify_status import OF_MODE, WITHOUT_HISTORY
+from ..observe.reports.verify_status import MODE_REASON, WITHOUT_HISTORY
 from ..rules.metadata_columns import deleted_column, without_extra
 from ..rules.projection import ColumnRules, masked_otherwise
 from ..rules.replication_filters import ReplicationFilters
@@ -172,7 +172,7 @@ class Verifier:
         checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._asked(plan):
             whole = shaped(table)
-            of_mode = f"{OF_MODE} {whole.mode}" if appends(whole) else ""
+            of_mode = f"{MODE_REASON} {whole.mode}" if appends(whole) else ""
             why = of_mode or _set_aside(whole.name, cut) or self._without_history(whole.name, cut)
             why = why or self._other_masks(whole, cut)
             if why:

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..errors import TargetError
-from ..observe.applier_status import read
+from ..observe.reports.applier_status import read_applier_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,7 +68,7 @@ class CutWait:
 
     def _check_error(self, epoch: int) -> None:
         """Raises TargetError where an error has stopped the last applier."""
-        said = read(self._layout.status) or {}
+        said = read_applier_status(self._layout.status) or {}
         applier = said.get("coordinator", {})
         if said.get("epoch") == epoch and (error := applier.get("LAST_ERROR_MESSAGE")):
             hint = applier.get("LAST_ERROR_HINT") or "see spark-repl status"

@@ -13,7 +13,7 @@ from spark_repl.errors import ConfigError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.screen import screen
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.extra_model import FIRST, T, begun, told

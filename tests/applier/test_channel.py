@@ -14,7 +14,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support import local_delta
 
 

@@ -21,7 +21,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.control.names import Names
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
     HERE,

@@ -17,7 +17,7 @@ from spark_repl.control.joint_cut import joint_cut
 from spark_repl.control.noted_names import noted_names
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import TargetError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import HERE, applier, cuts, rows, run

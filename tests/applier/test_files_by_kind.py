@@ -20,7 +20,7 @@ from spark_repl.copy.recopy import Recopier, ask
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave
 from spark_repl.copy.repairer import Repairer
 from spark_repl.errors import RowsRefused
-from spark_repl.observe import verify_status
+from spark_repl.observe.reports import verify_status
 from spark_repl.sql.classify import classify
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -263,10 +263,10 @@ def test_a_verify(log: LogWriter, target: Path) -> None:
     with WorkFolder(layout.verify) as work, WorkFolder(layout.verify, "between") as between:
         between.clear()
         work.clear()
-        verify_status.record(layout.verified, {})
+        verify_status.write_verify_status(layout.verified, {})
     Path(f"{layout.verified}.4711.part").touch()  # killed
     assert below_target(target)["verify/*"] == 3 and below_target(target)["verify/*/*/*"] == 0
     assert below_target(target)["verify/*.part"] == 1
     age(target)
-    verify_status.record(layout.verified, {})
+    verify_status.write_verify_status(layout.verified, {})
     assert below_target(target)["verify/*"] == 3 and below_target(target)["verify/*.part"] == 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import DecodeError, SchemaError, SettingError, StatementError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import applier, cuts, last_shown, run, stopped

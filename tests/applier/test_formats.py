@@ -26,9 +26,9 @@ from spark_repl.copy.repair_request import RepairRequest
 from spark_repl.copy.repair_request import left as left_repairs
 from spark_repl.errors import FormatError
 from spark_repl.gtid import GtidSet
-from spark_repl.observe import verify_status
-from spark_repl.observe.applier_status import read
-from spark_repl.observe.status import status
+from spark_repl.observe.reports import verify_status
+from spark_repl.observe.reports.applier_status import read_applier_status
+from spark_repl.observe.status.status import status
 from spark_repl.receiver.report import Report, read_report
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
@@ -230,7 +230,7 @@ def test_a_repair_and_a_verify_of_before_go_on(many):
     definition = classify(TABLE.create, "t").definition
     with WorkFolder(layout.verify) as work:
         assert work.of(definition, TablePlan(("1",)))[1] == PLAN, "as it was begun"
-    assert verify_status.read(layout.verified)["at"] == "2026-11-26T00:00:00+00:00"
+    assert verify_status.read_verify_status(layout.verified)["at"] == "2026-11-26T00:00:00+00:00"
 
 
 def test_a_control_table_of_later_is_refused(log, target, by_a_later_version, monkeypatch):
@@ -342,9 +342,9 @@ def test_a_checkpoint_of_later_is_refused(left):
 def test_what_is_only_looked_at_is_left_out(log, target, left):
     run(log.folder, target)
     place = target / "_repl" / "status.json"
-    assert read(str(place)) is not None
+    assert read_applier_status(str(place)) is not None
     place.write_text(place.read_text().replace('"format": 1', '"format": 2'))
-    assert read(str(place)) is None
+    assert read_applier_status(str(place)) is None
     assert status(str(target))["replication_applier_status_by_worker"] == []
     with RelayWriter(left / "relay", 7) as writer:
         Report(left / "relay", "default").write("OFF", writer)

@@ -15,8 +15,8 @@ import pytest
 
 from spark_repl.apply.group.failures import Failures
 from spark_repl.errors import DecodeError, HistoryError, LogError, RowError, TargetError
-from spark_repl.observe.applier_status import ApplierStatus
-from spark_repl.observe.worker_status import APPLYING, STAGING
+from spark_repl.observe.reports.applier_status import ApplierStatus
+from spark_repl.observe.reports.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.stops import Until

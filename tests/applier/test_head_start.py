@@ -15,8 +15,8 @@ from spark_repl.apply.start.replica import Replica
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.errors import LogError
-from spark_repl.observe.applier_status import ApplierStatus
-from spark_repl.observe.worker_status import APPLYING, STAGING
+from spark_repl.observe.reports.applier_status import ApplierStatus
+from spark_repl.observe.reports.worker_status import APPLYING, STAGING
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import HERE, Here, applier, rows, run

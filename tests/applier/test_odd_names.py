@@ -9,7 +9,7 @@ from spark_repl.control.layout import Layout, encode
 from spark_repl.delta import checkpoint
 from spark_repl.delta.reader import newest_version, read
 from spark_repl.errors import SettingError, TargetError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, run, stopped
 

@@ -22,9 +22,9 @@ from spark_repl.control.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.errors import RowError, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.observe.applier_status import Counters
-from spark_repl.observe.status import status
-from spark_repl.observe.worker_status import WAITING
+from spark_repl.observe.reports.applier_status import Counters
+from spark_repl.observe.reports.worker_status import WAITING
+from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.schedule.stops import Until
 from tests.support import local_delta

@@ -16,7 +16,7 @@ import pytest
 
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import RowError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.write.files.compaction import rewrite
 from spark_repl.write.files.discard import discard
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

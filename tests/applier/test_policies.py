@@ -17,8 +17,8 @@ from spark_repl.control.layout import Layout
 from spark_repl.errors import SchemaError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.statement_status import StatementStatus, shown_statements
-from spark_repl.observe.status import status
+from spark_repl.observe.reports.statement_status import StatementStatus, shown_statements
+from spark_repl.observe.status.status import status
 from spark_repl.write.alter import table_changes
 from spark_repl.write.alter.altered_rows import alter_file
 from tests.support.binlog_writer import Table, delete, insert, update

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import run
 

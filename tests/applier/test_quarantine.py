@@ -17,7 +17,7 @@ from spark_repl.control.cut_reader import CutReader
 from spark_repl.control.layout import Layout
 from spark_repl.errors import ConfigError, QuarantineError, RowError, StatementError
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, at_cut, cuts, last_shown, rows, run, stopped
 from tests.support.made_copy import finish, plan, read

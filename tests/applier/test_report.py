@@ -22,10 +22,11 @@ from spark_repl.cli.main import main
 from spark_repl.control.channels import opened
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.observe import looks, status
-from spark_repl.observe.moments import moments
-from spark_repl.observe.page import page as whole
-from spark_repl.observe.past import COLUMNS
+from spark_repl.observe.reports.progress_history import COLUMNS
+from spark_repl.observe.status.status import status
+from spark_repl.observe.web import endpoint_snapshots
+from spark_repl.observe.web.lag_history import lag_history
+from spark_repl.observe.web.page import page as whole
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     HERE,
@@ -181,11 +182,11 @@ def test_the_past_is_that_of_the_cuts(log: LogWriter, tmp_path: Path) -> None:
     target = tmp_path / "lake"
     run(log.folder, target, group_max_transactions=1)
     control, kept = Control(Layout(str(target)).control), cuts(target)
-    found = moments(control)
+    found = lag_history(control)
     assert [one.at for one in found] == sorted(cut.at for cut in kept if cut.at)
     assert all(one.late_s is not None for one in found)
     assert all(one.transactions_per_s > 0 for one in found[1:])
-    few = moments(control, most=3)
+    few = lag_history(control, most=3)
     assert len(few) == 3 and few[-1] == replaced_rate(found[-1], few[-1])
 
 
@@ -226,7 +227,7 @@ def test_however_many_ask_there_is_one_look_a_second(
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     config = Config().override({"target.path": str(target)})
-    found = looks.looks(config, str(log.folder), opened(config))
+    found = endpoint_snapshots.endpoint_snapshots(config, str(log.folder), opened(config))
     before = found["/status.json"].text()
     Path(Layout(str(target)).status).unlink()
     assert all(look.text() for look in found.values())

@@ -16,8 +16,8 @@ from spark_repl.apply.log.applied_log import AppliedLog
 from spark_repl.apply.stream.stream import RelayStream
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import DecodeError, GivenUpError, RowError
-from spark_repl.observe.applier_status import ApplierStatus
-from spark_repl.observe.status import status
+from spark_repl.observe.reports.applier_status import ApplierStatus
+from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert

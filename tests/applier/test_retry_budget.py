@@ -15,7 +15,7 @@ from spark_repl.control.cut import Cut
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import GivenUpError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
 from tests.applier.test_retries import BY_WORKER, by_worker, waiting
 from tests.support import local_delta

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import SchemaError, SettingError, SparkReplError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import last_shown, run, stopped

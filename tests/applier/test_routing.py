@@ -12,7 +12,7 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.errors import SchemaError, SettingError, SparkReplError, StatementError
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
 from tests.support.local_delta import cuts, last_shown, run, stopped

@@ -17,7 +17,7 @@ from spark_repl.config import Config
 from spark_repl.control.by_hand import decide
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.log import open_log

@@ -19,7 +19,7 @@ from spark_repl.errors import (
     TargetError,
 )
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.write.tables.table_metadata import copies_of
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice

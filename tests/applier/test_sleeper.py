@@ -18,8 +18,8 @@ from spark_repl.apply.start.replica import Replica
 from spark_repl.control.xa_store import XaStore
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError
-from spark_repl.observe.applier_status import read
-from spark_repl.observe.status import status
+from spark_repl.observe.reports.applier_status import read_applier_status
+from spark_repl.observe.status.status import status
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import applier, rows, run
@@ -77,7 +77,9 @@ def test_the_successor_goes_on(changed, target, step):
         with listening(reach):
             apply(new)
         assert fenced[0] is not None
-        assert read(new.tracking.layout.status)["coordinator"]["SERVICE_STATE"] == "ON"
+        assert (
+            read_applier_status(new.tracking.layout.status)["coordinator"]["SERVICE_STATE"] == "ON"
+        )
     assert rows(target, A) == sorted([(1, "b"), *((k, "a") for k in range(50) if k != 1)])
 
 

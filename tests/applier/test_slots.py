@@ -16,8 +16,8 @@ from spark_repl.control.by_hand import decide
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.errors import RowError
-from spark_repl.observe.status import status
-from spark_repl.observe.worker_status import WAITING
+from spark_repl.observe.reports.worker_status import WAITING
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import (
     LocalDelta,

@@ -17,7 +17,7 @@ from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.stamp import Stamp
 from spark_repl.errors import HistoryError, TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.writer import Limits
 from spark_repl.service.receiving import executed_of, place_of

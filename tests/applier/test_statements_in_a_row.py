@@ -20,7 +20,7 @@ from spark_repl.delta.log_replay import Action
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     CRASHES,

@@ -23,13 +23,12 @@ from spark_repl.cli.main import main
 from spark_repl.control.owner import Owner
 from spark_repl.errors import ConfigError
 from spark_repl.gtid import GtidSet
-from spark_repl.observe import applier_status
-from spark_repl.observe.applier_status import WAITING_FOR_WORK
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.note import Note
+from spark_repl.observe.reports import applier_status
+from spark_repl.observe.reports.applier_status import WAITING_FOR_WORK, Notice
+from spark_repl.observe.reports.worker_status import STAGING
 from spark_repl.observe.screen import screen
-from spark_repl.observe.status import status
-from spark_repl.observe.worker_status import STAGING
+from spark_repl.observe.status.status import status
 from spark_repl.receiver.report import Report
 from tests.support.binlog_writer import Table, insert, update
 from tests.support.local_delta import HERE, applier, apply_without_stream, at_any_port, run, stopped
@@ -250,14 +249,14 @@ def test_a_taken_port_is_only_said_by_default(log, target):
 
 def test_what_is_said_and_reloaded_while_it_runs(log, target):
     with applier(log.folder, target) as found:
-        found.note("reload", Note("not reloaded", "start again"))
+        found.note("reload", Notice("not reloaded", "start again"))
         found.reload(replace(found.config.apply, xa_age_limit_s=7))
         apply_without_stream(found)
-        said = applier_status.read(found.layout.status)
+        said = applier_status.read_applier_status(found.layout.status)
         assert (said["notes"][0]["what"], said["xa_age_limit_s"]) == ("not reloaded", 7)
         found.note("reload", None)
         apply_without_stream(found)
-    assert applier_status.read(found.layout.status)["notes"] == []
+    assert applier_status.read_applier_status(found.layout.status)["notes"] == []
 
 
 def test_names_of_the_source_break_out_of_nothing(log, target):

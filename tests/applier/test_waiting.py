@@ -11,7 +11,7 @@ import pytest
 from spark_repl.control.cut_reader import CutReader
 from spark_repl.control.layout import Layout
 from spark_repl.errors import ConfigError, StatementError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support import binlog_writer
 from tests.support.binlog_writer import SOURCE, Table
 from tests.support.local_delta import cuts, last_shown, run, stopped

@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.screen import screen
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.local_delta import last_shown, run, stopped
 from tests.support.made_copy import finish, plan, plan_first, read

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.cli.main import main
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.property.test_xa_orders import Kept, branches_of, records_of
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
 from tests.support.local_delta import applier, apply_without_stream, cuts, rows, run, stopped

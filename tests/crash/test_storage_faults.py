@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from spark_repl.delta.reader import read
 from spark_repl.errors import TargetError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.crash.storage_steps import NUMBERS, STEPS
 from tests.spark.lab import assert_applied_once, assert_server_state, cuts
 from tests.support.binlog_writer import LogWriter, Table, insert

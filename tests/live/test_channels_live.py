@@ -20,7 +20,7 @@ from spark_repl.control.copies import standing
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.live.receiving import Command, config_for, processes, toml
 from tests.support.live.server import Server
 

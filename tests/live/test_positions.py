@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.errors import SourceError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.service.receiving import executed_of, place_of
 from tests.support.binlog_writer import Table
 from tests.support.live.receiving import Running, config_for

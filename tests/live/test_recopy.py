@@ -17,7 +17,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import standing
 from spark_repl.copy.recopy import Recopier, ask_and_wait
 from spark_repl.errors import RowError, SourceError, TargetError
-from spark_repl.observe.applier_status import ApplierStatus
+from spark_repl.observe.reports.applier_status import ApplierStatus
 from spark_repl.service.receiving import executed_of
 from spark_repl.service.snapshot import snapshot
 from tests.support.live.receiving import Running, config_for

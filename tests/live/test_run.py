@@ -24,7 +24,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.copies import standing
 from spark_repl.control.layout import Layout
 from spark_repl.delta.reader import read
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.log import open_log
 from spark_repl.service.applied_purge import applied_file, purge_applied

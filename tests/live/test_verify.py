@@ -23,7 +23,7 @@ from spark_repl.control.layout import Layout
 from spark_repl.delta.add_actions import live_files
 from spark_repl.errors import TargetError
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from spark_repl.verify import source_range
 from tests.support.live.following import Following

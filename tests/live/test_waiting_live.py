@@ -23,7 +23,7 @@ from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.copy.recopy import ask
 from spark_repl.errors import NoTableError, SourceError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.runtime.workers import Workers
 from spark_repl.service.receiving import executed_of
 from tests.support.live.receiving import Running, config_for

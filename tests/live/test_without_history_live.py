@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.live.test_run import Run, rows_in_cut, rows_of
 from tests.live.test_waiting_live import _until
 from tests.support.live.receiving import config_for

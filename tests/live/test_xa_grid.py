@@ -18,7 +18,7 @@ from spark_repl.cli.main import main
 from spark_repl.crash_points import listening
 from spark_repl.delta.reader import read
 from spark_repl.errors import SparkReplError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.spark import lab
 from tests.support.live.server import Server
 from tests.support.local_delta import CRASHES, Crash, broken, cuts, run, stopped

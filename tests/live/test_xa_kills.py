@@ -16,7 +16,7 @@ import pytest
 from spark_repl import Replica
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Clients, Server
 

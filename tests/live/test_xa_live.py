@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.spark.lab import read, run
 from tests.support.live.server import Server
 

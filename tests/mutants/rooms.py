@@ -64,7 +64,7 @@ ROOMS: dict[str, Room] = {
     "retry": Room(
         ("runtime/retry.py", "runtime/retry_counts.py", "apply/group/reading.py",
          "apply/group/restaging.py",
-         "observe/worker_status.py", "schedule/stops.py"),
+         "observe/reports/worker_status.py", "schedule/stops.py"),
         ("unit/runtime/test_retry.py", "unit/runtime/test_retry_counts.py",
          "unit/schedule/test_stops.py", "applier/test_retries.py", "applier/test_retry_budget.py",
          "applier/test_order.py", "applier/test_outcomes.py", "applier/test_slots.py",

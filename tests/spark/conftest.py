@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.observe.applier_status import Result
+from spark_repl.observe.reports.applier_status import Result
 from tests.spark.lab import run
 from tests.support.binlog_writer import LogWriter, Table
 

@@ -18,7 +18,7 @@ from spark_repl.control.cut import Cut
 from spark_repl.delta.reader import read as read_elsewhere
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError
-from spark_repl.observe.applier_status import Result
+from spark_repl.observe.reports.applier_status import Result
 from tests.support.binlog_writer import Table
 from tests.support.local_delta import HERE, apply_without_stream, at_once
 from tests.support.local_delta import rows as rows_without_spark

@@ -18,7 +18,7 @@ from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.control.cut_reader import cut
 from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import SchemaError, TargetError
-from spark_repl.observe.applier_status import Counters
+from spark_repl.observe.reports.applier_status import Counters
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
 from tests.support.binlog_writer import Table, delete, insert, update

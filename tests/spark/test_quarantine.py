@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.cli.main import main
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 

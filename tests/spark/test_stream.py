@@ -24,7 +24,7 @@ from spark_repl import Config, MySQLRelaySource
 from spark_repl.apply.start.replica import Replica
 from spark_repl.apply.stream.stream import said_by_python
 from spark_repl.errors import LogError, RowError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter

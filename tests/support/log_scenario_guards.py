@@ -19,7 +19,7 @@ _MAP, _DIFF, _PARTIAL = (
     "binlog/events/table_map.py", "binlog/json/diff.py", "binlog/rows/partial_rows.py",
 )  # fmt: skip
 _SCAN, _STATEMENTS, _WORKERS = (
-    "binlog/events/scan.py", "apply/statements/statements.py", "observe/worker_status.py",
+    "binlog/events/scan.py", "apply/statements/statements.py", "observe/reports/worker_status.py",
 )  # fmt: skip
 
 LOG_GUARDS: dict[int, Guard] = {
@@ -91,7 +91,7 @@ LOG_GUARDS: dict[int, Guard] = {
     116: Guard("an event can't be written to the relay log: the receiver stops by name",
                _WRITER, "except OSError as error:", "except KeyError as error:"),
     117: Guard("a fake ROTATE on an idle source: Seconds_Behind_Source stays 0",
-               "observe/lag.py", "if transactions == 0:", "if transactions == -1:"),
+               "observe/status/lag.py", "if transactions == 0:", "if transactions == -1:"),
     119: Guard("semi-synchronous commits: each is acknowledged behind its sync",
                _KERNEL, "state[AT_ASKS] = data[at + 6] == 1", "state[AT_ACK] |= data[at + 6] == 1"),
     120: Guard("empty transactions with GTIDs of their own, filtered ones, XA ones",
@@ -176,7 +176,7 @@ LOG_GUARDS: dict[int, Guard] = {
     162: Guard("an incident stops the applier with 13119, unless it is left out",
                _STATEMENTS, "if kind in _WHY:", "if kind == Kind.STATEMENT:"),
     163: Guard("reads the coordinator's row while it runs, stopped, and after an error",
-               "observe/applier_status.py",
+               "observe/reports/applier_status.py",
                "self.coordinator |= Failure.of(error).columns(\"LAST_ERROR\")", "pass"),
     164: Guard("reads the connection's and the workers' rows, with several workers",
                "receiver/report.py",

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 from ...crash_points import reach
 from ...errors import LogError, RowError, SparkReplError
-from ...observe.statement_status import StatementRow
-from ...observe.worker_status import APPLYING, STAGING
+from ...observe.reports.statement_status import StatementRow
+from ...observe.reports.worker_status import APPLYING, STAGING
 from ...relay.record import Kind
 from ...sql.ddl_outcome import Way
 from .xa_retry import keeping
 
 if TYPE_CHECKING:
     from ...control.cut import Cut
-    from ...observe.applier_status import ApplierStatus
+    from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.group import Group, StagedGroup
     from ..log.statement_event import Done

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from ...crash_points import reach
 from ...errors import CommitOrderError, Stopped
-from ...observe.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
-from ...observe.worker_status import STAGING
+from ...observe.reports.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
+from ...observe.reports.worker_status import STAGING
 from ...schedule.due import due_in, left_out
 from ...schedule.planner import Planner
 from .pace import Pace

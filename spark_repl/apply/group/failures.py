@@ -24,7 +24,7 @@ from .commit_order import turned_away
 if TYPE_CHECKING:
     from ...control.control import Control
     from ...errors import SparkReplError
-    from ...observe.applier_status import ApplierStatus
+    from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Group
     from ..log.applied_log import AppliedLog
     from .cut_publisher import CutPublisher

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...errors import GivenUpError
-from ...observe.worker_status import APPLYING
+from ...observe.reports.worker_status import APPLYING
 from ...runtime.retry import Retries, disk_full, temporary
 from .restaging import Restaging
 
 if TYPE_CHECKING:
-    from ...observe.applier_status import ApplierStatus
+    from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Group, StagedGroup
     from ...write.rows.group_writer import GroupWriter
     from .cut_publisher import CutPublisher

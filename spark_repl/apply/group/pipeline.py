@@ -23,7 +23,7 @@ from ...errors import (
     Stopped,
 )
 from ...gtid import GtidSet
-from ...observe.worker_status import STAGING
+from ...observe.reports.worker_status import STAGING
 from ...position import RelayPosition
 from ...runtime.threads import Pool
 from ...schedule.group import XA_PARTS, Group, Records
@@ -41,7 +41,7 @@ from .xa_retry import keeping
 
 if TYPE_CHECKING:
     from ...control.cut import Cut
-    from ...observe.applier_status import ApplierStatus
+    from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.branches import Branch, XaGroup
     from ...write.rows.group_writer import GroupWriter

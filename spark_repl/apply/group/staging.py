@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from ...observe.worker_status import STAGING
+from ...observe.reports.worker_status import STAGING
 from ...runtime.threads import Pool
 from .cascading import Cascading
 from .head_start import HeadStart
@@ -19,7 +19,7 @@ from .reading import Completion
 if TYPE_CHECKING:
     from ...config import Apply
     from ...gtid import GtidSet
-    from ...observe.applier_status import ApplierStatus
+    from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.group import Group, Records, StagedGroup
     from .cut_publisher import CutPublisher

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...control.history import History, indexed, record
 from ...errors import LogError, SparkReplError
-from ...observe.lag import Ahead
+from ...observe.reports.progress_history import Backlog
 from ...position import OFFSET_BITS, RelayPosition
 from ...relay.lease import Lease
 from ...relay.look import look
@@ -105,15 +105,15 @@ class AppliedLog:
             record(self._control, history)
         return index
 
-    def ahead(self, position: int) -> Ahead:
+    def ahead(self, position: int) -> Backlog:
         """What it holds behind a packed position, as far as it is known now."""
         view = self._view
         index = view.index
         newest = index.before(index.end)
         if not len(newest):
-            return Ahead()
+            return Backlog()
         count, first = index.count_behind(position)
-        return Ahead(count, _seconds(first), _seconds(newest), view.at)
+        return Backlog(count, _seconds(first), _seconds(newest), view.at)
 
     def spans(self, records: Records, branches: Mapping[int, Branch] = {}) -> tuple[Span, ...]:
         """Where transactions lie that follow each other; ``branches``: see ``spans_of``."""

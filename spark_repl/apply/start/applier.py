@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...observe.applier_status import Result
+from ...observe.reports.applier_status import Result
 from ...position import RelayPosition
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...control.cut import Waiting
-    from ...observe.applier_status import ApplierStatus, Counters
+    from ...observe.reports.applier_status import ApplierStatus, Counters
     from ...relay.index import TransactionIndex
     from ...runtime.retry import Retries
     from ...write.tables.tracking import Tracking

@@ -18,10 +18,9 @@ from ...control.copies import CatchUp
 from ...control.cut import Waiting
 from ...control.owner import succeed
 from ...errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
-from ...observe.applier_status import Counters, Result
-from ...observe.endpoint import open_endpoint
-from ...observe.looks import looks
-from ...observe.note import Note, lost_file
+from ...observe.reports.applier_status import Counters, Notice, Result, lost_file_notice
+from ...observe.web.endpoint import open_endpoint
+from ...observe.web.endpoint_snapshots import endpoint_snapshots
 from ...relay.log import open_log
 from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
     from ...control.control import Control
     from ...control.layout import Layout
     from ...gtid import GtidSet
-    from ...observe.endpoint import Endpoint
+    from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex
     from ...schedule.stops import Until
     from ..log.quarantine_changes import Fault
@@ -92,7 +91,7 @@ class Replica:
         source = config.source  # its receiver begins the log where its configuration has it
         at_place = (source.log_file, source.log_position)
         self._begin: Begin = NOWHERE if source.auto_position else at_place
-        self._notes: dict[str, Note] = {}
+        self._notes: dict[str, Notice] = {}
         self._answers = False
         self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
         self._at = opened(config, self._parts.control)
@@ -149,7 +148,7 @@ class Replica:
             self._open(control)
         registered.result()
         if self._endpoint is not None:
-            self._endpoint.serve(looks(self.config, self._relay_path, self._at))
+            self._endpoint.serve(endpoint_snapshots(self.config, self._relay_path, self._at))
             self.page = self._endpoint.address
 
     def _open(self, control: Control) -> None:
@@ -178,7 +177,10 @@ class Replica:
         workers = parts.workers(self.spark, config.apply.workers)
         stager = Stager(config, applied, tracking, workers, parts.stage, parts.emulate, catch_up)
         writer = GroupWriter(
-            tracking, workers, config, lambda name, why: self.note(name, lost_file(name, why))
+            tracking,
+            workers,
+            config,
+            lambda name, why: self.note(name, lost_file_notice(name, why)),
         )
         stager.quarantining.load(self._fault)
         self._fault = None
@@ -307,7 +309,7 @@ class Replica:
         """Requests of others are carried out beside it (copy/recopy): for the status."""
         self._answers = True
 
-    def note(self, name: str, note: Note | None) -> None:
+    def note(self, name: str, note: Notice | None) -> None:
         """What is not as it was asked for, for the status; None: it is now."""
         if note is None:
             self._notes.pop(name, None)

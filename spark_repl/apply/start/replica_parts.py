@@ -13,7 +13,7 @@ from ...control.control import Control
 from ...decode.cascade_events import read_changes_of
 from ...decode.stage import stage
 from ...delta.table_log import TableLog
-from ...observe.applier_status import ApplierStatus
+from ...observe.reports.applier_status import ApplierStatus
 from ...runtime.retry import until_stopped
 from ...runtime.workers import Workers
 from ...write.cascades.emulated_cascades import emulate

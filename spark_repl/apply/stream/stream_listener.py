@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 if TYPE_CHECKING:
-    from ...observe.applier_status import ApplierStatus
+    from ...observe.reports.applier_status import ApplierStatus
 
 
 class StreamListener(StreamingQueryListener):

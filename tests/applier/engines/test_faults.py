@@ -19,7 +19,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import FencedError, RowError, TargetError
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped
 from tests.support.binlog_writer import Table, insert, update
 from tests.support.local_delta import LocalDelta

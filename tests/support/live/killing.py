@@ -19,7 +19,7 @@ import pymysql
 from spark_repl.config import Config
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.observe.status import status
+from spark_repl.observe.status.status import status
 
 from .receiving import toml
 from .server import Clients, Server

@@ -8,9 +8,9 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.cli.verify_command import UNDECIDED, exit_code
-from spark_repl.observe.verify_status import OF_MODE, WITHOUT_HISTORY
+from spark_repl.observe.reports.verify_status import MODE_REASON, WITHOUT_HISTORY
 
-_LOST, _MODE = "a data file is gone: x.parquet", f"{OF_MODE} history"
+_LOST, _MODE = "a data file is gone: x.parquet", f"{MODE_REASON} history"
 _EQUAL: dict[str, Any] = {
     "differing": 0, "undecided": 0, "not_compared": {}, "by_others": {}, "not_repaired": {},
 }  # fmt: skip

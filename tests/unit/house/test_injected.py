@@ -85,7 +85,9 @@ PATCHED: dict[str, dict[str, str]] = {
     "unit/copy/test_extra_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
     "unit/copy/test_filtered_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
     "unit/observe/test_applier_status.py": {
-        "spark_repl.observe.applier_status._epoch_of": "that it was not read shows in nothing else"
+        "spark_repl.observe.reports.applier_status._epoch_of": (
+            "that it was not read shows in nothing else"
+        )
     },
     "unit/receiver/test_relay_writer.py": {
         "spark_repl.relay.log.read_end": "rotations between the two steps of a reader's look"

@@ -25,7 +25,8 @@ STATE = {
     "apply.stream.stream", "control.owner",
     "control.replaced", "control.resetting", "control.xa_store", "copy.asked", "copy.recopy",
     "copy.repairer",
-    "copy.wanted", "observe.applier_status", "observe.run_report", "observe.verify_status",
+    "copy.wanted", "observe.reports.applier_status", "observe.reports.run_report",
+    "observe.reports.verify_status",
     "relay.stored_index", "runtime.part_files", "service.repairs", "verify.saved_digests",
     "verify.work_folder", "write.files.key_index", "write.files.key_segments",
 }  # fmt: skip

@@ -9,9 +9,8 @@ from dataclasses import replace
 import pytest
 
 from spark_repl import Config
-from spark_repl.observe import applier_status
-from spark_repl.observe.applier_status import ApplierStatus, read
-from spark_repl.observe.note import Note
+from spark_repl.observe.reports import applier_status
+from spark_repl.observe.reports.applier_status import ApplierStatus, Notice, read_applier_status
 
 
 @pytest.fixture
@@ -27,7 +26,7 @@ def reads(monkeypatch):
 def written(status, text):
     status.state(text, "")
     status._write(at_once=True)
-    return read(status.path)
+    return read_applier_status(status.path)
 
 
 def test_a_former_owner_writes_nothing_over_the_next_ones(tmp_path, reads):
@@ -56,21 +55,21 @@ def test_a_copy_is_under_way_until_it_is_not(tmp_path):
     status = ApplierStatus(str(tmp_path / "status.json"), Config(), 1)
     status.copies([f"t.{number}" for number in range(10_000)], 5, 20)
     status._write(at_once=True)
-    copy = read(status.path)["copy"]
+    copy = read_applier_status(status.path)["copy"]
     assert copy["number"] == 10_000 and (copy["rows"], copy["expected"]) == (5, 20)
     assert len(json.dumps(copy)) < 1000
     status.copies((), 0, 0)
-    assert read(status.path)["copy"] == {}
+    assert read_applier_status(status.path)["copy"] == {}
     status.copies(["t.a"], 5, 20)
     status.stopped(None)
-    assert read(status.path)["copy"] == {}, "a copy ends with the applier"
+    assert read_applier_status(status.path)["copy"] == {}, "a copy ends with the applier"
 
 
 def test_what_others_say_and_what_is_reloaded_is_said_from_then_on(tmp_path):
-    notes = dict[str, Note]()
+    notes = dict[str, Notice]()
     status = ApplierStatus(str(tmp_path / "status.json"), Config(), 1, notes=notes)
     assert written(status, "a")["notes"] == []
-    notes["page"] = Note("there is no page", "ask for one")
+    notes["page"] = Notice("there is no page", "ask for one")
     assert written(status, "b")["notes"] == [{"what": "there is no page", "hint": "ask for one"}]
     status.reload(replace(Config().apply, xa_age_limit_s=7))
     assert written(status, "c")["xa_age_limit_s"] == 7

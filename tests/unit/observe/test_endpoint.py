@@ -14,15 +14,15 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.errors import ConfigError, TargetError
-from spark_repl.observe.endpoint import Endpoint, check_free
-from spark_repl.observe.looks import TEXT, Look
+from spark_repl.observe.web.endpoint import Endpoint, check_free
+from spark_repl.observe.web.endpoint_snapshots import TEXT, EndpointSnapshot
 
 
 @contextmanager
 def served(look=lambda: "spark_repl_x 1\n", **observe) -> Iterator[Endpoint]:
     endpoint = Endpoint(settings(**observe))
     try:
-        endpoint.serve({"/metrics": Look(TEXT, look)})
+        endpoint.serve({"/metrics": EndpointSnapshot(TEXT, look)})
         yield endpoint
     finally:
         endpoint.close()

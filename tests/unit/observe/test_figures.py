@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from spark_repl.control.cut import Cut
-from spark_repl.observe.lag import Lag, applier_lag, receiver_lag
-from spark_repl.observe.latency import BOUNDS_S, Latency, quantile
-from spark_repl.observe.rates import Rates, of_table, rates
+from spark_repl.observe.reports.latency import BOUNDS_S, Latency, quantile
+from spark_repl.observe.reports.rates import Rates, rates_per_s, table_rates
+from spark_repl.observe.status.lag import Lag, applier_lag, receiver_lag
 
 UUID = "11111111-2222-3333-4444-555555555555"
 NOW = 2_000_000_000.0
@@ -78,20 +78,20 @@ def test_rates_are_of_the_last_minute_and_fall(clock):
     made.seconds = {"t.a": 1.23456}
     clock[0] += 60
     said = made.fields(100, 600)
-    assert rates(said, running=True) == {"transactions_per_s": 1.7, "row_changes_per_s": 10.0}
-    assert of_table(said, "t.a", running=True) == {
+    assert rates_per_s(said, running=True) == {"transactions_per_s": 1.7, "row_changes_per_s": 10.0}
+    assert table_rates(said, "t.a", running=True) == {
         "row_changes": 600, "row_changes_per_s": 10.0, "write_seconds": 1.235,
     }  # fmt: skip
-    assert of_table(said, "t.b", running=True) == {
+    assert table_rates(said, "t.b", running=True) == {
         "row_changes": 0, "row_changes_per_s": 0.0, "write_seconds": 0.0,
     }  # fmt: skip
     earlier = {**said, "tables": {"t.a": [600, 600]}}
-    assert of_table(earlier, "t.a", running=True)["write_seconds"] == 0.0
-    assert rates(said, running=False)["row_changes_per_s"] == 0.0
+    assert table_rates(earlier, "t.a", running=True)["write_seconds"] == 0.0
+    assert rates_per_s(said, running=False)["row_changes_per_s"] == 0.0
     clock[0] += 60
-    assert rates(said, running=True)["row_changes_per_s"] == 5.0, "nobody has written since"
-    assert rates(made.fields(100, 600), running=True)["row_changes_per_s"] == 0.0
-    assert rates({}, running=True) == {"transactions_per_s": 0.0, "row_changes_per_s": 0.0}
+    assert rates_per_s(said, running=True)["row_changes_per_s"] == 5.0, "nobody has written since"
+    assert rates_per_s(made.fields(100, 600), running=True)["row_changes_per_s"] == 0.0
+    assert rates_per_s({}, running=True) == {"transactions_per_s": 0.0, "row_changes_per_s": 0.0}
 
 
 def test_latency_counts_when_the_cut_comes(clock):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_repl.errors import SparkReplError
-from spark_repl.observe.worker_status import APPLYING, WAITING, WorkerStatus
+from spark_repl.observe.reports.worker_status import APPLYING, WAITING, WorkerStatus
 
 
 def found(status: WorkerStatus, name: str) -> list[object]:

@@ -17,7 +17,7 @@ from spark_repl.errors import (
     SparkReplError,
     TakenFirstError,
 )
-from spark_repl.observe.applier_status import Counters, Result
+from spark_repl.observe.reports.applier_status import Counters, Result
 from spark_repl.position import RelayPosition
 from spark_repl.runtime.threads import channel_here
 from spark_repl.service.channel_run import ChannelRun

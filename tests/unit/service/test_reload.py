@@ -17,7 +17,7 @@ from spark_repl.config import Apply, Config, load
 from spark_repl.control.layout import Layout
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import SparkReplError
-from spark_repl.observe.note import Note
+from spark_repl.observe.reports.applier_status import Notice
 from spark_repl.service.reload import HERE, RECEIVER, Reload
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from spark_repl.service.signals import at_signals
@@ -31,13 +31,13 @@ class Applier:
 
     def __init__(self, config: Config) -> None:
         self.requests = Path(Layout.of(config.target).requests)
-        self.notes: dict[str, Note] = {}
+        self.notes: dict[str, Notice] = {}
         self.told: list[Apply] = []
 
     def fail(self, error: SparkReplError) -> None:
         raise AssertionError from error
 
-    def note(self, name: str, note: Note | None) -> None:
+    def note(self, name: str, note: Notice | None) -> None:
         self.notes.pop(name, None)
         if note is not None:
             self.notes[name] = note

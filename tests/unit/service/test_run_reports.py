@@ -15,13 +15,13 @@ from spark_repl.cli.main import main
 from spark_repl.config import Config
 from spark_repl.control.channels import control_of, layout_of, opened
 from spark_repl.errors import ConfigError, FencedError, SourceError, SourceLostError
-from spark_repl.observe.page import page
-from spark_repl.observe.problems import problems
+from spark_repl.observe.reports.run_report import report_of
 from spark_repl.observe.screen import screen
-from spark_repl.observe.status import status
+from spark_repl.observe.status.problems import problems
+from spark_repl.observe.status.status import status
+from spark_repl.observe.web.page import page
 from spark_repl.runtime.session import build_session
 from spark_repl.service.channel_run import ChannelRun
-from spark_repl.service.run_reports import report_of
 from tests.support.no_source import no_source
 from tests.unit.service.test_channel_runs import Runs, runs
 
@@ -104,7 +104,7 @@ def test_one_that_was_killed(config: Config) -> None:
     given = {"relay": {"path": config.relay.path}, "target": {"path": config.target.path}}
     code = (
         "import os; from spark_repl.config import Config;"
-        "from spark_repl.service.run_reports import report_of;"
+        "from spark_repl.observe.reports.run_report import report_of;"
         f"report_of(Config.from_mapping({given})).begins('starting Spark'); print(os.getpid())"
     )
     run = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from spark_repl import Config
-from spark_repl.observe.note import Note
-from spark_repl.observe.verify_status import record
+from spark_repl.observe.reports.applier_status import Notice
+from spark_repl.observe.reports.verify_status import write_verify_status
 from spark_repl.service import command_process
 from spark_repl.service.scheduled_verify import ScheduledVerify
 
@@ -45,7 +45,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Started:
     return Started(monkeypatch)
 
 
-NOTES = list[Note | None]()
+NOTES = list[Notice | None]()
 
 
 def made(target: Path, hours: int = 2) -> ScheduledVerify:
@@ -78,7 +78,7 @@ def test_one_is_due_when_the_hours_are_over(
     result = str(tmp_path / "_repl" / "verify" / "last.json")
     one, started.code = made(tmp_path), 1  # the run was started again meanwhile
     one.turn()
-    record(result, {**_FOUND, "at": "2026-11-24T14:00:00+00:00"})
+    write_verify_status(result, {**_FOUND, "at": "2026-11-24T14:00:00+00:00"})
     turned(one)
     (command,) = started.commands
     assert command[-4:] == ["--supervised", str(os.getpid()), "--rows-per-second", "50000"]
@@ -117,7 +117,9 @@ def test_the_note_goes_with_the_next_result(started: Started, tmp_path: Path) ->
         if hours:
             age(tmp_path, 9)
             one.turn()
-            record(str(tmp_path / "_repl" / "verify" / "last.json"), {**_FOUND, "at": "later"})
+            write_verify_status(
+                str(tmp_path / "_repl" / "verify" / "last.json"), {**_FOUND, "at": "later"}
+            )
             turned(one)
         else:
             one.reload(replace(Config().observe, verify_hours=0))

@@ -11,7 +11,7 @@ from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.gtid import GtidSet
-from spark_repl.observe.applier_status import ApplierStatus
+from spark_repl.observe.reports.applier_status import ApplierStatus
 from spark_repl.verify import waiting
 from spark_repl.verify.waiting import CutWait
 

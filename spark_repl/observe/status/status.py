@@ -9,31 +9,33 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ..config import Apply, Config
-from ..control.channels import Channel, channel_at, channels
-from ..control.control import Control
-from ..control.copies import Copy, last_copy
-from ..control.definitions import shown_by_rows
-from ..control.former import Former, former_tables
-from ..control.layout import Layout
-from ..control.quarantine import cure_of, open_quarantines
-from ..errors import TargetError
-from ..position import RelayPosition
-from ..receiver.report import read_report
-from . import run_report, verify_status
-from .applier_status import WAITING_FOR_WORK, read
-from .disks import full_disks
-from .filter_status import filter_rows
+from ...config import Apply, Config
+from ...control.channels import Channel, channel_at, channels
+from ...control.control import Control
+from ...control.copies import Copy, last_copy
+from ...control.definitions import shown_by_rows
+from ...control.former import Former, former_tables
+from ...control.layout import Layout
+from ...control.quarantine import cure_of, open_quarantines
+from ...control.recorded_filters import recorded
+from ...errors import TargetError
+from ...position import RelayPosition
+from ...receiver.report import read_report
+from ..reports import run_report, verify_status
+from ..reports.applier_status import WAITING_FOR_WORK, read_applier_status
+from ..reports.rates import rates_per_s, table_rates
+from ..reports.statement_status import shown_statements
+from ..reports.worker_status import STAGING
 from .lag import applier_lag, receiver_lag
-from .problems import problems
-from .rates import of_table, rates
-from .statement_status import shown_statements
+from .problems import full_disks, problems
 from .table_status import table_positions
-from .worker_status import STAGING
 
 if TYPE_CHECKING:
-    from ..control.cut import Cut
-    from ..control.owner import Owner
+    from collections.abc import Mapping
+
+    from ...control.control import Control
+    from ...control.cut import Cut
+    from ...control.owner import Owner
 
 _FIGURES = ("counters", "commit_to_cut", "stream", "past", "copy", "row_filters", "passed_over")
 """what the applier has counted, as it has said it"""
@@ -62,12 +64,12 @@ def status(
     live = _live(layout, held[0] if held and running else 0)
     channel = _channel(held and held[1], live, receiver)
     pid = held[1].pid if held and running else None
-    rated, run = live.get("rates", {}), run_report.read(layout.run, held and held[1])
+    rated, run = live.get("rates", {}), run_report.read_run_report(layout.run, held and held[1])
     fields: dict[str, Any] = {
         "state": _state(held and held[1], live, run, running=running),
         "run": run,
         "lag": _lag(live, last, receiver, relay, running=running),
-        "rates": rates(rated, running=running),
+        "rates": rates_per_s(rated, running=running),
         **{name: live.get(name, {}) for name in _FIGURES},
         "replication_connection_status": [receiver] if receiver else [],
         "replica_status": [_replica_status(channel, last, receiver)],
@@ -81,7 +83,7 @@ def status(
         "notes": live.get("notes", []) if running else [],
         "ahead": live.get("ahead", {}),
         **_set_aside(control, last),
-        "verify": verify_status.at_cut(layout.verified, last),
+        "verify": verify_status.verify_status_at_cut(layout.verified, last),
         "tables": {},
         **_places(layout, relay, last if each_table else None),
     }
@@ -126,7 +128,7 @@ def _channel_at(target: str, state_path: str, *, received: bool) -> Channel:
 
 def _live(layout: Layout, epoch: int) -> dict[str, Any]:
     """What the applier says of itself; ``epoch``: that of the one that runs, 0 for none."""
-    live = read(layout.status) or {}
+    live = read_applier_status(layout.status) or {}
     if live.get("epoch", epoch) < epoch:
         live = {}  # the one that runs has said nothing yet, or one that slept spoke last
     return {"retries": 0, "coordinator": {}, "workers": [], **live}
@@ -162,7 +164,7 @@ def _tables(
             "path": last.tables[name].path,
             **one,
             "definition": "TABLE_MAP" if last.tables[name].path in by_rows else "",
-            **of_table(rated, name, running=running),
+            **table_rates(rated, name, running=running),
         }
         for name, one in stands.items()
     }
@@ -227,19 +229,19 @@ def _replica_status(
     """The places of SHOW REPLICA STATUS: up to where the source's log was read, and up to where it
     was applied to every table, in the source's files and in ours."""
     source = last.source if last else {}
-    read = receiver or {}
+    received = receiver or {}
     relay = position_text(last).rpartition(":") if last else ("", "", "")
     return {
         "Channel_Name": channel,
-        "Source_UUID": source.get("server_uuid") or read.get("SOURCE_UUID", ""),
+        "Source_UUID": source.get("server_uuid") or received.get("SOURCE_UUID", ""),
         "Source_Server_Id": source.get("server_id"),
-        "Source_Log_File": read.get("SOURCE_LOG_FILE", ""),
-        "Read_Source_Log_Pos": read.get("READ_SOURCE_LOG_POS"),
+        "Source_Log_File": received.get("SOURCE_LOG_FILE", ""),
+        "Read_Source_Log_Pos": received.get("READ_SOURCE_LOG_POS"),
         "Relay_Log_File": relay[0],
         "Relay_Log_Pos": int(relay[2]) if relay[2] else None,
         "Relay_Source_Log_File": source.get("file", ""),
         "Exec_Source_Log_Pos": source.get("position"),
-        "Retrieved_Gtid_Set": read.get("RECEIVED_TRANSACTION_SET", ""),
+        "Retrieved_Gtid_Set": received.get("RECEIVED_TRANSACTION_SET", ""),
         "Executed_Gtid_Set": last.gtid_executed if last else "",
     }
 
@@ -350,3 +352,21 @@ def _commit_time(last: Cut | None) -> str | None:
 
 def _text(at: datetime | None) -> str | None:
     return at.isoformat(timespec="microseconds") if at else None
+
+
+def filter_rows(control: Control, channel: str, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """A row for each kind of rule that has entries, since when the rules hold, and how often the
+    last run has gone by them: once for each table of a transaction with rows."""
+    rules, since = recorded(control)
+    return [
+        {
+            "CHANNEL_NAME": channel,
+            "FILTER_NAME": f"REPLICATE_{kind.upper()}",
+            "FILTER_RULE": ",".join(entries),
+            "CONFIGURED_BY": "CONFIGURATION_FILE",
+            "ACTIVE_SINCE": since.isoformat(timespec="microseconds") if since else None,
+            "COUNTER": counts.get(kind, 0),
+        }
+        for kind, entries in rules.entries()
+        if entries
+    ]

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .metrics import metrics
-from .moments import moments
+from ..metrics import metrics
+from ..status.status import status
+from .lag_history import lag_history
 from .page import page
-from .status import status
 
 if TYPE_CHECKING:
-    from ..config import Config
-    from ..control.channels import Channel
+    from ...config import Config
+    from ...control.channels import Channel
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -25,14 +25,14 @@ _KEPT_S = 1.0
 
 
 @dataclass(frozen=True)
-class Look:
+class EndpointSnapshot:
     """``kind``: the text's Content-Type; ``text`` looks when it is called."""
 
     kind: str
     text: Callable[[], str]
 
 
-def looks(config: Config, relay: str, at: Channel) -> dict[str, Look]:
+def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, EndpointSnapshot]:
     """The page, what `status --json` has, and what `status --metrics` has; but for the tables' own
     logs, which are asked for nothing. They share a look; the endpoint takes one at a time."""
     target = config.target
@@ -46,9 +46,11 @@ def looks(config: Config, relay: str, at: Channel) -> dict[str, Look]:
         return seen
 
     return {
-        "/": Look(
-            "text/html; charset=utf-8", lambda: page(fields(), moments(at.control), live=True)
+        "/": EndpointSnapshot(
+            "text/html; charset=utf-8", lambda: page(fields(), lag_history(at.control), live=True)
         ),
-        "/metrics": Look(TEXT, lambda: metrics(fields())),
-        "/status.json": Look("application/json", lambda: json.dumps(fields(), default=str) + "\n"),
+        "/metrics": EndpointSnapshot(TEXT, lambda: metrics(fields())),
+        "/status.json": EndpointSnapshot(
+            "application/json", lambda: json.dumps(fields(), default=str) + "\n"
+        ),
     }

@@ -7,9 +7,8 @@ from typing import Any
 
 from spark_repl.control.control import Control
 from spark_repl.control.layout import Layout
-from spark_repl.observe.disks import FullDisk, bytes_left, full_disks
-from spark_repl.observe.problems import problems
-from spark_repl.observe.status import status
+from spark_repl.observe.status.problems import FullDisk, bytes_left, full_disks, problems
+from spark_repl.observe.status.status import status
 from spark_repl.runtime.object_store import canonical
 
 

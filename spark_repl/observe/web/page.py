@@ -1,7 +1,8 @@
-"""Page: a status and a target's past as one HTML page, which needs nothing from the network. Where
-it is served it has one script, which asks for it again; as a file it has none.
+"""Page: a status and the target's history as one HTML page, which needs nothing from the network.
 
-What comes from a source (names, statements, messages) is text, never markup.
+The served page has one script, which fetches the page again; without scripts the browser reloads
+it. A page in a file has no script. What comes from a source (names, statements, messages) is text,
+never markup.
 """
 
 from __future__ import annotations
@@ -14,14 +15,58 @@ from datetime import UTC, datetime
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ..reports.progress_history import history_points
+from ..screen import behind, doing, plain, running
 from .listings import TABLES_MOST, listings
-from .past import points
-from .plot import bars, line
-from .refresh import EVERY_S, SCRIPT
-from .screen import behind, doing, plain, running
+from .plot import bar_plot, line_plot
 
 if TYPE_CHECKING:
-    from .moments import Moment
+    from .lag_history import LagSample
+
+EVERY_S = 5
+"""seconds between two requests of the served page for its next state"""
+SCRIPT = """
+"use strict";
+const main = document.querySelector("main"), said = document.getElementById("said");
+let last = new Date(), wake = () => {};
+const named = name => [...main.querySelectorAll("[data-name]")].find(e => e.dataset.name === name);
+function take(page) {
+  const kept = [...main.querySelectorAll("[data-name]")].map(
+    e => [e.dataset.name, e.open, e.scrollLeft]);
+  const at = document.activeElement.closest("[data-name]");
+  document.title = page.title;
+  main.replaceChildren(...page.querySelector("main").childNodes);
+  for (const [name, open, left] of kept) {
+    const element = named(name);
+    if (element && open) element.open = true;
+    if (element && left) element.scrollLeft = left;
+  }
+  const element = at && named(at.dataset.name);
+  if (element) (element.querySelector("summary") || element).focus({preventScroll: true});
+}
+async function look() {
+  try {
+    const answer = await fetch("/", {cache: "no-store", signal: AbortSignal.timeout(15000)});
+    if (!answer.ok) throw new Error("status " + answer.status);
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (getSelection().isCollapsed) take(page);
+    last = new Date();
+    said.textContent = "";
+  } catch (error) {
+    said.textContent =
+      "No answer since " + last.toLocaleTimeString() + " (" + error.message + "): this is of then.";
+  }
+}
+document.addEventListener("visibilitychange", () => wake());
+(async () => {
+  for (;;) {
+    await new Promise(resolve => { wake = resolve; setTimeout(resolve, EVERY_MS); });
+    if (!document.hidden) await look();
+  }
+})();
+""".replace("EVERY_MS", str(EVERY_S * 1000))
+"""Fetches the page again and replaces its content. What a reader has opened, chosen or scrolled to
+stays. The script makes no markup of its own: names are escaped in one place, by ``page``."""
 
 _STYLE = """
 :root{color-scheme:light dark;--line:#0b62c4;--soft:#8884;--bad:#b3261e;--good:#1b7a3d}
@@ -57,7 +102,7 @@ POLICY = f"{_BARE}; script-src {_digest(SCRIPT)}; connect-src 'self'; frame-ance
 Status = Mapping[str, Any]
 
 
-def page(status: Status, past: Sequence[Moment], *, live: bool) -> str:
+def page(status: Status, past: Sequence[LagSample], *, live: bool) -> str:
     """A whole HTML document. ``live``: it is asked for again every few seconds; else it has the
     status as JSON, too."""
     (applier,) = status["replication_applier_status"]
@@ -135,11 +180,11 @@ def _flow(status: Status) -> str:
     return f'<h2>The way of the data</h2><ol class="flow">{shown}</ol>'
 
 
-def _plots(status: Status, past: Sequence[Moment]) -> str:
+def _plots(status: Status, past: Sequence[LagSample]) -> str:
     """How late and how fast it was, in the last hour by the applier's own samples and for longer by
     the cuts that are kept; statements are marks. What commits waited in this run."""
     hour, lag = status["past"], status["lag"]["applier"]
-    late = points(hour, "late_s")
+    late = history_points(hour, "late_s")
     if late and status["state"] == "running" and not lag["at_most"]:
         late.append((datetime.now(UTC), lag["seconds"]))
     marks = [
@@ -147,20 +192,22 @@ def _plots(status: Status, past: Sequence[Moment]) -> str:
         for row in status["statements"]["last"]
     ]
     drawn = [
-        line("Behind what was received, worst of 10 s", "s", late, marks),
-        line("Applied", "transactions/s", points(hour, "transactions_per_s"), marks),
-        line("Applied", "row changes/s", points(hour, "row_changes_per_s"), marks),
-        line("How parallel the source's history is", "transactions/wave",
-             points(hour, "transactions_per_wave"), marks),
-        line("How many are committed at once", "transactions/group",
-             points(hour, "transactions_per_group"), marks),
-        line("Late, from the source's commit to the cut, by the cuts that are kept", "s",
+        line_plot("Behind what was received, worst of 10 s", "s", late, marks),
+        line_plot("Applied", "transactions/s", history_points(hour, "transactions_per_s"), marks),
+        line_plot("Applied", "row changes/s", history_points(hour, "row_changes_per_s"), marks),
+        line_plot("How parallel the source's history is", "transactions/wave",
+             history_points(hour, "transactions_per_wave"), marks),
+        line_plot("How many are committed at once", "transactions/group",
+             history_points(hour, "transactions_per_group"), marks),
+        line_plot("Late, from the source's commit to the cut, by the cuts that are kept", "s",
              [(m.at, m.late_s) for m in past], marks),
-        line("Applied, by the cuts that are kept", "transactions/s",
+        line_plot("Applied, by the cuts that are kept", "transactions/s",
              [(m.at, m.transactions_per_s) for m in past[1:]], marks),
     ]  # fmt: skip
     if waited := status["commit_to_cut"]:
         names = [f"within {bound:g} s" for bound in waited["bounds_s"]] + ["later"]
-        drawn.append(bars("From commit to cut, transactions of this run", names, waited["counts"]))
+        drawn.append(
+            bar_plot("From commit to cut, transactions of this run", names, waited["counts"])
+        )
     shown = "".join(drawn)
     return f"<h2>Over time</h2>{shown}" if shown else ""

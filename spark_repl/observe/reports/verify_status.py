@@ -7,16 +7,16 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from .. import formats
-from ..errors import FormatError
-from ..runtime.part_files import remove_dead_parts
-from ..runtime.private_files import opener
+from ... import formats
+from ...errors import FormatError
+from ...runtime.part_files import remove_dead_parts
+from ...runtime.private_files import opener
 
 if TYPE_CHECKING:
-    from ..control.cut import Cut
+    from ...control.cut import Cut
 
 _FORMAT = 1
-OF_MODE = "its mode is"
+MODE_REASON = "its mode is"
 """how the reason begins for which a table was not to be compared: it has other rows"""
 WITHOUT_HISTORY = (
     'it lacks the rows from before its copy (copy = "none"), and is neither compared nor repaired'
@@ -24,7 +24,7 @@ WITHOUT_HISTORY = (
 """the reason for which a table without history was not to be compared"""
 
 
-def record(path: str, fields: dict[str, Any]) -> None:
+def write_verify_status(path: str, fields: dict[str, Any]) -> None:
     """Writes the result in the place of the one before."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_dead_parts(os.path.dirname(path))
@@ -34,7 +34,7 @@ def record(path: str, fields: dict[str, Any]) -> None:
     os.replace(work, path)
 
 
-def read(path: str) -> dict[str, Any] | None:
+def read_verify_status(path: str) -> dict[str, Any] | None:
     """The result; None where there is none, or none that this version can read."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -46,9 +46,9 @@ def read(path: str) -> dict[str, Any] | None:
     return fields
 
 
-def at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
+def verify_status_at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
     """The result, with ``copied_since``: the tables of which the last cut shows a newer copy."""
-    verified = read(path)
+    verified = read_verify_status(path)
     if verified is None or last is None:
         return verified
     copied = [
@@ -59,15 +59,15 @@ def at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
     return {**verified, "copied_since": sorted(copied)}
 
 
-def mended(verified: Mapping[str, Any]) -> set[str]:
+def repaired_tables(verified: Mapping[str, Any]) -> set[str]:
     """The tables of which counts no more what was found: repaired, or copied anew."""
     return {*verified.get("repaired", ()), *verified.get("copied_since", ())}
 
 
-def still(verified: Mapping[str, Any], counted: str) -> dict[str, int]:
+def unrepaired_rows(verified: Mapping[str, Any], counted: str) -> dict[str, int]:
     """How many rows were ``counted`` (``differing``, ``undecided``) of each table that has some,
     but for those that were mended: undecided rows by a copy alone."""
-    left, by_table = mended(verified), verified.get("by_table", {})
+    left, by_table = repaired_tables(verified), verified.get("by_table", {})
     if counted == "undecided":
         left -= verified.get("repaired_rows", {}).keys() - verified.get("copied_since", ())
     return {
@@ -75,20 +75,20 @@ def still(verified: Mapping[str, Any], counted: str) -> dict[str, int]:
     }
 
 
-def by_others(verified: Mapping[str, Any]) -> dict[str, Any]:
+def unrepaired_foreign_changes(verified: Mapping[str, Any]) -> dict[str, Any]:
     """What somebody else has changed, and nobody has mended, by table."""
-    left, changed = mended(verified), verified.get("by_others", {})
+    left, changed = repaired_tables(verified), verified.get("by_others", {})
     return {name: one for name, one in changed.items() if name not in left}
 
 
-def to_compare(verified: Mapping[str, Any]) -> dict[str, str]:
+def failed_comparisons(verified: Mapping[str, Any]) -> dict[str, str]:
     """The tables that were to be compared and could not be, with why: not those that have other
     rows than the source by their mode, or by ``copy = "none"``."""
-    reasons, meant = verified["not_compared"].items(), (OF_MODE, WITHOUT_HISTORY)
+    reasons, meant = verified["not_compared"].items(), (MODE_REASON, WITHOUT_HISTORY)
     return {name: why for name, why in reasons if not why.startswith(meant)}
 
 
-def left_out(verified: Mapping[str, Any]) -> dict[str, str]:
+def open_failed_comparisons(verified: Mapping[str, Any]) -> dict[str, str]:
     """The same without those that were mended."""
-    left = mended(verified)
-    return {name: why for name, why in to_compare(verified).items() if name not in left}
+    left = repaired_tables(verified)
+    return {name: why for name, why in failed_comparisons(verified).items() if name not in left}

@@ -61,7 +61,7 @@ class Rates:
         }
 
 
-def rates(said: Mapping[str, Any], *, running: bool) -> dict[str, float]:
+def rates_per_s(said: Mapping[str, Any], *, running: bool) -> dict[str, float]:
     """Transactions and row changes a second of what ``Rates.fields`` has said."""
     names = ("transactions", "row_changes")
     return {f"{name}_per_s": per_second(said, said.get(name, 0), running=running) for name in names}
@@ -74,7 +74,7 @@ def per_second(said: Mapping[str, Any], count: int, *, running: bool) -> float:
     return round(count / seconds, 1)
 
 
-def of_table(said: Mapping[str, Any], name: str, *, running: bool) -> dict[str, float]:
+def table_rates(said: Mapping[str, Any], name: str, *, running: bool) -> dict[str, float]:
     """A table's row changes of the run, and a second; the seconds that it was written."""
     total, recent, *seconds = said.get("tables", {}).get(name, (0, 0))
     return {

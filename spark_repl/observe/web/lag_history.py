@@ -13,16 +13,16 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ..gtid import GtidSet
+from ...gtid import GtidSet
 
 if TYPE_CHECKING:
-    from ..control.control import Control
+    from ...control.control import Control
 
 _MOST = 240
 
 
 @dataclass(frozen=True)
-class Moment:
+class LagSample:
     """``at``: when a cut was published; ``late_s``: since the source's commit of its last
     transaction, None where that is not known; ``transactions_per_s``: since the moment before;
     ``gtid_executed``: what the cut holds."""
@@ -33,20 +33,20 @@ class Moment:
     gtid_executed: str
 
 
-def moments(control: Control, most: int = _MOST) -> list[Moment]:
+def lag_history(control: Control, most: int = _MOST) -> list[LagSample]:
     """At most ``most`` moments, evenly taken from the cuts that are kept, oldest first."""
     rows = sorted(control.rows("cut"), key=lambda row: (row["at"], row["position"]))
     step = max(-(-len(rows) // most), 1)
     return _of([row for number, row in enumerate(reversed(rows)) if number % step == 0][::-1])
 
 
-def _of(rows: Sequence[Mapping[str, Any]]) -> list[Moment]:
+def _of(rows: Sequence[Mapping[str, Any]]) -> list[LagSample]:
     counts = [GtidSet.parse(row["gtid_executed"]).count() for row in rows]
-    noted = [Moment(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
+    noted = [LagSample(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
     for (before, row), (less, count) in zip(pairwise(rows), pairwise(counts), strict=True):
         seconds = max((row["at"] - before["at"]).total_seconds(), 0.001)
         rate = max(count - less, 0) / seconds
-        noted.append(Moment(row["at"], _late(row), rate, row["gtid_executed"]))
+        noted.append(LagSample(row["at"], _late(row), rate, row["gtid_executed"]))
     return noted
 
 

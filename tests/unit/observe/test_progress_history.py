@@ -8,11 +8,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from spark_repl.observe.lag import Ahead
-from spark_repl.observe.past import COLUMNS, EVERY_S, MOST, Counts, Past, points
+from spark_repl.observe.reports.progress_history import (
+    COLUMNS,
+    EVERY_S,
+    MOST,
+    Backlog,
+    Counts,
+    ProgressHistory,
+    history_points,
+)
 
 NOW = 2_000_000_000.0
-DONE = Ahead()
+DONE = Backlog()
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +36,9 @@ def samples(past):
 
 
 def test_a_sample_has_the_worst_and_the_mean_since_the_one_before(clock):
-    past = Past()
+    past = ProgressHistory()
     for seconds, log, transactions in (
-        (0, Ahead(5, NOW - 3), 0), (4, Ahead(7, NOW - 3), 60), (9, DONE, 90), (10, DONE, 100),
+        (0, Backlog(5, NOW - 3), 0), (4, Backlog(7, NOW - 3), 60), (9, DONE, 90), (10, DONE, 100),
         (15, DONE, 100), (20, DONE, 100),
     ):  # fmt: skip
         clock[0] = NOW + seconds
@@ -43,8 +50,8 @@ def test_a_sample_has_the_worst_and_the_mean_since_the_one_before(clock):
 
 
 def test_what_is_not_known_is_not_said(clock):
-    past = Past()
-    past.note(Ahead(5, 0.0), Counts(0, 0))
+    past = ProgressHistory()
+    past.note(Backlog(5, 0.0), Counts(0, 0))
     clock[0] += 10
     past.note(DONE, Counts(5, 5))
     clock[0] += 10
@@ -53,7 +60,7 @@ def test_what_is_not_known_is_not_said(clock):
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_rate(clock):
-    past = Past()
+    past = ProgressHistory()
     past.note(DONE, Counts(10, 10))
     clock[0] -= 3600
     past.note(DONE, Counts(20, 20))
@@ -64,10 +71,10 @@ def test_a_clock_that_was_set_back_makes_no_negative_rate(clock):
 
 
 def test_it_is_an_hour_however_long_it_runs(clock):
-    past = Past()
+    past = ProgressHistory()
     for number in range(3 * MOST):
         clock[0] = NOW + number * EVERY_S
-        past.note(Ahead(10**9, NOW), Counts(*[10**12 * number] * 2, number, number))
+        past.note(Backlog(10**9, NOW), Counts(*[10**12 * number] * 2, number, number))
     found = samples(past)
     assert len(found) == MOST and found[-1][0] == NOW + (3 * MOST - 1) * EVERY_S
     assert found[-1][0] - found[0][0] == 3600 - EVERY_S
@@ -75,24 +82,27 @@ def test_it_is_an_hour_however_long_it_runs(clock):
 
 
 def test_the_next_run_goes_on_with_a_gap(clock):
-    before = Past()
+    before = ProgressHistory()
     clock[0] += 10
     before.note(DONE, Counts(1, 1))
     clock[0] += 1000
-    past = Past(samples(before))
+    past = ProgressHistory(samples(before))
     clock[0] += 10
     past.note(DONE, Counts(4, 4))
     said = past.fields()
     first, last = (datetime.fromtimestamp(NOW + after, UTC) for after in (10, 1020))
-    assert points(said, "transactions_per_s") == [(first, 0.1), (last, None), (last, 0.4)]
-    assert points({}, "late_s") == []
+    assert history_points(said, "transactions_per_s") == [(first, 0.1), (last, None), (last, 0.4)]
+    assert history_points({}, "late_s") == []
 
 
 def test_what_an_earlier_version_has_noted_is_shown_and_gone_on_with(clock):
     old = {"columns": COLUMNS[:5], "samples": [[NOW - 10, 0.5, 1, 2.0, 3.0]]}
-    assert points(old, "transactions_per_wave") == []
-    assert points(old, "late_s") == [(datetime.fromtimestamp(NOW - 10, UTC), 0.5)]
-    past = Past(old["samples"])
+    assert history_points(old, "transactions_per_wave") == []
+    assert history_points(old, "late_s") == [(datetime.fromtimestamp(NOW - 10, UTC), 0.5)]
+    past = ProgressHistory(old["samples"])
     clock[0] += 10
     past.note(DONE, Counts(8, 8, 1, 2))
-    assert [value for _, value in points(past.fields(), "transactions_per_wave")] == [None, 4.0]
+    assert [value for _, value in history_points(past.fields(), "transactions_per_wave")] == [
+        None,
+        4.0,
+    ]

@@ -1,12 +1,22 @@
-"""Problems: what is wrong at one look, each with what to do about it."""
+"""Problems: what is wrong with a target at one look, each with a hint.
+
+A full disk is seen by the process that looks: an applier that waits for room on a disk cannot
+write so into a file of that disk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .verify_status import by_others, left_out, still
+from ...runtime.object_store import is_remote
+from ..reports.verify_status import (
+    open_failed_comparisons,
+    unrepaired_foreign_changes,
+    unrepaired_rows,
+)
 
 _MOST = 5
 """so many of one kind are named"""
@@ -63,7 +73,7 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
     if run and run["error"]:
         yield Problem(
             f"run {'has failed' if run['alive'] else 'was stopped'} at {run['at']}: {run['error']}"
-            f"{begun_again(run)}",
+            f"{next_attempt_text(run)}",
             run["hint"] or "see docs/operations.md, Errors",
         )
     elif state != "starting" and (said := coordinator.get("LAST_ERROR_MESSAGE")):
@@ -78,7 +88,7 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
         )
 
 
-def begun_again(run: Mapping[str, Any]) -> str:
+def next_attempt_text(run: Mapping[str, Any]) -> str:
     """When a run that has failed is begun again by its process, as the end of a sentence."""
     if not run["alive"] or not run["attempt"]:
         return ""
@@ -120,7 +130,7 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
             f"see it in spark-repl verify --config F --table {name}; to have the source's rows"
             f" again: spark-repl snapshot --config F --table {name}",
         )
-        for name, why in left_out(verified).items()
+        for name, why in open_failed_comparisons(verified).items()
         if name not in known
     ])  # fmt: skip
     yield from _first([
@@ -129,7 +139,7 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
             f" {verified['at']}: readers of its newest version have rows that are not the source's",
             one["hint"],
         )
-        for name, one in by_others(verified).items()
+        for name, one in unrepaired_foreign_changes(verified).items()
         if name not in known
     ])  # fmt: skip
     for counted, what, hint in (
@@ -142,7 +152,7 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _rows(verified: Mapping[str, Any], counted: str, what: str, hint: str) -> Iterator[Problem]:
-    if wrong := still(verified, counted):
+    if wrong := unrepaired_rows(verified, counted):
         count = sum(wrong.values())
         named = ", ".join(sorted(wrong)[:_MOST]) + ", ..." * (len(wrong) > _MOST)
         yield Problem(f"{count} {what} at {verified['at']}: {named}", hint)
@@ -189,3 +199,41 @@ def _of_branches(status: Mapping[str, Any]) -> Iterator[Problem]:
                 "if XA RECOVER on the source does not have it: spark-repl xa commit --config F"
                 f" --xid {xid}, or xa rollback",
             )
+
+
+_FULL_BYTES = 1 << 20
+"""with less than this nothing of use can be written"""
+
+
+@dataclass(frozen=True)
+class FullDisk:
+    """``names``: what lies on it; ``path``: a place there; ``bytes``: how many are left."""
+
+    names: tuple[str, ...]
+    path: str
+    bytes: int
+
+
+def bytes_left(path: str) -> int | None:
+    """How many bytes accounts may still write where ``path`` is; None where nobody knows."""
+    try:
+        disk = os.statvfs(path)
+    except OSError:
+        return None
+    return disk.f_bavail * disk.f_frsize if disk.f_blocks else None
+
+
+def full_disks(
+    places: Mapping[str, str], left: Callable[[str], int | None] = bytes_left
+) -> list[FullDisk]:
+    """The full ones of those that ``places``, paths by what is there, are on. Places on one disk
+    are named together; those on an object store have none."""
+    full = dict[int, FullDisk]()
+    for name, path in places.items():
+        size = None if is_remote(path) else left(path)
+        if size is None or size >= _FULL_BYTES:
+            continue
+        device = os.stat(path).st_dev if os.path.exists(path) else -1
+        one = full.get(device, FullDisk((), os.path.abspath(path), size))
+        full[device] = FullDisk((*one.names, name), one.path, one.bytes)
+    return list(full.values())

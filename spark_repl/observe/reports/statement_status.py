@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ..control.row_formats import known_fields
-from ..sql.shown_text import is_about_tables
+from ...control.row_formats import known_fields
+from ...sql.shown_text import is_about_tables
 from .worker_status import now
 
 _LAST = 20

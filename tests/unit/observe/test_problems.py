@@ -11,11 +11,11 @@ from spark_repl.control.control import Control
 from spark_repl.control.cut import Cut, TableVersion
 from spark_repl.control.layout import Layout
 from spark_repl.observe.metrics import metrics
-from spark_repl.observe.note import lost_file
-from spark_repl.observe.problems import problems
+from spark_repl.observe.reports.applier_status import lost_file_notice
+from spark_repl.observe.reports.verify_status import MODE_REASON, write_verify_status
 from spark_repl.observe.screen import screen
-from spark_repl.observe.status import status
-from spark_repl.observe.verify_status import OF_MODE, record
+from spark_repl.observe.status.problems import problems
+from spark_repl.observe.status.status import status
 
 _UUID = "11111111-2222-3333-4444-555555555555"
 _FOUND = {
@@ -33,7 +33,7 @@ def target(tmp_path: Path) -> str:
 
 
 def found(target: str, **found: Any) -> dict[str, Any]:
-    record(Layout(target).verified, _FOUND | found)
+    write_verify_status(Layout(target).verified, _FOUND | found)
     return status(target)
 
 
@@ -57,7 +57,7 @@ def test_a_lost_file_is_wrong(target: str) -> None:
 
 
 def test_a_table_of_another_mode_and_one_that_was_repaired_are_not(target: str) -> None:
-    reasons = {"t.a": f"{OF_MODE} append", "t.b": "a data file is gone: x.parquet"}
+    reasons = {"t.a": f"{MODE_REASON} append", "t.b": "a data file is gone: x.parquet"}
     shown = found(target, not_compared=reasons, repaired=["t.b"])
     assert shown["problems"] == []
     assert 'spark_repl_verify_tables_not_compared{channel="default"} 0' in metrics(shown)
@@ -142,7 +142,7 @@ def test_a_table_that_was_copied_anew_since_is_not_wrong(
 
 
 def test_a_lost_file_s_note() -> None:
-    note = lost_file("t.a", "x.parquet: no such file")
+    note = lost_file_notice("t.a", "x.parquet: no such file")
     assert note is not None and "t.a" in note.what and "x.parquet" in note.what
     assert "snapshot --config F --table t.a" in note.hint
-    assert lost_file("t.a", "") is None
+    assert lost_file_notice("t.a", "") is None

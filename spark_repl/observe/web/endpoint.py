@@ -21,15 +21,15 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from ..config.rules import LISTEN, host_port, is_local
-from ..errors import ConfigError, SparkReplError
-from ..runtime.threads import channel_here, under_channel
-from .note import Note
+from ...config.rules import LISTEN, host_port, is_local
+from ...errors import ConfigError, SparkReplError
+from ...runtime.threads import channel_here, under_channel
+from ..reports.applier_status import Notice
 from .page import POLICY
 
 if TYPE_CHECKING:
-    from ..config import Observe
-    from .looks import Look
+    from ...config import Observe
+    from .endpoint_snapshots import EndpointSnapshot
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Endpoint:
         self._token = _token(observe.token_file)
         host, port = host_port(observe.listen)
         self._names = (*_LOCAL_NAMES, host) if is_local(observe.listen) else ()
-        self._looks: Mapping[str, Look] = {}
+        self._looks: Mapping[str, EndpointSnapshot] = {}
         self._last = dict[str, tuple[float, str]]()  # when it was looked, and what was seen
         self._looking, self._channel = threading.Lock(), channel_here()
         family = _Server6 if ":" in host else _Server
@@ -73,7 +73,7 @@ class Endpoint:
                                         kwargs={"poll_interval": 0.5}, daemon=True)  # fmt: skip
         self._thread.start()
 
-    def serve(self, looks: Mapping[str, Look]) -> None:
+    def serve(self, looks: Mapping[str, EndpointSnapshot]) -> None:
         """From now on each path has a look, which is taken by a thread of a request."""
         self._looks = looks
 
@@ -154,7 +154,7 @@ def check_free(observe: Observe) -> None:
 
 def open_endpoint(
     observe: Observe, *, serves: bool, automatic: str = LISTEN
-) -> tuple[Endpoint | None, Note | None]:
+) -> tuple[Endpoint | None, Notice | None]:
     """The endpoint that is asked for; None: none is. With "auto" it listens on ``automatic`` where
     the applier ``serves`` and that is free; else the note says why not. Raises ConfigError for an
     address that was asked for by name."""
@@ -166,7 +166,7 @@ def open_endpoint(
         return Endpoint(replace(observe, listen=automatic)), None
     except ConfigError as error:
         log.warning("there is no page: %s", error)
-        return None, Note(f"there is no page: {error}", error.hint or "")
+        return None, Notice(f"there is no page: {error}", error.hint or "")
 
 
 def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:

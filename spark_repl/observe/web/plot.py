@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from html import escape
 
-from .screen import plain
+from ..screen import plain
 
 Points = Sequence[tuple[datetime, float | None]]
 Marks = Sequence[tuple[datetime, str]]
@@ -14,7 +14,7 @@ Cells = Sequence[Sequence[str]]
 _WIDTH, _HEIGHT, _TOP = 600, 110, 8
 
 
-def table(caption: str, names: Sequence[str], rows: Cells) -> str:
+def html_table(caption: str, names: Sequence[str], rows: Cells) -> str:
     """A table; every cell is text, whatever stands in it."""
     head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
     body = "".join("<tr>" + "".join(f"<td>{_text(c)}</td>" for c in row) + "</tr>" for row in rows)
@@ -25,13 +25,13 @@ def table(caption: str, names: Sequence[str], rows: Cells) -> str:
     )
 
 
-def progress(text: str, done: int, of: int) -> str:
+def progress_bar(text: str, done: int, of: int) -> str:
     """How much is done of something."""
     bar = f'<progress max="{max(of, done, 1)}" value="{done}"></progress>'
     return f"<p><label>{_text(text)}{bar}</label></p>"
 
 
-def line(title: str, unit: str, points: Points, marks: Marks = ()) -> str:
+def line_plot(title: str, unit: str, points: Points, marks: Marks = ()) -> str:
     """The points, joined; where one has no value the line is broken. Of ``marks`` those within the
     plot's time are drawn, each with what is said of it."""
     known = [value for _, value in points if value is not None]
@@ -53,7 +53,7 @@ def line(title: str, unit: str, points: Points, marks: Marks = ()) -> str:
     return _figure(f"{title}, {unit}", text, drawn, ("at", unit), rows)
 
 
-def bars(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
+def bar_plot(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
     """A bar for each count."""
     most, step = max(counts, default=0), _WIDTH / max(len(counts), 1)
     if not most:
@@ -91,7 +91,7 @@ def _figure(title: str, text: str, drawn: str, names: Sequence[str], rows: Cells
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'
         f' aria-label="{_text(text)}">{drawn}</svg>'
         f'<details data-name="{_text(title)} (figures)"><summary>figures</summary>'
-        f"{table(title, names, rows)}</details></figure>"
+        f"{html_table(title, names, rows)}</details></figure>"
     )
 
 

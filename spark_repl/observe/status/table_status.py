@@ -7,14 +7,14 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..delta.log_replay import Action, read_commit
-from ..errors import TargetError
-from ..position import RelayPosition
-from ..runtime.threads import Pool
+from ...delta.log_replay import Action, read_commit
+from ...errors import TargetError
+from ...position import RelayPosition
+from ...runtime.threads import Pool
 
 if TYPE_CHECKING:
-    from ..control.cut import Cut, TableVersion
-    from ..control.layout import Layout
+    from ...control.cut import Cut, TableVersion
+    from ...control.layout import Layout
 
 _AT_ONCE = 16
 

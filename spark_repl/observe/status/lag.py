@@ -10,32 +10,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..gtid import GtidSet
-from ..relay.file_list import file_name
+from ...gtid import GtidSet
+from ...relay.file_list import file_name
 
 if TYPE_CHECKING:
-    from ..control.cut import Cut
+    from ...control.cut import Cut
 
 _MICROSECONDS = 1e6
-
-
-@dataclass(frozen=True)
-class Ahead:
-    """What the applier has seen of its log. ``transactions``: those behind its place, the first of
-    them committed at ``oldest``; ``newest``: when the log's last one was, ``seen`` when the applier
-    looked. Seconds since 1970, 0 where the log has no times, or no transactions."""
-
-    transactions: int = 0
-    oldest: float = 0.0
-    newest: float = 0.0
-    seen: float = 0.0
-
-    def fields(self) -> dict[str, float]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,18 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import formats
-from ..control.owner import Owner
-from ..control.row_formats import known_fields
-from ..errors import FormatError, SparkReplError
-from ..runtime.private_files import opener
+from ... import formats
+from ...control.channels import layout_of
+from ...control.owner import Owner
+from ...control.row_formats import known_fields
+from ...errors import FormatError, SparkReplError
+from ...runtime.private_files import opener
 from .worker_status import now
+
+if TYPE_CHECKING:
+    from ...config import Config
 
 _FORMAT = 1
 _EVERY_S = 1.0
@@ -73,7 +77,7 @@ class RunReport:
             os.replace(work, path)
 
 
-def read(path: str, owner: Owner | None) -> dict[str, Any]:
+def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
     """Return what the run says that has no applier, {} if none does. ``owner``: the target's last
     one, which counts if it came after a run that is gone, or if another process is it: a first copy
     owns the target before there is an applier. ``alive``: whether the run's process is there."""
@@ -116,3 +120,8 @@ def _read(path: str) -> dict[str, Any] | None:
     except (FileNotFoundError, FormatError, ValueError):
         return None
     return fields
+
+
+def report_of(config: Config) -> RunReport:
+    """Return the report of this process's run. Its path is resolved when it is written."""
+    return RunReport(config.channel, lambda: layout_of(config).run)

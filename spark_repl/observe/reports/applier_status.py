@@ -15,21 +15,19 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from .. import formats
-from ..errors import FormatError, SparkReplError
-from ..runtime.private_files import opener
-from .lag import Ahead
+from ... import formats
+from ...errors import FormatError, SparkReplError
+from ...runtime.private_files import opener
 from .latency import Latency, Times
-from .past import Counts, Past
+from .progress_history import Backlog, Counts, ProgressHistory
 from .rates import Rates
 from .statement_status import Rewrite, StatementRow, StatementStatus
 from .worker_status import STAGING, Failure, Shares, WorkerStatus, now
 
 if TYPE_CHECKING:
-    from ..config import Apply, Config
-    from ..position import RelayPosition
-    from ..runtime.retry import Retry
-    from .note import Note
+    from ...config import Apply, Config
+    from ...position import RelayPosition
+    from ...runtime.retry import Retry
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
@@ -97,13 +95,13 @@ class ApplierStatus:
     def __init__(
         self, path: str, config: Config, epoch: int, counters: Counters | None = None,
         on_group: Callable[[Counters, int], None] | None = None,
-        ahead: Callable[[int], Ahead] | None = None, notes: Mapping[str, Note] | None = None,
+        ahead: Callable[[int], Backlog] | None = None, notes: Mapping[str, Notice] | None = None,
         answers: Callable[[], bool] = bool,
     ) -> None:  # fmt: skip
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path, self.epoch, self.counters = path, epoch, counters or Counters()
         self._on_group = on_group or (lambda counters, end: None)
-        self._look = ahead or (lambda position: Ahead())
+        self._look = ahead or (lambda position: Backlog())
         self._rates, self._latency = Rates(), Latency()
         self._position: int | None = None
         self._stream: dict[str, Any] = {}
@@ -126,7 +124,7 @@ class ApplierStatus:
         self._notes, self._answers = {} if notes is None else notes, answers  # looked at each time
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
-        self._past = Past(before.get("past", {}).get("samples", ()))
+        self._past = ProgressHistory(before.get("past", {}).get("samples", ()))
         self._statements.counts = self.counters.ways
 
     def reload(self, apply: Apply) -> None:
@@ -313,7 +311,7 @@ class ApplierStatus:
         }
 
 
-def read(path: str) -> dict[str, Any] | None:
+def read_applier_status(path: str) -> dict[str, Any] | None:
     """What the applier wrote last; None when it never did, or one of a later version did. Raises
     SparkReplError for damage."""
     try:
@@ -330,7 +328,7 @@ def read(path: str) -> dict[str, Any] | None:
 def _of_run_before(path: str) -> dict[str, Any]:
     """Its last statements and its past; nothing where its file can't be read."""
     with suppress(SparkReplError):
-        return read(path) or {}
+        return read_applier_status(path) or {}
     return {}
 
 
@@ -345,5 +343,24 @@ def _file_of(path: str) -> tuple[int, ...] | None:
 def _epoch_of(path: str) -> int:
     """The epoch of the status file at ``path``; 0 where there is none that can be read."""
     with suppress(SparkReplError):
-        return int((read(path) or {}).get("epoch", 0))
+        return int((read_applier_status(path) or {}).get("epoch", 0))
     return 0
+
+
+@dataclass(frozen=True)
+class Notice:
+    """``what`` is not as it was asked for; what to do about it: ``hint``."""
+
+    what: str
+    hint: str
+
+
+def lost_file_notice(table: str, why: str) -> Notice | None:
+    """The note of a table that lacks a file, as ``why`` says; None for "": it lacks none."""
+    if not why:
+        return None
+    return Notice(
+        f"a file of {table} is gone: {why}",
+        "bring it back from a backup, or copy the table again: spark-repl snapshot --config F"
+        f" --table {table}",
+    )

@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from .lag import Ahead
+from typing import Any, NamedTuple
 
 EVERY_S = 10.0
 MOST = 360
@@ -27,6 +25,24 @@ None where there was no group"""
 Points = list[tuple[datetime, float | None]]
 
 
+@dataclass(frozen=True)
+class Backlog:
+    """Transactions of the relay log after the applier's position.
+
+    ``transactions``: their number; ``oldest``: when the first of them was committed; ``newest``:
+    when the log's last transaction was committed; ``seen``: when the applier looked. Times are
+    seconds since 1970, 0 if the log has no times or no transactions.
+    """
+
+    transactions: int = 0
+    oldest: float = 0.0
+    newest: float = 0.0
+    seen: float = 0.0
+
+    def fields(self) -> dict[str, float]:
+        return asdict(self)
+
+
 class Counts(NamedTuple):
     """What a run has applied by now."""
 
@@ -36,7 +52,7 @@ class Counts(NamedTuple):
     waves: int = 0
 
 
-class Past:
+class ProgressHistory:
     """``note`` what is so now. ``said``: the samples of the run before, which may have been of a
     version with fewer columns. Not thread-safe."""
 
@@ -47,7 +63,7 @@ class Past:
         self._behind, self._late = 0, 0.0
         self._is_known = True
 
-    def note(self, log: Ahead, counted: Counts) -> None:
+    def note(self, log: Backlog, counted: Counts) -> None:
         """What the log holds that is not applied, and what this run has counted by now."""
         now = time.time()
         self._behind = max(self._behind, log.transactions)
@@ -77,9 +93,9 @@ def _means(old: Counts, new: Counts, seconds: float) -> list[float | None]:
     ]  # fmt: skip
 
 
-def points(said: Mapping[str, Any], column: str) -> Points:
-    """One column of what ``Past.fields`` has said, without a value where none was noted for
-    long: no applier ran, or it had nothing to say."""
+def history_points(said: Mapping[str, Any], column: str) -> Points:
+    """One column of what ``ProgressHistory.fields`` has said, without a value where none was noted
+    for long: no applier ran, or it had nothing to say."""
     series, columns = Points(), list(said.get("columns", COLUMNS))
     if column not in columns:
         return series  # a version that did not note it has said this

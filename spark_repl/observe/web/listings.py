@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .plot import progress, table
+from .plot import html_table, progress_bar
 
 if TYPE_CHECKING:
-    from .moments import Moment
+    from .lag_history import LagSample
 
 TABLES_MOST = 500
 _CUTS_MOST = 20
 Status = Mapping[str, Any]
 
 
-def listings(status: Status, past: Sequence[Moment]) -> Iterator[str]:
+def listings(status: Status, past: Sequence[LagSample]) -> Iterator[str]:
     """In the order in which people ask: what is slow, what went wrong, what is not finished."""
     for caption, names, rows in (
         ("Tables, those that take most time first", _TABLES, _slowest(status)),
@@ -28,7 +28,7 @@ def listings(status: Status, past: Sequence[Moment]) -> Iterator[str]:
          _statements(status)),
     ):  # fmt: skip
         if rows:
-            yield table(caption, names, rows)
+            yield html_table(caption, names, rows)
     yield from _copies(status)
 
 
@@ -96,7 +96,7 @@ def _branches(status: Status) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
-def _cuts(past: Sequence[Moment]) -> list[tuple[str, ...]]:
+def _cuts(past: Sequence[LagSample]) -> list[tuple[str, ...]]:
     return [
         (
             one.at.isoformat(sep=" ", timespec="milliseconds"),
@@ -127,12 +127,14 @@ def _copies(status: Status) -> Iterator[str]:
         more = copy["number"] - len(copy["tables"])
         names = ", ".join(copy["tables"]) + (f" and {more:,} more" if more else "")
         said = f"Copy of {names}: {copy['rows']:,} of about {copy['expected']:,} rows"
-        yield progress(said, copy["rows"], copy["expected"])
+        yield progress_bar(said, copy["rows"], copy["expected"])
     if rewrite := status["statements"]["rewrite"]:
         said = f"Rewrite of {rewrite['table']}: {rewrite['done']:,} of {rewrite['files']:,} files"
-        yield progress(said, rewrite["done"], rewrite["files"])
+        yield progress_bar(said, rewrite["done"], rewrite["files"])
     waiting = [
         (name, why["since"], why["reason"], why["copy"]) for name, why in status["waiting"].items()
     ]
     if waiting:
-        yield table("Tables that wait for a copy", ("table", "since", "reason", "copy"), waiting)
+        yield html_table(
+            "Tables that wait for a copy", ("table", "since", "reason", "copy"), waiting
+        )
