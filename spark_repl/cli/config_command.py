@@ -21,8 +21,6 @@ from ..config.tables import SHAPING_KEYS, TABLE_KEYS, TableRule, read_tables
 from ..control.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..errors import ConfigError, SchemaError, SparkReplError
-from ..rules.filter_domains import passing_values
-from ..rules.overlapping import overlapping
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
@@ -61,8 +59,7 @@ def check(options: argparse.Namespace) -> int:
         for file, (_, of_file) in looked.items()
         for one in of_file
     ]
-    faults = [*side_by_side(configs), *overlapping(configs)]
-    findings += [Finding(ERROR, fault) for fault in faults]
+    findings += [Finding(ERROR, fault) for fault in side_by_side(configs)]
     wrong_here = any(finding.level == ERROR for finding in findings)
     if options.source:
         findings += [finding for config in configs.values() for finding in surveyed(config)]
@@ -112,6 +109,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
         lambda: Layout.of(config.target),
     )
     findings += [*_files(config.source), *_unwise(config, values, file), *_folders(config)]
+    findings += _undeclared(config)
     findings += engine_findings(config)
     return config, findings
 
@@ -158,6 +156,19 @@ def _files(source: Source) -> Iterator[Finding]:
         path = getattr(source, key)
         if path and not os.access(path, os.R_OK):
             yield Finding(ERROR, f'source.{key} = "{path}" can\'t be read')
+
+
+def _undeclared(config: Config) -> Iterator[Finding]:
+    """Return a warning for each rule that a new table would need disjoint for: only the target
+    says whether the channel's filter is on record."""
+    for number, rule in enumerate(config.tables, 1):
+        if rule.channels and rule.row_filter and not rule.disjoint:
+            yield Finding(
+                WARNING,
+                f"tables[{number}] lacks disjoint = true: {rule.to} is refused, unless the channel"
+                " feeds it already",
+                "if no row can pass the filters of two channels, add disjoint = true to the rule",
+            )
 
 
 def _unwise(config: Config, values: Mapping[str, Any], file: str) -> Iterator[Finding]:
@@ -238,8 +249,6 @@ def explain(options: argparse.Namespace) -> int:
     if shape.row_filter:
         check_row_filters(config.tables)
         shown["row_filter_columns"] = names_of(shape.row_filter)
-    if shape.row_filter and shape.channels:
-        shown["told_apart_by"] = sorted(passing_values(shape.row_filter))
     emit(shown, options.json)
     return 0
 

@@ -125,6 +125,8 @@ def _print_rows(fields: dict[str, Any]) -> None:
     for one in fields["differences"]:
         columns = f", columns {', '.join(one['columns'])}" if one.get("columns") else ""
         counts = f", {one['source']} on the source, {one['target']} here" if "source" in one else ""
+        if "channels" in one:
+            counts = f", also of {', '.join(one['channels'])}"
         if "first" in one:
             counts = f", {one['first']} in the first cut, {one['second']} in the second"
         print(f"{one['table']}: {one['kind']} {json.dumps(one['row'], default=str)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ _APART = (
     "a table that both channels are to feed has not the same extra_columns, or key_prefix and"
     " channels, in both"
 )
+_SAME_ROWS = "a table that both channels feed has the same row_filter in both"
 _AUTO = ("", "auto")
 
 
@@ -34,9 +35,9 @@ def side_by_side(configs: Mapping[str, Config]) -> list[str]:
     ]
 
 
-def check_side_by_side(configs: Mapping[str, Config], others: Iterable[str] = ()) -> None:
-    """Raises one ConfigError that lists every fault, and the ``others``."""
-    if faults := [*side_by_side(configs), *others]:
+def check_side_by_side(configs: Mapping[str, Config]) -> None:
+    """Raise one ConfigError that lists every fault."""
+    if faults := side_by_side(configs):
         raise faulty("can't run side by side", faults)
 
 
@@ -79,6 +80,16 @@ def _shared(config: Config) -> dict[str, tuple[str, tuple[str, ...]]]:
     return {rule.to: (rule.shards_by, rule.channels) for rule in config.tables if rule.channels}
 
 
+def _same_rows(left: Config, right: Config) -> bool:
+    filters = ({(r.to, r.row_filter) for r in c.tables if r.channels} for c in (left, right))
+    common = set.intersection(*filters)
+    return (
+        left.channel != right.channel
+        and one_target(left, right)
+        and any(row_filter for _, row_filter in common)
+    )
+
+
 def _one_address(left: Config, right: Config) -> bool:
     return left.observe.listen == right.observe.listen and left.observe.listen not in _AUTO
 
@@ -93,6 +104,7 @@ _FAULTS: dict[str, Callable[[Config, Config], bool]] = {
     _CHANNEL: _one_channel,
     _STATE: _one_state,
     _APART: _apart,
+    _SAME_ROWS: _same_rows,
     _LISTEN: _one_address,
     _SERVER_ID: _one_replica,
 }

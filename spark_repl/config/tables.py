@@ -135,6 +135,8 @@ class TableRule:
     """the column that tells shards apart, of many tables in one"""
     channels: tuple[str, ...] = _key((), _channels)
     """those that feed that one table, the first of which tidies it up; (): this one alone"""
+    disjoint: bool = _key(False, rules.flag)
+    """whether the user declares that no row passes the row filters of two channels"""
     mode: str = _key("mirror", rules.choice(*MODES))
     include: tuple[str, ...] = _key((), _columns)
     exclude: tuple[str, ...] = _key((), _columns)
@@ -254,6 +256,8 @@ def _contradicting(rule: TableRule) -> list[str]:
             faults.append(f"mask is never asked about {column}: exclude has it")
         elif included and column.lower() not in included:
             faults.append(f"mask is never asked about {column}: include lacks it")
+    if rule.disjoint and not (rule.channels and rule.row_filter):
+        faults.append("disjoint is never asked where channels or row_filter is not given")
     if rule.mask_keys and KEY_MASK not in {mask for _, mask in rule.mask}:
         faults.append(f"mask_keys is never asked where no mask is {KEY_MASK}")
     return faults

@@ -101,7 +101,9 @@ class Names:
         shared, faults = fed_shards(self._control, shared=True), list[SettingError]()
         for name, path in sorted(shared.items()):
             try:
-                stands = self.share(self._wanted(name), partial(str, path))
+                # The channel has the table: an earlier start has accepted its filter.
+                wanted = replace(self._wanted(name), disjoint=True)
+                stands = self.share(wanted, partial(str, path))
             except SettingError as error:
                 faults.append(error)
                 continue
@@ -137,7 +139,7 @@ class Names:
         """What is on record of a table that several channels feed; the first to come records what
         is ``wanted`` of it, with a ``new_path``, and each one what is known of its rows. Raises
         OtherChannelError where the table is another channel's alone, SettingError where the record
-        says something else, or has rows of others that may be the channel's, too."""
+        says something else, or where a new channel does not declare that its rows are disjoint."""
         made = wanted
         while True:
             stands = self._on_record(wanted)
@@ -146,6 +148,7 @@ class Names:
                 if (made := wanted.behind(stands)) == stands:
                     return stands
             elif not made.path:
+                wanted.check_declared(None)
                 self.check([wanted.name])
                 try:
                     made = replace(wanted, path=new_path(), rows=wanted.known)

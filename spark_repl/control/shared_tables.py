@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
-from itertools import product
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..config.renaming import is_shared, shard_of, whole_of
 from ..errors import SettingError
-from ..rules.disjoint_filters import HINT, ChannelRows
+from ..rules.channel_rows import ChannelRows
 from ..sql.folded_name import fold
 
 if TYPE_CHECKING:
@@ -25,6 +24,10 @@ if TYPE_CHECKING:
     from .cut import Cut
 
 KIND = "shared_table"
+_HINT = (
+    "if no row can pass the filters of two channels, add disjoint = true to the table's rule"
+    " ([[tables]]); verify reports keys that two channels have: docs/channels.md"
+)
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,15 @@ class SharedTable:
     """``name``: the table's, as readers know it; ``channels``: those that feed it, the first of
     which tidies up; ``column``: what tells their shards apart; ``path``: of the Delta table, ""
     where nobody has made it; ``rows``: where row filters tell the channels' rows apart, what is
-    known of each, by channel."""
+    known of each, by channel. ``disjoint``: whether the configuration declares that no row passes
+    the filters of two channels; it is not recorded."""
 
     name: str
     channels: tuple[str, ...]
     column: str
     path: str = ""
     rows: tuple[tuple[str, ChannelRows], ...] = ()
+    disjoint: bool = field(default=False, compare=False)
 
     @classmethod
     def of(cls, rule: TableRule, shaped: TableDefinition | None = None) -> SharedTable:
@@ -46,7 +51,7 @@ class SharedTable:
         known."""
         own = ChannelRows.of(shaped) if shaped else ChannelRows(rule.row_filter)
         rows = ((rule.fed_by, own),) if rule.row_filter else ()
-        return cls(rule.to, rule.channels, rule.shards_by, rows=rows)
+        return cls(rule.to, rule.channels, rule.shards_by, rows=rows, disjoint=rule.disjoint)
 
     @classmethod
     def from_row(cls, row: str) -> SharedTable:
@@ -59,12 +64,14 @@ class SharedTable:
     @property
     def row(self) -> str:
         """The row's detail."""
-        return json.dumps(asdict(self))
+        recorded = asdict(self)
+        del recorded["disjoint"]
+        return json.dumps(recorded)
 
     def check(self, stands: SharedTable) -> None:
-        """Raises SettingError where this, of a configuration, is not what is on record. Channels
-        may have come, behind those that are there; rows of theirs, none of which may be another
-        channel's, too."""
+        """Raise SettingError if this, of a configuration, is not what is on record. Further
+        channels may follow the recorded ones. A recorded channel keeps its filter and key. A new
+        one has to declare that its filter is disjoint from the others."""
         known = stands.channels
         differs = {
             "the column that tells rows apart": (self.column, stands.column),
@@ -79,20 +86,41 @@ class SharedTable:
                     hint="give every one of them the same to, key_prefix and channels (a new one"
                     " comes last); or another target",
                 )
-        for (channel, own), (other, rows) in product(self.rows, stands.rows):
-            if channel == other:
-                own.check(rows, self.name)
-            elif reason := (own if own.key else dict(stands.rows).get(channel, own)).overlap(rows):
+        self.check_declared(stands)
+        recorded = dict(stands.rows)
+        for channel, own in self.rows:
+            if channel in recorded:
+                own.check(recorded[channel], self.name)
+                continue
+            for other, rows in stands.rows:
+                if reason := own.overlap(rows):
+                    raise SettingError(
+                        f"row_filter {own.row_filter} of {channel}, and {rows.row_filter} of"
+                        f" {other}, which is on record: {reason}",
+                        table=self.name,
+                        hint="give each channel its own row_filter, and the table the same key at"
+                        " all sources",
+                    )
+
+    def check_declared(self, stands: SharedTable | None) -> None:
+        """Raise SettingError if row filters separate the channels' rows, and the configuration does
+        not declare that they are disjoint. A channel on record needs no declaration: a version that
+        proved it has accepted its filter, or an earlier start that had the declaration."""
+        recorded = dict(stands.rows) if stands else {}
+        for channel, own in self.rows:
+            if not self.disjoint and channel not in recorded:
                 raise SettingError(
-                    f"row_filter {own.row_filter} of {channel}, and {rows.row_filter} of {other},"
-                    f" which is on record: {reason}",
+                    f"nothing says that row_filter {own.row_filter} of {channel} selects no row of"
+                    " the other channels",
                     table=self.name,
-                    hint=HINT,
+                    hint=_HINT,
                 )
 
     def behind(self, stands: SharedTable) -> SharedTable:
         """What is on record, with the channels that have come, and ``known`` rows."""
-        rows = {**dict(stands.rows), **dict(self.known)}
+        rows = dict(stands.rows)
+        for channel, own in self.known:
+            rows.setdefault(channel, own)
         return replace(stands, channels=self.channels, rows=tuple(rows.items()))
 
     @property

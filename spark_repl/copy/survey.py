@@ -17,7 +17,6 @@ from ..config.tables import NO_ROWS
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..receiver.identity import read_identity
-from ..rules.disjoint_filters import check_told_apart
 from ..rules.projection import ColumnRules
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filter
@@ -269,7 +268,6 @@ def _rules_fit(
             claim(origins, own.name, definition.name)
             shaped.append(rules.shaped(own))
             check_row_filter(shaped[-1], rules)
-            check_told_apart(shaped[-1])
             if named.of_table(own.name).copy == NO_ROWS:
                 check_without_rows(shaped[-1])
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ..config.tables import NO_ROWS
 from ..errors import ConfigError, SettingError
-from ..rules.disjoint_filters import check_told_apart
 from ..rules.projection import ColumnRules
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import check_without_rows
@@ -33,7 +32,6 @@ def target_shapes(
         try:
             shapes.append(columns.shaped(forms.apply(table)))
             check_row_filter(shapes[-1], columns)
-            check_told_apart(shapes[-1])
             check_columns(shapes[-1])
             if rules.of_table(table.name).copy == NO_ROWS:
                 check_without_rows(shapes[-1])

@@ -41,7 +41,6 @@ from ..sql.columns import same_collation, same_type
 from ..sql.session import Session
 from ..sql.sql_tokens import WORD, tokens
 from ..tables.column import ColumnType, Form
-from .filter_domains import passing_values
 from .metadata_columns import shard_column
 
 if TYPE_CHECKING:
@@ -144,22 +143,12 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
     faults = tuple(
         f"tables[{number}].row_filter {rule.row_filter}: {reason}"
         for number, rule in enumerate(rules, 1)
-        if rule.row_filter and (reason := fault(rule.row_filter) or _unheld(rule))
+        if rule.row_filter and (reason := fault(rule.row_filter))
     )
     if faults:
         error = ConfigError("; ".join(faults), hint=HINT)
         error.faults = faults
         raise error
-
-
-def _unheld(rule: TableRule) -> str:
-    """What keeps a filter from telling the rows of several channels apart; "" for nothing."""
-    try:
-        if not rule.channels or passing_values(rule.row_filter):
-            return ""
-    except RecursionError:
-        return _TOO_DEEP
-    return "it says of no column which values this channel has: by =, IN, <, BETWEEN, MOD, and AND"
 
 
 def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:

@@ -24,7 +24,6 @@ from ..errors import (
     TakenFirstError,
 )
 from ..observe.reports.run_report import report_of
-from ..rules.overlapping import overlapping
 from ..runtime.java import jvm_end
 from ..runtime.threads import thread, under_channel
 
@@ -61,7 +60,7 @@ class ChannelRuns:
         failed: Callable[[SparkReplError], None],
         again_s: float = _AGAIN_S,
     ) -> None:
-        check_side_by_side(files, overlapping(files))
+        check_side_by_side(files)
         self._configs, self._read = dict(files), read
         self._reading = threading.Lock()
         self._channels = {
@@ -109,7 +108,7 @@ class ChannelRuns:
                     hint="a channel can't be renamed; start this process again for another one",
                 )
             now = {**self._configs, file: config}
-            check_side_by_side(now, overlapping(now))
+            check_side_by_side(now)
             self._configs[file] = config
             return config
 

@@ -49,14 +49,29 @@ def differing(ranges: Sequence[Digests], files: Iterable[Live]) -> Keys:
     """The keys, sorted, whose rows are not the same on both sides. ``ranges``: the source's, each
     sorted by key."""
     parts = list(files)
-    rows = sum(one.shape[1] for one in ranges) + sum(len(alive) for _, _, alive in parts)
-    width = max(0, (rows // _SHARE_ROWS).bit_length())
+    width = _width(sum(one.shape[1] for one in ranges) + sum(len(a) for _, _, a in parts))
     keys = [np.zeros(0, np.uint64)]
     for share in range(1 << width):
         left = [_between(one, share, width) for one in ranges]
         right = [_share(made, alive, share, width) for _, made, alive in parts]
         keys.append(_differing(_joined(left), _joined(right)))
     return np.unique(np.concatenate(keys))
+
+
+def common_keys(left: Iterable[Live], right: Iterable[Live]) -> Keys:
+    """Return the keys, sorted, that live rows of both sides have."""
+    sides = [*left], [*right]
+    width = _width(sum(len(alive) for side in sides for _, _, alive in side))
+    keys = [np.zeros(0, np.uint64)]
+    for share in range(1 << width):
+        joined = (_joined([_share(m, a, share, width) for _, m, a in side]) for side in sides)
+        keys.append(np.intersect1d(*(rows[0] for rows in joined)))
+    return np.unique(np.concatenate(keys))
+
+
+def _width(rows: int) -> int:
+    """Return the number of bits of a key by which so many rows are divided into shares."""
+    return max(0, (rows // _SHARE_ROWS).bit_length())
 
 
 def _between(one: Digests, share: int, width: int) -> Digests:

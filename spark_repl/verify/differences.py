@@ -79,7 +79,7 @@ def shown(
         described: dict[str, Any] = {
             "table": definition.name,
             "kind": kind,
-            "row": _row(definition, *pair),
+            "row": key_values(definition, pair[0] or pair[1]),
         }
         if kind == "count":
             counts = int(differing.source[number]), int(differing.target[number])
@@ -107,12 +107,9 @@ def _digests(definition: TableDefinition, rows: pa.Table) -> Keys:
     return np.asarray(made[0])
 
 
-def _row(
-    definition: TableDefinition, source: list[pa.Table], target: list[pa.Table]
-) -> dict[str, Any]:
-    """Return the values of a row's key, or of the whole row if the table has no key."""
+def key_values(definition: TableDefinition, rows: list[pa.Table]) -> dict[str, Any]:
+    """Return the values of the first row's key, or of the whole row if the table has no key."""
     names = [definition.columns[number].name for number in definition.primary_key]
-    rows = source or target
     values = rows[0].select(names) if names else rows[0]
     return {name: _text(_readable(values.column(name)[0])) for name in values.column_names}
 

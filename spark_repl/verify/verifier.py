@@ -29,6 +29,7 @@ from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .by_others import ByOthers, look_above
+from .claimed_keys import CLAIMED, ClaimedKeys, is_separated_by_filter
 from .cut_definitions import CutDefinitions
 from .cut_files import CutFiles
 from .differences import differences
@@ -353,6 +354,20 @@ class Verifier:
         self._look_above(check.name)
         most = self._limits.shown - len(self.comparison.differences)
         self.comparison.differences += differences(check, max(most, 0))
+        whole = self._wholes[check.name]
+        if is_separated_by_filter(whole) and check.at is not None and check.sample is None:
+            self._look_for_claimed(whole, check.at, check.work)
+
+    def _look_for_claimed(self, whole: TableDefinition, at: FileSet, work: str) -> None:
+        """Count keys of a channel's table that other channels have as well."""
+        every, name = self._files(at.folder, at.version), whole.name
+        claimed = ClaimedKeys.find(whole, every, work, self._digest)
+        if count := len(claimed.keys):
+            self.comparison.tables[name]["differing"] += count
+            kinds = self.comparison.by_kind.setdefault(name, {})
+            kinds[CLAIMED] = count
+            most = self._limits.shown - len(self.comparison.differences)
+            self.comparison.differences += claimed.differences(work, most)
 
     def _look_above(self, name: str) -> None:
         """Whether others have changed the table behind what was compared. Where their rows are not

@@ -193,7 +193,7 @@ def test_a_table_of_two_channels_goes_on(of_before, kind):
         assert "both" in pins(channel_at(str(lake), channel).control)
         assert rows_of(lake, channel) == before[channel]
     for channel in ("eu", "us"):
-        options = SHARDS_OF if kind == "shards" else shared_rows.by(channel)
+        options = SHARDS_OF if kind == "shards" else shared_rows.by(channel, disjoint=False)
         assert run(folder / channel, lake, **{**options, "channel": channel})
     for channel in ("eu", "us"):
         found = rows_of(lake, channel)

@@ -38,7 +38,7 @@ class Sources(SharedSources):
     def rule(self, channel: str) -> dict[str, Any]:
         return {
             "match": "shop.orders", "to": "shop.orders", "row_filter": FILTERS[channel],
-            "channels": list(CHANNELS), "extra_columns": ["channel", "gtid"],
+            "channels": list(CHANNELS), "extra_columns": ["channel", "gtid"], "disjoint": True,
         }  # fmt: skip
 
     def tables(self, channel: str) -> list[str]:

@@ -26,10 +26,11 @@ from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status.status import status
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from spark_repl.verify import source_range
+from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.live.following import Following
 from tests.support.live.receiving import toml
 from tests.support.live.server import Load, Server
-from tests.support.local_delta import LocalDelta, put
+from tests.support.local_delta import LocalDelta, put, run
 
 from .test_copy import _NULLS, _TYPES, _VALUES
 
@@ -120,6 +121,34 @@ def test_what_differs_is_named(
         {"table": "t.bag", "kind": "count", "row": {"id": 1, "s": "text 1", "d": d},
          "source": 2, "target": 1},
     ]  # fmt: skip
+
+
+def test_a_key_that_two_channels_have(server: Server, tmp_path: Path) -> None:
+    """The filters were declared disjoint, and are not."""
+    fill(server, "a")
+
+    def rule(text: str) -> dict[str, Any]:
+        return {
+            "match": "t.a", "to": "lake.a", "channels": ["default", "us"], "row_filter": text,
+            "extra_columns": ["channel"], "disjoint": True,
+        }  # fmt: skip
+
+    us = LogWriter(tmp_path / "us")
+    table = Table("a", (("id", "int"), ("s", "varchar(40)"), ("d", "double")), (0,), database="t")
+    us.ddl(table.create, "t")
+    us.transaction(insert(table, (7, "other", 1.0), (ROWS + 1, "other", 1.0)))
+    with Following(server, tmp_path, tables=[rule("id > 0")], column_mapping=True) as following:
+        following.catch_up()
+        assert following.verify().total("differing") == 0
+        own = {"channel": "us", "tables": [rule("id > 5")], "keys": following.keys}
+        assert run(us.folder, Path(following.config.target.path), **own)
+        server.query("DELETE FROM t.a WHERE id = 1")
+        following.catch_up()
+        found = following.verify()
+    assert found.tables["lake.a//default"]["differing"] == 1
+    assert found.by_kind == {"lake.a//default": {"claimed": 1}}
+    (claimed,) = found.differences
+    assert (claimed["row"], claimed["channels"]) == ({"id": 7}, ["us"])
 
 
 def test_many_rows_that_differ_are_of_one_kind(server: Server, tmp_path: Path) -> None:

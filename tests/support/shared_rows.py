@@ -18,7 +18,7 @@ from tests.support.shared import FOLDER, check_log
 
 CHANNELS = ("eu", "us")
 FILTERS = {"eu": "id % 2 = 0", "us": "id MOD 2 <> 0 AND v <> 'none'"}
-APART: dict[str, Any] = {"to": "", "channels": [], "extra_columns": []}
+APART: dict[str, Any] = {"to": "", "channels": [], "extra_columns": [], "disjoint": False}
 Rows = Mapping[str, list[tuple[tuple[str, Any], ...]]]
 
 
@@ -30,7 +30,7 @@ def orders(*more: tuple[str, str], key: tuple[int, ...] = (0,)) -> Table:
 def rule(channel: str, **more: Any) -> dict[str, Any]:
     return {
         "match": "shop.orders", "to": "lake.orders", "row_filter": FILTERS[channel],
-        "channels": list(CHANNELS), "extra_columns": ["channel"], **more,
+        "channels": list(CHANNELS), "extra_columns": ["channel"], "disjoint": True, **more,
     }  # fmt: skip
 
 

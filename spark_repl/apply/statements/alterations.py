@@ -13,8 +13,8 @@ from ...alter.renamed import rename
 from ...alter.renamed_references import with_parent, with_referenced
 from ...alter.retained_columns import additive
 from ...errors import SettingError, StatementError
+from ...rules.channel_rows import check_key_stays
 from ...rules.deleted_rows import check_deleted_rows
-from ...rules.disjoint_filters import check_key_stays
 from ...rules.projection import ruled, with_gone
 from ...rules.row_filters import check_looked_at
 from ...rules.table_mode import check_without_rows, outlives_source

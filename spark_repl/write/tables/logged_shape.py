@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...alter.declared_charsets import says_charset, told_by
 from ...binlog.charsets.charset import REPLACEMENT
 from ...errors import SchemaError, SettingError, reset_table
-from ...rules.disjoint_filters import check_as_told, check_key_stays
+from ...rules.channel_rows import check_key_stays
 from ...rules.metadata_columns import check_extra, extra_of, shard_column
 from ...rules.projection import hides_columns, shown_columns
 from ...rules.table_mode import check_mode
@@ -211,13 +211,12 @@ class ToldCollations:
         return {fold(key.parent) for keys in known for key in keys or ()}
 
     def take(self, table: Table, logged: TableDefinition) -> None:
-        """Records it behind ``before``, once, with the next row of the control table. Raises
-        SettingError where channels tell their rows apart by what was taken for known."""
+        """Record what the log tells of ``table`` behind ``before``, once, with the next row of the
+        control table."""
         there = table.at_place
         told = told_by(there, logged)
         if told is there:
             return
-        check_as_told(there, told)
         if not says_charset(told, there) and (
             there.in_log is not there  # no cascade goes there
             or not (there.foreign_keys or fold(table.name) in self._parents)

@@ -26,7 +26,6 @@ from ...control.table_paths import (
 from ...delta import storage
 from ...delta.stamp import Stamp
 from ...errors import ConcurrentChangeError, TargetError, about_table
-from ...rules.disjoint_filters import check_told_apart
 from ...rules.metadata_columns import shard_column
 from ...rules.row_filters import check_row_filter
 from ...sql.folded_name import check_columns
@@ -82,7 +81,6 @@ class NewTables:
         rules = self._options.columns_of(folds=self._names.folds)
         shaped = rules.shaped(self._options.forms.apply(definition))
         check_row_filter(shaped, rules)
-        check_told_apart(shaped)
         check_columns(shaped)
         if shard_column(shaped) >= 0:
             folds = self._names.folds

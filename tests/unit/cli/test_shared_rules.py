@@ -39,7 +39,7 @@ def test_what_is_explained(files: dict[str, Path], capsys: Any, name: str) -> No
     found = json.loads(capsys.readouterr().out)
     assert (found["table"], found["target"]) == ("shop.orders", "lake.orders//eu")
     assert found["shown_in"] == "lake.orders, its rows have _channel = 'eu'"
-    assert found["told_apart_by"] == ["id", "v"] and found["row_filter_columns"] == ["id", "v"]
+    assert found["row_filter_columns"] == ["id", "v"]
     assert "fed_by" not in found
 
 
@@ -52,9 +52,12 @@ def test_what_is_shown(files: dict[str, Path], capsys: Any) -> None:
 def test_what_two_files_have_against_each_other(files: dict[str, Path], capsys: Any) -> None:
     given = [one for file in files.values() for one in ("--config", str(file))]
     assert main(["config", "check", *given]) == 0
-    files["us"].write_text(files["us"].read_text().replace("id >= 5", "id >= 4"))
-    capsys.readouterr()
-    assert main(["config", "check", *given]) == 2
-    assert "row_filter id < 5 AND v = 'x' and id >= 4, of lake.orders" in capsys.readouterr().err
-    assert main(["run", *given]) == 2
-    assert "row_filter id < 5 AND v = 'x' and id >= 4, of lake.orders" in capsys.readouterr().err
+    assert "tables[1] lacks disjoint = true" in capsys.readouterr().err
+    for file in files.values():
+        file.write_text(f"{file.read_text()}disjoint = true\n")
+    assert main(["config", "check", *given]) == 0
+    assert "disjoint" not in capsys.readouterr().err
+    files["us"].write_text(files["us"].read_text().replace("id >= 5", "id < 5 AND v = 'x'"))
+    for command in ("config", "check"), ("run",):
+        assert main([*command, *given]) == 2
+        assert "feed has the same row_filter in both" in capsys.readouterr().err

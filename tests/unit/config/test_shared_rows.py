@@ -10,8 +10,8 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.config.renaming import whole_of
+from spark_repl.config.side_by_side import side_by_side
 from spark_repl.errors import ConfigError
-from spark_repl.rules.overlapping import overlapping
 from spark_repl.rules.row_filters import check_row_filters
 from spark_repl.rules.table_rules import TableRules
 
@@ -77,31 +77,32 @@ def test_what_other_keys_it_needs_all_at_once() -> None:
     assert faults(RULE) == []
 
 
-@pytest.mark.parametrize("text", ["total + 1 > 3", "region LIKE 'eu'", "region = name"])
-def test_a_filter_that_tells_no_rows_apart(text: str) -> None:
-    with pytest.raises(ConfigError, match="it says of no column which values this channel has"):
-        check_row_filters(config({**RULE, "row_filter": text}).tables)
-    alone = {"match": "a.b", "row_filter": text}
-    check_row_filters(config(alone).tables)
+def test_disjoint_is_for_channels_that_have_row_filters() -> None:
+    assert config({**RULE, "disjoint": True}).tables[0].disjoint
+    for rule in (
+        {"match": "a.b", "disjoint": True},
+        {"match": "a.b", "row_filter": "id > 3", "disjoint": True},
+    ):
+        assert "tables[1].disjoint is never asked where channels or row_filter is not given" in (
+            faults(rule)
+        )
 
 
-@pytest.mark.parametrize("count", [900, 5000])
-def test_a_filter_that_is_too_deep(count: int) -> None:
-    text = " OR ".join(f"id = {number}" for number in range(count))
+def test_a_filter_that_is_too_deep() -> None:
+    text = " OR ".join(f"id = {number}" for number in range(5000))
     with pytest.raises(ConfigError, match="it is too deep"):
         check_row_filters(config({**RULE, "row_filter": text}).tables)
 
 
-def test_configurations_whose_rows_overlap(tmp_path: Path) -> None:
+def test_two_channels_with_one_filter(tmp_path: Path) -> None:
     def us(text: str, **more: Any) -> dict[str, Config]:
         given = {"channel": "us", "tables": [{**RULE, "row_filter": text}], **more}
         target = {"target": {"path": str(tmp_path)}}
         one = config(RULE, **target)
         return {"eu.toml": one, "us.toml": Config.from_mapping({**target, **given})}
 
-    assert overlapping(us("region = 'us'")) == overlapping(us("region >")) == []
-    (fault,) = overlapping(us("region IN ('us', 'eu')"))
-    assert fault.startswith(
-        "eu.toml and us.toml: row_filter region = 'eu' and region IN ('us', 'eu'), of lake.orders:"
-    )
-    assert overlapping(us("id > 3")) and overlapping(us("id > 3", target={"path": "/a"})) == []
+    same = "eu.toml and us.toml: a table that both channels feed has the same row_filter in both"
+    own = RULE["row_filter"]
+    assert same not in side_by_side(us("region = 'us'"))
+    assert same in side_by_side(us(own))
+    assert same not in side_by_side(us(own, target={"path": "/a"}))

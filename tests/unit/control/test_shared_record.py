@@ -14,17 +14,18 @@ from spark_repl.control.control import Control
 from spark_repl.control.names import Names
 from spark_repl.control.shared_tables import SharedTable, shared_tables
 from spark_repl.errors import SettingError
-from spark_repl.rules.disjoint_filters import ChannelRows
+from spark_repl.rules.channel_rows import ChannelRows
 from tests.support.before_append import Before
 
-KEY = (("id", "whole number"),)
+KEY = (("id", ""),)
 CHANNELS = ("eu", "us", "cn")
 
 
-def table(channel: str, text: str, key: tuple[tuple[str, str], ...] = KEY) -> SharedTable:
-    return SharedTable(
-        "lake.orders", CHANNELS, "_channel", rows=((channel, ChannelRows(text, key)),)
-    )
+def table(
+    channel: str, text: str, key: tuple[tuple[str, str], ...] = KEY, *, disjoint: bool = True
+) -> SharedTable:
+    rows = ((channel, ChannelRows(text, key)),)
+    return SharedTable("lake.orders", CHANNELS, "_channel", rows=rows, disjoint=disjoint)
 
 
 def begun(target: Path, channel: str, append: Any = write_deltalake) -> Names:
@@ -45,7 +46,7 @@ def on_record(target: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("stands", [False, True])
-@pytest.mark.parametrize("text", ["id = 2", "id < 2"])
+@pytest.mark.parametrize("text", ["id = 2", "id = 1"])
 def test_of_two_that_come_at_one_moment_the_second_compares(
     tmp_path: Path, text: str, stands: bool
 ) -> None:
@@ -60,7 +61,7 @@ def test_of_two_that_come_at_one_moment_the_second_compares(
         assert on_record(tmp_path) == {**cn, "us": text, "eu": "id = 1"}
         assert share(us, table("us", text)) == share(eu, table("eu", "id = 1"))
     else:
-        with pytest.raises(SettingError, match="row_filter id = 1 of eu, and id < 2 of us, which"):
+        with pytest.raises(SettingError, match="row_filter id = 1 of eu, and id = 1 of us, which"):
             share(eu, table("eu", "id = 1"))
         assert on_record(tmp_path) == {**cn, "us": text}
 
@@ -71,8 +72,8 @@ def test_rows_are_on_record_once_the_key_is_known(tmp_path: Path) -> None:
     assert on_record(tmp_path) == {}
     share(eu, table("eu", "id = 1"))
     for _ in range(2):
-        with pytest.raises(SettingError, match="no row passes both"):
-            share(us, table("us", "id < 3", ()))
+        with pytest.raises(SettingError, match="the two channels have the same filter"):
+            share(us, table("us", "id = 1", ()))
     share(us, table("us", "id > 3", ()))
     assert on_record(tmp_path) == {"eu": "id = 1"}
     rows = channels(str(tmp_path))[0].control.rows("shared_table")
@@ -91,12 +92,33 @@ def test_what_is_on_record_stays(tmp_path: Path) -> None:
         (
             "id = 1",
             (*KEY, ("v", "")),
-            "the key is id: whole number, v, and this channel has id: whole",
+            "the key is id, v, and this channel has id on record",
         ),
     ):
         with pytest.raises(SettingError, match=said):
             share(eu, table("eu", text, key))
     assert on_record(tmp_path) == {"eu": "id = 1"}
+
+
+def test_a_new_channel_has_to_declare_that_its_rows_are_disjoint(tmp_path: Path) -> None:
+    eu, us = begun(tmp_path, "eu"), begun(tmp_path, "us")
+    with pytest.raises(SettingError, match="nothing says that row_filter id = 1 of eu") as caught:
+        share(eu, table("eu", "id = 1", disjoint=False))
+    assert "disjoint = true" in str(caught.value.hint)
+    share(eu, table("eu", "id = 1"))
+    with pytest.raises(SettingError, match="nothing says that row_filter id = 2 of us"):
+        share(us, table("us", "id = 2", disjoint=False))
+    share(eu, table("eu", "id = 1", disjoint=False))
+
+
+def test_rows_that_a_proof_has_recorded_stay_as_they_are(tmp_path: Path) -> None:
+    """They need no declaration, and keep what older versions read in them."""
+    eu, us = begun(tmp_path, "eu"), begun(tmp_path, "us")
+    share(eu, table("eu", "id = 1", (("id", "whole number"),)))
+    share(eu, table("eu", "id = 1", disjoint=False))
+    share(us, table("us", "id = 2"))
+    (recorded,) = shared_tables(channels(str(tmp_path))[0].control).values()
+    assert dict(recorded.rows)["eu"].key == (("id", "whole number"),)
 
 
 def test_a_row_from_before_row_filters_told_rows_apart() -> None:

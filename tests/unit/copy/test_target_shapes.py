@@ -51,18 +51,6 @@ def test_tables_as_the_target_has_them() -> None:
     ]  # fmt: skip
 
 
-def test_channels_rows_that_nothing_of_the_key_tells_apart() -> None:
-    rule = {
-        "match": "t.c", "to": "lake.c", "row_filter": "s = 'eu'", "channels": ["default", "us"],
-        "extra_columns": ["channel"],
-    }  # fmt: skip
-    with pytest.raises(ConfigError) as caught:
-        shapes(rule, {"match": "t.b", "mask": {"s": "null"}})
-    assert [fault.partition(":")[0] for fault in caught.value.faults] == ["t.b", "t.c"]
-    assert "of no column of the key (id) which values" in caught.value.faults[1]
-    assert shapes({**rule, "row_filter": "s = 'eu' AND id > 3"})[2].columns[-1].name == "_channel"
-
-
 BAG = "CREATE TABLE t.bag (id INT)"
 
 
