@@ -26,7 +26,7 @@ from unittest.mock import patch
 from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.schedule.stops import Until
-from spark_repl.write.rows.direct import write
+from spark_repl.write.rows.direct import write_direct
 from tests.support import local_delta
 
 
@@ -55,7 +55,7 @@ class Pool:
         with Pool._lock:
             began = time.perf_counter()
             found = list(Pool._pools[self.count].map(function, tasks))
-            if function in (stage, write):  # not compaction's
+            if function in (stage, write_direct):  # not compaction's
                 Pool.seconds += time.perf_counter() - began
         return found
 

@@ -20,9 +20,9 @@ from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.write.files.compaction import (
     CompactTask,
     RewriteTask,
-    actions_of,
-    choose,
+    choose_files,
     compact,
+    compaction_actions,
     rewrite,
 )
 from spark_repl.write.files.key_index import KeyIndex, hash_keys
@@ -70,7 +70,7 @@ def test_what_goes_meanwhile_is_gone_in_the_new_file(
         "t.p", str(tmp_path), str(keys), COLUMNS, SCHEMA, (COLUMNS.physical[0],), tuple(planned)
     )
     done = compact(task)
-    actions = actions_of(done, str(tmp_path), live, vectors=True, now_ms=1)
+    actions = compaction_actions(done, str(tmp_path), live, vectors=True, now_ms=1)
 
     assert {a["remove"]["path"] for a in actions if "remove" in a} == live.keys()
     adds = [a["add"] for a in actions if "add" in a]
@@ -92,9 +92,11 @@ def test_rows_that_went_meanwhile_where_a_table_has_no_vectors(tmp_path: Path) -
     folder, keys = str(tmp_path), str(tmp_path / "keys")
     done = compact(CompactTask("t.p", folder, keys, COLUMNS, SCHEMA, key, files))
     gone = {old["path"]: marked(tmp_path, old, {1})}
-    assert actions_of(done, folder, gone, vectors=False, now_ms=1) == []
+    assert compaction_actions(done, folder, gone, vectors=False, now_ms=1) == []
     for vectors in (True, False):
-        removed, added = actions_of(done, folder, {old["path"]: old}, vectors=vectors, now_ms=1)
+        removed, added = compaction_actions(
+            done, folder, {old["path"]: old}, vectors=vectors, now_ms=1
+        )
         assert removed["remove"]["path"] == old["path"]
         assert "deletionVector" not in added["add"]
 
@@ -132,7 +134,7 @@ def add(path: str, rows: int, dead: int = 0, size: int = 100) -> dict[str, Any]:
 def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) -> None:
     files = {str(i): add(str(i), live + dead, dead) for i, (live, dead) in enumerate(sizes)}
     for step in range(200):
-        if not (chosen := choose("", files, 4)):
+        if not (chosen := choose_files("", files, 4)):
             break
         (paths,) = chosen
         rows = [json.loads(files[p]["stats"])["numRecords"] for p in paths]
@@ -144,15 +146,15 @@ def test_folding_comes_to_an_end_with_few_files(sizes: list[tuple[int, int]]) ->
         for path in paths:
             del files[path]
         files[f"new{step}"] = add(f"new{step}", sum(rows) - sum(dead))
-    assert not choose("", files, 4)
+    assert not choose_files("", files, 4)
 
 
 def test_files_of_other_orders_of_magnitude_are_left_alone() -> None:
     files = {"big": add("big", 100_000), **{str(i): add(str(i), 50) for i in range(4)}}
-    assert [sorted(paths) for paths in choose("", files, 4)] == [["0", "1", "2", "3"]]
-    assert choose("", files, 5) == []
+    assert [sorted(paths) for paths in choose_files("", files, 4)] == [["0", "1", "2", "3"]]
+    assert choose_files("", files, 5) == []
     half_dead = {**files, "big": add("big", 100_000, 60_000)}
-    assert choose("", half_dead, 9) == [["big"]]
+    assert choose_files("", half_dead, 9) == [["big"]]
 
 
 def test_each_partition_is_folded_by_itself() -> None:
@@ -162,7 +164,11 @@ def test_each_partition_is_folded_by_itself() -> None:
         {"a": "2", "b": "x"}, {"b": "x", "a": "2"}, {"a": "2", "b": "x"}, {"a": "3", "b": "x"},
     ]  # fmt: skip
     files = {str(i): {**add(str(i), 50), "partitionValues": v} for i, v in enumerate(values)}
-    assert [sorted(paths) for paths in choose("", files, 3)] == [["0", "1", "2"], ["3", "4", "5"]]
+    chosen = choose_files("", files, 3)
+    assert [sorted(paths) for paths in chosen] == [
+        ["0", "1", "2"],
+        ["3", "4", "5"],
+    ]
 
 
 def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
@@ -170,7 +176,7 @@ def test_each_row_is_rewritten_once_per_order_of_magnitude() -> None:
     written = 0
     for number in range(4096):
         files[str(number)] = add(str(number), 10)
-        while chosen := choose("", files, 8):
+        while chosen := choose_files("", files, 8):
             (paths,) = chosen
             rows = sum(json.loads(files.pop(path)["stats"])["numRecords"] for path in paths)
             files[f"{number}+{rows}"] = add(f"{number}+{rows}", rows)

@@ -21,7 +21,7 @@ from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
 from spark_repl.write.files.write_task import PlannedFiles, WriteTask
-from spark_repl.write.rows.direct import write
+from spark_repl.write.rows.direct import write_direct
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 
 T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))
@@ -99,7 +99,7 @@ def applied(folder: Path, table: Table, rows: list[list[Any]], parts: list[Part]
             "t.p", str(folder), str(folder / "keys"), columns, definition.primary_key,
             tuple(pieces), PlannedFiles(pa.array(["old.parquet"]), {}), False, False, definition,
         )  # fmt: skip
-        out = write(task)
+        out = write_direct(task)
         assert not out.violations
         for add in out.adds:
             found += pq.read_table(folder / add["path"]).to_pylist()

@@ -26,6 +26,7 @@ from spark_repl.delta.stamp import Stamp
 from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.runtime.workers import Workers
+from spark_repl.write.files.commit import commit_rows
 from spark_repl.write.files.discard import discard
 from spark_repl.write.files.write_task import WriteTask, Written
 from spark_repl.write.rows.direct_writer import DirectWriter
@@ -79,7 +80,7 @@ class Lab:
             table = self.tracking.tables[part.table]
             tasks.append(WriteTask(
                 table.name, table.folder, self.tracking.layout.keys(table.path), table.columns,
-                table.definition.primary_key, (part,), self.writer.files(table), idempotent,
+                table.definition.primary_key, (part,), self.commits.live_files(table), idempotent,
                 table.complete and not idempotent, table.definition,
             ))  # fmt: skip
         return tasks
@@ -99,7 +100,7 @@ class Lab:
         position = self.position = next(self._positions)
         mine = [part for part in written if part.table == table.name]
         stamp = Stamp(self.tracking.app, position, f"up to {position}")
-        self.writer.commit([(table, mine)], stamp)
+        commit_rows(self.commits, [(table, mine)], stamp)
         return position
 
     def rows(self) -> set[tuple[Any, ...]]:
@@ -223,7 +224,7 @@ def test_a_group_that_is_tried_again_lands_once(lab):
     written = lab.plan(insert(a, (16, "new")))
     position = lab.commit(table, written)
     with suppress(SparkReplError):  # passed over, or refused
-        lab.writer.commit([(stale, written)], Stamp(lab.tracking.app, position, ""))
+        commit_rows(lab.commits, [(stale, written)], Stamp(lab.tracking.app, position, ""))
     assert lab.commits.settle(stale, position) is Outcome.LANDED
     assert (stale.position, positions(lab, table).count(position)) == (position, 1)
     assert lab.rows() - before == {("a", 16, "new")}

@@ -19,7 +19,7 @@ from ...crash_points import reach
 from ...errors import StatementError, about_table
 from ...rules.table_mode import outlives_source
 from ...sql.ddl_outcome import Way
-from ..files.commit import actions_of, removed
+from ..files.commit import removed, row_actions
 from ..files.compaction import CompactTask
 from ..files.discard import discard
 from ..files.key_index import write_indexed
@@ -191,7 +191,7 @@ class TableChanges:
     ) -> StatementChange:
         """What takes the rows of partitions out of the table."""
         written = taken_out(self._tracking, self._workers, table, gone)
-        actions = actions_of(self._tracking.commits, table, written)
+        actions = row_actions(self._tracking.commits, table, written)
         return StatementChange(None, actions, _files(written))
 
     def make_room(self, shaped: TableDefinition, stamp: Stamp) -> None:

@@ -26,7 +26,7 @@ from ...decode.staged import Staged
 from ...delta.columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
-from ..files.write_task import FILE, ROW, kept
+from ..files.write_task import FILE, ROW, write_part
 from .cascade_codes import Codes, codes_of, graph_of
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def emulate(read: Reads, task: CascadeTask) -> Cascaded:
     events = _events(changes, codes, base, [len(part) for part in logged])
     code, out = _simulated(graph, events)
     if wanted := _wanted(plan, graph, codes, out):
-        return Cascaded(tuple((f, kept("", part, task.folder)) for f, part in wanted))
+        return Cascaded(tuple((f, write_part("", part, task.folder)) for f, part in wanted))
     if code != DONE:
         what = "are carried on without end" if code == DEEP else "are not those of the log"
         raise _at(
@@ -209,7 +209,7 @@ class _Staging:
             rows = self._rows(number, name)
             definitions[definition.name] = definition
             if len(rows):
-                parts.append(kept(definition.name, rows, self.task.folder))
+                parts.append(write_part(definition.name, rows, self.task.folder))
         return Staged(self.task.stage[-1].worker, definitions, parts, {})
 
     def _rows(self, number: int, name: str) -> pa.Table:

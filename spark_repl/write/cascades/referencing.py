@@ -19,7 +19,7 @@ from ...delta import deletion_vector
 from ...delta.columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ...errors import DecodeError
 from ..files.key_index import IndexTask, KeyIndex, hash_keys
-from ..files.write_task import FILE, ROW, kept
+from ..files.write_task import FILE, ROW, write_part
 
 if TYPE_CHECKING:
     from ...decode.part import Part
@@ -70,7 +70,7 @@ def find(task: FindTask) -> Part:
     (file,), wanted = task.of.files, task.wanted.read()
     look = _by_index if task.by_index else _by_scan
     rows = look(task, file, wanted)
-    return kept(task.definition.name, _read(task, file.path, rows), task.folder)
+    return write_part(task.definition.name, _read(task, file.path, rows), task.folder)
 
 
 def _dead(task: FindTask, file: LiveFile) -> Longs:

@@ -1,8 +1,8 @@
 """Change files of Delta's change data feed: what a commit did to each row of a shard.
 
-Protocol: section "Add CDC File". Where a commit has such files its readers take the changes from
-them alone, so every change of the shard is in its file, INSERTs too. Old rows are read from the
-files in which they are marked: what readers of the feed see leave is what readers of the table saw.
+Protocol: section "Add CDC File". If a commit has such files, its readers take the changes from them
+only. So a file has every change of the shard, including INSERTs. Old rows are read from the files
+in which they are marked: readers of the feed see the same values leave as readers of the table.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def write_changes(
     new: pa.Table,
     replaces: Bools,
 ) -> list[dict[str, Any]]:
-    """Writes a change file, or one for each partition; returns Delta's ``cdc`` actions. ``old``:
-    data file -> rows of it that go, and whether a row of ``new`` comes in their place;
-    ``replaces``: the same of ``new`` [n]."""
+    """Write one change file, or one for each partition, and return Delta's ``cdc`` actions.
+    ``old``: data file -> its rows that go, and whether a row of ``new`` replaces each; ``replaces``
+    [n]: whether a row of ``new`` replaces an old one."""
     after = columns.rename(new)
     parts = [_typed(after, replaces, "update_postimage", "insert")]
     for path, (rows, replaced) in old.items():

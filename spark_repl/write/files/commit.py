@@ -1,4 +1,5 @@
-"""Commit: what the write tasks returned becomes one Delta commit per table, data and position."""
+"""Commit of rows: the results of the write tasks become one Delta commit per table, with data and
+position."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
-    """The rows of each data file that go, over all shards of a table."""
+    """Return the rows of each data file that go, over all shards of a table."""
     marks: dict[str, BitMap] = {}
     for part in written:
         for path, data in part.marks.items():
@@ -33,18 +34,18 @@ def marked_rows(written: Sequence[Written]) -> dict[str, BitMap]:
     return marks
 
 
-def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) -> list[Action]:
-    """The ``add``, ``remove`` and ``cdc`` actions of one table's commit; writes its deletion
+def row_actions(commits: TableCommits, table: Table, written: Sequence[Written]) -> list[Action]:
+    """Return the ``add``, ``remove`` and ``cdc`` actions of one table's commit. Write its deletion
     vectors.
 
-    Raises TargetError when a marked row was marked already: the plan didn't fit the table.
+    Raise TargetError if a marked row was marked before: the plan doesn't fit the table.
     """
     now_ms = commits.time.now_ms()
     gone = [path for part in written for path in part.gone]
     actions: list[Action] = [{"remove": removed(commits.action(table, p), now_ms)} for p in gone]
-    kept: list[tuple[Action, BitMap]] = []
+    remaining: list[tuple[Action, BitMap]] = []
     for path, rows in marked_rows(written).items():
-        if path in gone:  # written anew without them
+        if path in gone:  # its live rows are in a new file
             continue
         old = commits.action(table, path)
         try:
@@ -53,9 +54,11 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
             raise error.at(table=table.name) from error
         actions.append({"remove": removed(old, now_ms)})
         if len(dead) < row_count(table.folder, old):
-            kept.append((old, dead))
-    vectors = deletion_vector.write(table.folder, [rows for _, rows in kept]) if kept else []
-    for (old, _), vector in zip(kept, vectors, strict=True):
+            remaining.append((old, dead))
+    vectors = (
+        deletion_vector.write(table.folder, [rows for _, rows in remaining]) if remaining else []
+    )
+    for (old, _), vector in zip(remaining, vectors, strict=True):
         stats = loosened(table.folder, old)
         fresh = {**old, "deletionVector": vector, "stats": stats, "dataChange": True}
         actions.append({"add": fresh})
@@ -65,7 +68,8 @@ def actions_of(commits: TableCommits, table: Table, written: Sequence[Written]) 
 
 
 def removed(old: Action, now_ms: int, *, data_change: bool = True) -> dict[str, Any]:
-    """The ``remove`` action of a live file; ``now_ms``: milliseconds."""
+    """Return the ``remove`` action of a live file. ``now_ms``: time of the removal, in
+    milliseconds."""
     action = {
         "path": old["path"],
         "deletionTimestamp": now_ms,
@@ -80,7 +84,7 @@ def removed(old: Action, now_ms: int, *, data_change: bool = True) -> dict[str, 
 
 
 def check_files(table: Table, paths: Sequence[str]) -> None:
-    """Raises ConcurrentChangeError when a new file is gone, by somebody's VACUUM."""
+    """Raise ConcurrentChangeError if a new file is gone: another writer's VACUUM removed it."""
     for path in paths:
         try:
             date_ahead(os.path.join(table.folder, path))
@@ -88,18 +92,18 @@ def check_files(table: Table, paths: Sequence[str]) -> None:
             raise ConcurrentChangeError(f"{path} is gone", file=table.folder) from error
 
 
-def commit(commits: TableCommits, parts: Sequence[TablePart], stamp: Stamp) -> int:
-    """One Delta commit with a table's part of a group, or those of all shards of one Delta table;
-    returns its version. Whatever it raises, the commit may have landed: ``TableCommits.settle``
-    tells.
+def commit_rows(commits: TableCommits, parts: Sequence[TablePart], stamp: Stamp) -> int:
+    """Commit a table's part of a group, or the parts of all shards of one Delta table, as one Delta
+    commit. Return its version. After any error the commit may have landed: ``TableCommits.resolve``
+    finds out.
 
-    Raises ConcurrentChangeError when somebody's commit came in between, or their VACUUM took our
+    Raise ConcurrentChangeError if another writer committed in between, or its VACUUM removed new
     files.
     """
     actions: list[Action] = []
     for table, written in parts:
         check_files(table, [path for part in written for path in part.files])
-        actions += actions_of(commits, table, written)
+        actions += row_actions(commits, table, written)
     table = parts[0][0]
     table.delta.pending = stamp.position
     version = commits.commit(table, actions, stamp)

@@ -1,9 +1,10 @@
-"""Compaction: small and half-dead data files of a table become one file, beside the stream; and in
-tables without deletion vectors a file that loses rows is written anew (``rewrite``).
+"""Compaction: small and half-dead data files of a table become one file, while the stream goes on.
+In tables without deletion vectors, ``rewrite`` writes a file that loses rows again without them.
 
-Which files (``choose``), what a worker does (``compact``), and what is committed (``actions_of``).
-The rewrite works on the rows that were live when it was planned. Rows that the stream marks in the
-old files meanwhile are marked in the new one: a row's place there follows from its old place.
+``choose_files`` selects the files, ``compact`` runs on a worker, and ``compaction_actions`` returns
+what is committed. The rewrite copies the rows that were live when it was planned. If the stream
+marks rows in the old files meanwhile, ``compaction_actions`` marks them in the new file: a row's
+place there follows from its old place.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _FULL_ROWS, _FULL_BYTES = 2_000_000, 128 << 20
 @dataclass(frozen=True)
 class CompactTask:
     """Files to be folded into one. ``schema``: the Arrow types of the table's columns; ``key``:
-    names of the key's columns in the data files, of all columns in a table without one;
+    names of the key's columns in the data files, of all columns in a table without a key;
     ``live_column``: see ``KeyIndex``."""
 
     table: str
@@ -70,8 +71,8 @@ class CompactTask:
 
 @dataclass(frozen=True)
 class Compacted:
-    """The files of a task, folded. ``add``: the new file, None when no row was left. ``starts``
-    [files + 1]: where the live rows of each old file begin in the new one."""
+    """The folded files of a task. ``add``: the new file, None if no row was left. ``starts`` [files
+    + 1]: where the live rows of each old file begin in the new one."""
 
     files: tuple[LiveFile, ...]
     starts: tuple[int, ...]
@@ -86,29 +87,31 @@ class _Size:
     bytes: int
 
 
-def choose(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
-    """Paths to fold into one file, for each partition that has some: ``enough`` files of one order
-    of magnitude, so that each row is rewritten once per order, or fewer that make half of a full
-    one, where one more would be too much; else, where more rows are dead than live, the deadest
-    files."""
+def choose_files(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
+    """Return the paths to fold into one file, for each partition that has some.
+
+    These are ``enough`` files of one order of magnitude, so that each row is rewritten once per
+    order; or fewer that fill half of a full file, if one more would exceed it; or the files with
+    most dead rows, if the partition has more dead rows than live ones.
+    """
     partitions: dict[tuple[Any, ...], list[Action]] = {}
     for add in files.values():
         values = (add.get("partitionValues") or {}).items()
-        # Spark writes NULL as an empty text, too, and nobody keeps to an order.
+        # Spark also writes NULL as an empty text, and writers order the values differently.
         partitions.setdefault(tuple(sorted((k, v or "") for k, v in values)), []).append(add)
     sizes = ([_size(folder, add) for add in adds] for adds in partitions.values())
     return list(filter(None, (_choose(partition, enough) for partition in sizes)))
 
 
 class _Tier:
-    """Files to be folded into one, and what they come to."""
+    """Files to be folded into one, and their total size."""
 
     def __init__(self, *files: _Size) -> None:
         self.files = list(files)
         self.live, self.bytes = sum(f.live for f in files), sum(f.bytes for f in files)
 
     def takes(self, size: _Size) -> bool:
-        """Whether one with this file, too, would not be too much."""
+        """Return whether the total with this file is at most a full file."""
         return self.live + size.live <= _FULL_ROWS and self.bytes + size.bytes <= _FULL_BYTES
 
     def add(self, size: _Size) -> None:
@@ -136,7 +139,7 @@ def _choose(files: Sequence[_Size], enough: int) -> list[str]:
             tier.add(size)
         elif len(tier.files) > 1 and tier.is_half_full:
             return tier.paths
-        elif len(tier.files) == 1:  # one of the two at least is half full
+        elif len(tier.files) == 1:  # at least one of the two is half full
             tier = _Tier(min(tier.files[0], size, key=lambda size: size.bytes))
     if len(tier.files) >= enough:
         return tier.paths
@@ -157,7 +160,7 @@ def _size(folder: str, add: Action) -> _Size:
 
 
 def compact(task: CompactTask) -> Compacted:
-    """Writes the live rows of the task's files into one, with its key index. Commits nothing."""
+    """Write the live rows of the task's files into one file, with its key index. Commit nothing."""
     parts = [live_rows(task, file) for file in task.files]
     starts = tuple(np.cumsum([0, *(part.num_rows for part in parts)]).tolist())
     rows = joined(parts)
@@ -168,7 +171,7 @@ def compact(task: CompactTask) -> Compacted:
 
 
 def live_rows(task: CompactTask, file: LiveFile, gone: BitMap | None = None) -> pa.Table:
-    """The rows of one file that its deletion vector does not mark, nor ``gone``."""
+    """Return the rows of one file that neither its deletion vector nor ``gone`` marks."""
     gone = gone or BitMap()
     with open_file(task.folder, file.path) as parquet:
         stored = stored_columns(parquet, task.columns.physical)
@@ -190,21 +193,21 @@ def _rows(marked: BitMap) -> npt.NDArray[np.uint32]:
     return np.frombuffer(marked.to_array(), np.uint32)
 
 
-def actions_of(
-    done: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool, now_ms: int
+def compaction_actions(
+    compacted: Compacted, folder: str, live: Mapping[str, Action], *, vectors: bool, now_ms: int
 ) -> list[Action]:
-    """The commit's actions: ``live`` is the table as it is now, ``now_ms`` when files are
-    retired. Empty when there is nothing left
-    to replace. Writes the deletion vector of what was marked meanwhile; where the table has no
-    ``vectors``, the rewrite was in vain then."""
+    """Return the actions of the compaction's commit, empty if there is nothing to replace any more.
+    Write the deletion vector of rows that were marked meanwhile. In a table without ``vectors``
+    such a mark makes the rewrite useless, and the list is empty. ``live``: the table's live files
+    now; ``now_ms``: time of the removal, in milliseconds."""
     marks, actions = BitMap(), list[Action]()
-    for i, file in enumerate(done.files):
-        marks |= _moved(done, i, folder, live.get(file.path))
+    for i, file in enumerate(compacted.files):
+        marks |= _moved(compacted, i, folder, live.get(file.path))
         if file.path in live:
             actions.append({"remove": removed(live[file.path], now_ms, data_change=False)})
-    if done.add is None or len(marks) == done.starts[-1]:
+    if compacted.add is None or len(marks) == compacted.starts[-1]:
         return actions
-    add = done.add
+    add = compacted.add
     if marks and not vectors:
         return []
     if marks:
@@ -213,13 +216,13 @@ def actions_of(
     return [*actions, {"add": add}]
 
 
-def _moved(done: Compacted, number: int, folder: str, live: Action | None) -> BitMap:
-    """Rows of the new file that went, in the old one, after the rewrite was planned. ``live``: the
-    old file now; None: all its rows went."""
-    first, last = done.starts[number], done.starts[number + 1]
+def _moved(compacted: Compacted, number: int, folder: str, live: Action | None) -> BitMap:
+    """Return the rows of the new file that lost their row in the old file after the rewrite was
+    planned. ``live``: the old file's action now, None if all its rows are gone."""
+    first, last = compacted.starts[number], compacted.starts[number + 1]
     if live is None:
         return BitMap(range(first, last))
-    old, vector = done.files[number].vector, live.get("deletionVector")
+    old, vector = compacted.files[number].vector, live.get("deletionVector")
     if vector is None or vector == old:
         return BitMap()
     before = deletion_vector.read(folder, old) if old else BitMap()
@@ -230,15 +233,16 @@ def _moved(done: Compacted, number: int, folder: str, live: Action | None) -> Bi
 
 @dataclass(frozen=True)
 class RewriteTask:
-    """A file to be written anew. ``of``: the file; ``gone``: serialized roaring bitmap of its rows
-    that go."""
+    """A file to be written again without some rows. ``of``: the file; ``gone``: serialized roaring
+    bitmap of its rows that go."""
 
     of: CompactTask
     gone: bytes
 
 
 def rewrite(task: RewriteTask) -> Written:
-    """What is left of the file as a new one, with its key index; none if nothing is left."""
+    """Write the remaining rows of the file as a new one, with its key index. Write none if no row
+    remains."""
     (file,) = task.of.files
     out = Written(task.of.table, gone=[file.path])
     rows = live_rows(task.of, file, BitMap.deserialize(task.gone))

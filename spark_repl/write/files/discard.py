@@ -1,9 +1,10 @@
-"""Discard: the one place that removes files which were made for a commit.
+"""Discard: the only place that removes files which were made for a commit.
 
-Invariant: a file goes only when no version of the table names it, now or later. An attempt to
-commit can land on one version alone, the one behind its plan (``table_log.ALONE``). While that
-version is not in the log the attempt may still land, whatever its caller was told (the call timed
-out, the JVM is gone, a store works on the request): then the files stay, for VACUUM.
+Invariant: a file is removed only if no version of the table names it, now or later. An attempt to
+commit can land on one version only, the next after the version that it was planned on
+(``table_log.ALONE``). While that version is not in the log, the attempt may still land, whatever
+its caller got as an answer: the call may have timed out, the JVM may be gone, a store may still
+work on the request. The files then stay for VACUUM.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ log = logging.getLogger(__name__)
 
 
 def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> list[str]:
-    """Removes files of the table at ``folder`` (relative paths) that nothing can name any more;
-    returns those it has removed. ``tried_behind``: the version that a commit with these files was
-    tried behind; None: none was tried.
+    """Remove files of the table at ``folder`` (relative paths) that no version can name any more,
+    and return those that were removed. ``tried_behind``: the version on which a commit with these
+    files was planned, None if no commit was tried.
 
-    Raises nothing: whatever can't be looked at or removed is left to VACUUM.
+    Raise nothing: files that can't be checked or removed are left to VACUUM.
     """
     paths = list(paths)
     try:
@@ -35,7 +36,7 @@ def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> l
             named = _named(decided)
             return _remove(folder, [path for path in paths if path not in named])
         log.warning(
-            "%s: whether version %d comes with %d files of ours is not known: they are left to"
+            "%s: version %d may still land with %d files of this process: they are left to"
             " VACUUM", folder, tried_behind + 1, len(paths),
         )  # fmt: skip
     except (OSError, TargetError, ValueError) as error:
@@ -45,7 +46,7 @@ def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> l
 
 def _remove(folder: str, paths: Sequence[str]) -> list[str]:
     for path in paths:
-        remove_if_there(os.path.join(folder, path))  # gone with the storage that failed, perhaps
+        remove_if_there(os.path.join(folder, path))  # a storage that failed may have lost it
     return list(paths)
 
 

@@ -1,9 +1,10 @@
-"""Where a key's row lies: for each data file, its rows' key hashes, sorted.
+"""Key index: the rows of each data file by the hashes of their keys, sorted.
 
-A data file never changes, so neither does its index: there is nothing to invalidate, and a file
-that others wrote (OPTIMIZE, DML) gets its index from its key columns when it is first needed. The
-index is never the truth: a hit is a candidate until the deletion vector says that the row is live
-and, unless the hash is the key itself (one integer column), the key's values have been compared.
+A data file never changes, so its index never changes either: there is nothing to invalidate. A file
+that another writer wrote (OPTIMIZE, DML) gets its index from its key columns when it is first
+needed. The index is never the truth: a hit is only a candidate. The deletion vector decides whether
+the row is live; and the key's values are compared, unless the hash is the key itself (one integer
+column).
 """
 
 from __future__ import annotations
@@ -38,38 +39,40 @@ from ...delta.columns import (
 from ...runtime.part_files import remove_dead_parts
 
 _SUFFIX = ".npy"
-"""Format 1; a later one has another (``.2.npy``), so that each version finds its own alone."""
+"""suffix of format 1; a later format has another (``.2.npy``): a version reads only its own"""
 
 _LONGEST = 215
-"""bytes of an index's name, of 255 that file systems give; a part has 38 behind it"""
+"""bytes of an index's name; file systems allow 255, and the name of a part has 38 more"""
 _DIGEST = re.compile(r"~[0-9a-f]{32}\.npy")
 
 _HEADER_BYTES, _ROW_BYTES = 128, 16
-"""The bytes in an index file of NumPy's header for int64[2, rows], and of a row's hash and place"""
+"""bytes of NumPy's header of int64[2, rows] in an index file; bytes of a row's hash and place"""
 
 Hashes = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
 
 
 def is_exact(types: list[pa.DataType]) -> bool:
-    """Whether the hash of such a key is the key itself (a bag's column, which may be NULL: not)."""
+    """Return whether the hash of such a key is the key itself. It is not for a column of a table
+    without a key, which may be NULL."""
     return len(types) == 1 and pa.types.is_integer(types[0])
 
 
-def hashes_alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether values of both types that are equal have equal hashes."""
+def hashes_alike(first: pa.DataType, second: pa.DataType) -> bool:
+    """Return whether equal values of both types have equal hashes."""
     kinds = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
-    return any(kind(one) and kind(other) for kind in kinds)
+    return any(kind(first) and kind(second) for kind in kinds)
 
 
 def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
-    """A 64-bit hash per row of the key columns ([rows] each), equal before and after widening."""
+    """Return a 64-bit hash per row of the key columns ([rows] each), equal before and after
+    widening."""
     if is_exact([key.type for key in keys]):
-        if keys[0].null_count:  # a bag's
+        if keys[0].null_count:  # a column of a table without a key
             return _hash_column(keys[0])
-        return np.asarray(keys[0].cast(pa.int64()).to_numpy())  # int64 as it lies, not copied
+        return np.asarray(keys[0].cast(pa.int64()).to_numpy())  # not copied if it is int64
     total = np.zeros(len(keys[0]), np.int64)
-    with np.errstate(over="ignore"):  # numpy's own integers, where nothing is compiled
+    with np.errstate(over="ignore"):  # NumPy warns if the kernel is not compiled
         for key in keys:
             for part in _parts(key):
                 _mix(total, _hash_column(part))
@@ -77,7 +80,8 @@ def hash_keys(keys: list[pa.ChunkedArray]) -> Hashes:
 
 
 def _parts(key: pa.ChunkedArray) -> list[pa.ChunkedArray]:
-    """The column, or the parts of a struct or list (in a table without key), to be hashed."""
+    """Return the column, or the parts of a struct or list (in a table without a key), to be
+    hashed."""
     if not pa.types.is_nested(key.type):
         return [key]
     return [pa.chunked_array([part]) for part in flat_parts(one_chunk(key))]
@@ -107,7 +111,8 @@ def _hash_column(column: pa.ChunkedArray) -> Hashes:
 
 
 def _digits(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Decimals as bytes, whatever their scale: 1.50 is 1.5, as it is once the type is widened."""
+    """Return decimals as bytes that don't depend on their scale: 1.50 equals 1.5, also once the
+    type is wider."""
     wide = one_chunk(column.cast(pa.decimal256(76, 30)))
     plain = pa.Array.from_buffers(pa.binary(32), len(wide), wide.buffers(), offset=wide.offset)
     return pa.chunked_array([plain])
@@ -127,8 +132,9 @@ _HEADER = threading.Lock()
 
 
 def _mapped(path: str) -> npt.NDArray[np.int64]:
-    """Raises OSError, ValueError and EOFError. NumPy reads the header as a Python literal, and
-    CPython 3.11 counts its depth in a number of all threads (python/cpython#106905)."""
+    """Return an index file as a memory map. Raise OSError, ValueError and EOFError. NumPy reads the
+    header as a Python literal, and CPython 3.11 counts the depth of literals for all threads
+    together (python/cpython#106905): hence the lock."""
     with _HEADER:
         return np.asarray(np.load(path, mmap_mode="r"))
 
@@ -144,9 +150,9 @@ class KeyIndex:
         key_types: Sequence[pa.DataType] = (),
         live_column: str = "",
     ) -> None:
-        """``key_types``: of columns that a file may lack, as it is older than they are, or have in
-        a wider type;
-        ``live_column``: rows in which it is not true are never looked for, and in no index."""
+        """``key_types``: types of the key's columns. A file that is older than a column lacks it,
+        and a file may have it in a wider type. ``live_column``: look-ups never need rows in which
+        it is not true, and no index has them."""
         self.folder, self.table_folder, self.key_columns = folder, table_folder, key_columns
         self._types, self.live_column = key_types, live_column
 
@@ -156,8 +162,8 @@ class KeyIndex:
     def add(
         self, data_file: str, hashes: Hashes, live: pa.Array | pa.ChunkedArray | None = None
     ) -> None:
-        """Keeps the index of a data file whose rows have these hashes, in row order. ``live``:
-        which of them are looked for; None: all."""
+        """Write the index of a data file whose rows have these hashes, in row order. ``live``:
+        which rows can be looked up; None: all."""
         rows = np.argsort(hashes, kind="stable")
         if live is not None:
             rows = rows[np.asarray(pc.fill_null(live, False))[rows]]
@@ -168,7 +174,7 @@ class KeyIndex:
         os.replace(part, path)
 
     def _opened(self, part: str) -> BinaryIO:
-        """A new file of the folder, which ``forget_gone`` may remove meanwhile."""
+        """Open a new file in the folder, which ``forget_gone`` may remove meanwhile."""
         while True:
             os.makedirs(self.folder, exist_ok=True)
             try:
@@ -178,7 +184,7 @@ class KeyIndex:
                     raise
 
     def build(self, data_file: str) -> None:
-        """Makes the index of a file from its key columns."""
+        """Write the index of a file from its key columns."""
         keys = self.read_keys(data_file)
         live = None
         if self.live_column:
@@ -187,7 +193,8 @@ class KeyIndex:
         self.add(data_file, hash_keys(keys), live)
 
     def load(self, data_file: str) -> npt.NDArray[np.int64]:
-        """Hashes, ascending, and the row of each; made first where there is no index."""
+        """Return the hashes, ascending, and the row of each. Build the index first if there is
+        none."""
         try:
             return _mapped(self._path(data_file))
         except (OSError, ValueError, EOFError):  # never built, or half written by a dead machine
@@ -195,22 +202,24 @@ class KeyIndex:
             return _mapped(self._path(data_file))
 
     def row_count(self, data_file: str) -> int:
-        """How many rows the index of a data file has; 0 where there is none."""
+        """Return how many rows the index of a data file has; 0 if there is no index."""
         try:
             size = os.path.getsize(self._path(data_file))
         except FileNotFoundError:
             return 0
-        return max(0, size - _HEADER_BYTES) // _ROW_BYTES  # an empty one was left by a dead machine
+        return (
+            max(0, size - _HEADER_BYTES) // _ROW_BYTES
+        )  # a machine that died leaves an empty file
 
     def missing(self, data_files: Iterable[str]) -> list[str]:
-        """The data files that have no index yet: others wrote them."""
-        have = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
-        return [path for path in data_files if _name(path) not in have]
+        """Return the data files that have no index yet: another writer wrote them."""
+        existing = set(os.listdir(self.folder)) if os.path.isdir(self.folder) else set()
+        return [path for path in data_files if _name(path) not in existing]
 
     def forget_gone(self) -> None:
-        """Removes the indexes of data files that are there no more, or whose names don't say it,
-        and parts of writers that were killed; the folder, too, where it is empty then: of a key
-        that the table had before."""
+        """Remove the indexes of data files that no longer exist, those whose names are digests, and
+        parts of writers that were killed. Remove the folder if it is then empty: it belongs to a
+        key that the table had before."""
         remove_dead_parts(self.folder)
         names = os.listdir(self.folder) if os.path.isdir(self.folder) else []
         for name in names:
@@ -220,7 +229,7 @@ class KeyIndex:
             )
             if name.endswith(".npy") and gone:
                 os.remove(os.path.join(self.folder, name))
-        with suppress(OSError):  # there are others
+        with suppress(OSError):  # it is not empty
             os.rmdir(self.folder)
 
     def read_keys(self, data_file: str) -> list[pa.ChunkedArray]:
@@ -236,11 +245,12 @@ class KeyIndex:
         return column
 
     def candidates(self, data_file: str, needed: Hashes) -> tuple[Rows, Rows]:
-        """(index into ``needed``, row in the file) of every equal hash; ``needed`` is sorted."""
+        """Return (index into ``needed``, row in the file) of every equal hash. ``needed`` is
+        sorted."""
         hashes, rows = self.load(data_file)
         if not len(hashes):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        # Files of a copy hold ranges of keys: most are none of this one's business.
+        # Each file of a copy holds a range of keys, so most needed keys are outside of it.
         first = int(np.searchsorted(needed, hashes[0], "left"))
         last = int(np.searchsorted(needed, hashes[-1], "right"))
         at, matched_rows = join(needed[first:last], hashes, rows)
@@ -255,18 +265,21 @@ class KeyIndex:
         *,
         bitwise: bool = False,
     ) -> Any:
-        """Which candidate pairs really have the same key (values compared): bool[pairs].
-        ``bitwise``: -0.0 is not 0.0."""
+        """Return bool[pairs]: which candidate pairs have the same key values. ``bitwise``: -0.0
+        differs from 0.0."""
         matches = np.ones(len(rows), bool)
-        for mine, theirs in zip(wanted, self.read_keys(data_file), strict=True):
-            left, right = mine.take(pa.array(at)), one_chunk(theirs).take(pa.array(rows))
+        for wanted_column, stored_column in zip(wanted, self.read_keys(data_file), strict=True):
+            left, right = (
+                wanted_column.take(pa.array(at)),
+                one_chunk(stored_column).take(pa.array(rows)),
+            )
             matches &= equal(one_chunk(left), one_chunk(right), bitwise=bitwise)
         return matches
 
 
 def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dict[str, Any]]:
-    """Writes a data file of ``rows`` (columns in the table's order), or one for each partition, and
-    their key index; returns the ``add`` actions."""
+    """Write ``rows`` (columns in the table's order) into a data file, or one for each partition,
+    with their key index. Return the ``add`` actions."""
     adds = []
     for values, part in columns.split(rows):
         add = write_file(index.table_folder, columns, part, values)
@@ -281,7 +294,7 @@ def write_indexed(index: KeyIndex, columns: Columns, rows: pa.Table) -> list[dic
 
 @dataclass(frozen=True)
 class IndexTask:
-    """One data file whose index is missing."""
+    """A data file whose index is missing."""
 
     index: KeyIndex
     data_file: str
@@ -296,7 +309,8 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 
 def _name(data_file: str) -> str:
-    """A partition's folder stands in the path, and may have as many bytes as any name itself."""
+    """Return the name of a data file's index. A partition's folder is in the data file's path, and
+    may be as long as any file name: too long a name becomes a digest."""
     name = data_file.replace("/", "%2F") + _SUFFIX
     if len(name.encode()) <= _LONGEST:
         return name
@@ -305,7 +319,8 @@ def _name(data_file: str) -> str:
 
 @jit_allocating
 def join(needed: Any, keys: Any, rows: Any) -> Any:
-    """Merge of two sorted arrays; gallops, so a few needed keys don't read a large file's index."""
+    """Merge two sorted arrays. The merge gallops: a few needed keys don't read all of a large
+    file's index."""
     left = np.empty(needed.size, np.int64)
     right = np.empty(needed.size, np.int64)
     n = 0

@@ -1,4 +1,4 @@
-"""Key hits: which rows of a table's data files have the keys of some rows."""
+"""Key look-up: finds the rows of a table's data files that have given keys."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Longs = npt.NDArray[np.int64]
 
 
 def index_of(task: WriteTask) -> KeyIndex:
-    """The key index of the task's table."""
+    """Return the key index of the task's table."""
     live = numbers_of(task.definition).get("current")
     chosen = task.key or range(len(task.columns.names))
     types = task.definition.arrow_schema().types
@@ -41,9 +41,9 @@ def _key_columns(task: WriteTask, rows: pa.Table) -> list[pa.ChunkedArray]:
     return [rows.column(i) for i in chosen]
 
 
-def hits(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
-    """Per file: its number, indexes of the wanted rows, and the file's live rows of their keys (of
-    their values, bit for bit, in a table without one)."""
+def find_rows(task: WriteTask, wanted: pa.Table) -> Iterator[tuple[int, Longs, Longs]]:
+    """Yield per file: its number, indexes of the wanted rows, and the file's live rows that have
+    their keys. In a table without a key, rows match if all values are equal, bit for bit."""
     index = index_of(task)
     keys = _key_columns(task, wanted)
     hashes = hash_keys(keys)
@@ -70,8 +70,8 @@ def _marked(dead: BitMap, rows: Longs) -> npt.NDArray[np.bool_]:
     return np.asarray(marked[nearest] == rows) if len(marked) else np.zeros(len(rows), bool)
 
 
-def described(task: WriteTask, rows: pa.Table, row: int) -> str:
-    """A row's key, as messages have it."""
+def key_text(task: WriteTask, rows: pa.Table, row: int) -> str:
+    """Return a row's key as text for error messages."""
     chosen: Sequence[int] = task.key or range(min(4, rows.num_columns))
     values = (f"{task.columns.names[i]}={rows.column(i)[row].as_py()!r}" for i in chosen)
     return ", ".join(values)

@@ -1,10 +1,10 @@
-"""Key segments: the key indexes of many data files in one file, so that a look-up opens few.
+"""Key segments: the key indexes of many data files in one file, so that a look-up opens few files.
 
-A look-up that opens an index for each of 10,000 data files takes seconds, however few keys it is
-for. So small indexes are folded into segments, sorted by hash as they are: each row's place is a
-number of a data file and a row in it. A segment never changes; what it says of files that are live
-no more is passed over. It is a copy of indexes that stay: one that is damaged or gone costs time,
-and nothing else.
+A look-up that opens an index for each of 10,000 data files takes seconds, however few keys it has.
+So small indexes are folded into segments, sorted by hash like an index: a row's place is the number
+of a data file and a row in it. A segment never changes; a look-up ignores its entries for files
+that are no longer live. A segment is a copy of indexes that stay: if it is damaged or lost,
+look-ups get slower, nothing else.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ...delta import storage
 from .key_index import Hashes, KeyIndex, Rows, join
 
 ENOUGH = 64
-"""small indexes and segments of a table that may be there before they are folded"""
+"""number of small indexes and segments of a table above which they are folded"""
 _FULL_ROWS = 4_000_000
-"""rows of a segment, 16 bytes each; what has half of that stays as it is"""
+"""rows of a segment, 16 bytes each; an index or segment with half of that is not folded"""
 _SUFFIX = ".segment.arrow"
-"""Format 1; a later one has another, so that each version finds its own alone."""
+"""suffix of format 1; a later format has another suffix, so that a version reads only its own"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Segment:
 
 
 def _open(path: str) -> _Segment | None:
-    """None where it is gone, or half written by a dead machine."""
+    """Return the segment, None if the file is gone, or half written by a machine that died."""
     try:
         with pa.memory_map(path) as source, pa.ipc.open_file(source) as reader:
             rows = reader.get_batch(0)
@@ -54,18 +54,19 @@ def _open(path: str) -> _Segment | None:
 
 def _segments(folder: str) -> list[_Segment]:
     names = sorted(n for n in storage.names(folder) if n.endswith(_SUFFIX))
-    return [one for name in names if (one := _open(os.path.join(folder, name))) is not None]
+    return [segment for name in names if (segment := _open(os.path.join(folder, name))) is not None]
 
 
 @dataclass(frozen=True)
 class _Covered:
     """``used``: segments, with the number among the live files of each of their files (-1: not
-    live, or in another one); ``loose``: live files that are in none, with their numbers."""
+    live, or in another segment); ``loose``: live files that are in no segment, with their numbers.
+    """
 
     used: Sequence[tuple[_Segment, npt.NDArray[np.int64]]]
     loose: Mapping[str, int]
     needless: Sequence[str]
-    """paths of segments of which nothing is live"""
+    """paths of segments without a live file"""
 
 
 def _covered(folder: str, data_files: pa.Array) -> _Covered:
@@ -90,8 +91,8 @@ def _covered(folder: str, data_files: pa.Array) -> _Covered:
 def candidates(
     index: KeyIndex, data_files: pa.Array, needed: Hashes
 ) -> Iterator[tuple[int, Rows, Rows]]:
-    """Yield per data file that has some (paths [files]): its number, and as ``KeyIndex.candidates``
-    of it."""
+    """Yield, for each of the data files (paths [files]) that has candidates, its number and the
+    pairs that ``KeyIndex.candidates`` returns for it."""
     if len(data_files) <= ENOUGH:
         loose = {path: number for number, path in enumerate(data_files.to_pylist())}
         covered = _Covered((), loose, ())
@@ -113,7 +114,7 @@ def candidates(
 
 @dataclass(frozen=True)
 class FoldTask:
-    """A table's live data files (paths [files]), whose indexes are there."""
+    """A table's live data files (paths [files]); each has its index."""
 
     index: KeyIndex
     data_files: pa.Array
@@ -121,7 +122,7 @@ class FoldTask:
 
 @dataclass(frozen=True)
 class _Unit:
-    """A small index, or what is live of a segment. ``names``: of its live files."""
+    """A small index, or the live part of a segment. ``names``: its live files."""
 
     names: tuple[str, ...]
     rows: int
@@ -129,8 +130,8 @@ class _Unit:
 
 
 def fold(task: FoldTask) -> None:
-    """Folds a table's small indexes and segments where there are more than ``ENOUGH``, and removes
-    segments of which nothing is live. Raises OSError."""
+    """Fold a table's small indexes and segments if there are more than ``ENOUGH``, and remove
+    segments without a live file. Raise OSError."""
     index, covered = task.index, _covered(task.index.folder, task.data_files)
     for path in covered.needless:
         storage.remove_if_there(path)
@@ -142,7 +143,7 @@ def fold(task: FoldTask) -> None:
 
 
 def is_due(index: KeyIndex, data_files: pa.Array) -> bool:
-    """Whether ``fold`` has something to fold."""
+    """Return whether ``fold`` has something to fold."""
     if len(data_files) <= ENOUGH:
         return False
     return len(_small(index, _covered(index.folder, data_files))) > ENOUGH
@@ -160,14 +161,14 @@ def _small(index: KeyIndex, covered: _Covered) -> list[_Unit]:
 def _bundles(small: Sequence[_Unit]) -> list[list[_Unit]]:
     bundles: list[list[_Unit]] = [[]]
     for unit in small:
-        if sum(one.rows for one in bundles[-1]) + unit.rows > _FULL_ROWS:
+        if sum(member.rows for member in bundles[-1]) + unit.rows > _FULL_ROWS:
             bundles.append([])
         bundles[-1].append(unit)
     return bundles
 
 
 def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
-    """One segment in the place of the others, which go when it is there."""
+    """Write one segment that replaces the ``units``, then remove their segments."""
     hashes, places, names = [], [], list[str]()
     for unit in units:
         if unit.segment is None:
@@ -176,8 +177,8 @@ def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
             places.append(np.int64(len(names)) << 32 | rows)
         else:
             segment, numbers = unit.segment
-            here = np.where(numbers >= 0, np.cumsum(numbers >= 0) - 1 + len(names), -1)
-            owner = here[segment.places >> 32]
+            new_number = np.where(numbers >= 0, np.cumsum(numbers >= 0) - 1 + len(names), -1)
+            owner = new_number[segment.places >> 32]
             live = owner >= 0
             hashes.append(segment.hashes[live])
             places.append(owner[live] << 32 | segment.places[live] & 0xFFFFFFFF)
@@ -203,11 +204,13 @@ def _put(folder: str, rows: pa.RecordBatch) -> None:
 
 
 def forget_gone(folder: str, table_folder: str) -> None:
-    """Removes segments whose data files are all gone, and those that can't be read."""
+    """Remove segments whose data files are all gone, and segments that can't be read."""
     for name in storage.names(folder):
         if name.endswith(_SUFFIX):
             path = os.path.join(folder, name)
             segment = _open(path)
             named = segment.files if segment else ()
-            if not any(storage.exists(storage.data_file(table_folder, one)) for one in named):
+            if not any(
+                storage.exists(storage.data_file(table_folder, data_file)) for data_file in named
+            ):
                 storage.remove_if_there(path)

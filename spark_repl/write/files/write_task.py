@@ -23,7 +23,7 @@ FILE, ROW = "file", "row"
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A data file of the planned snapshot."""
+    """A data file of the snapshot that a task is planned on."""
 
     path: str
     vector: dict[str, Any] | None
@@ -31,8 +31,8 @@ class LiveFile:
 
 @dataclass(frozen=True)
 class PlannedFiles(Sequence[LiveFile]):
-    """The data files of a planned snapshot. ``paths`` [files]; ``vectors``: the deletion vectors of
-    files that have one, by the file's number."""
+    """The data files of the snapshot that a task is planned on. ``paths`` [files]; ``vectors``: the
+    deletion vectors of the files that have one, by the file's number."""
 
     paths: pa.Array
     vectors: Mapping[int, dict[str, Any]]
@@ -49,8 +49,8 @@ class PlannedFiles(Sequence[LiveFile]):
 @dataclass(frozen=True)
 class WriteTask:
     """Net changes of one table to be written. ``key``: indexes of the key's columns, empty for a
-    table without one. ``complete``: the table was created in this log and nobody else writes it, so
-    an INSERT's key can't be there."""
+    table without a key. ``complete``: the table was created in this log and no other writer changes
+    it, so it can't have an INSERT's key yet."""
 
     table: str
     folder: str
@@ -65,12 +65,12 @@ class WriteTask:
     change_data: bool = False
     """whether the table has Delta's change data feed"""
     replaces: bool = False
-    """whether the table has rows that the source has not: an INSERT takes their place"""
+    """whether the table has rows that the source lacks: an INSERT replaces them"""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A change that doesn't fit: MySQL's error number, its transaction's position, the key."""
+    """A change that doesn't fit: MySQL's error number, its transaction's position, and the key."""
 
     number: int
     position: int
@@ -80,9 +80,9 @@ class Violation:
 
 @dataclass
 class Written:
-    """What a task has written. ``marks``: data file -> serialized roaring bitmap of rows that go;
-    ``gone``: files that go as a whole; ``changes``: ``cdc`` actions; ``passed_over``: keys whose
-    changes met no row in an idempotent task; ``seconds``: how long the task took."""
+    """The result of a task. ``marks``: data file -> serialized roaring bitmap of its rows that go;
+    ``gone``: files that are removed as a whole; ``changes``: ``cdc`` actions; ``passed_over``: keys
+    whose changes met no row in an idempotent task; ``seconds``: duration of the task."""
 
     table: str
     adds: list[dict[str, Any]] = field(default_factory=list)
@@ -100,23 +100,23 @@ class Written:
 
     @property
     def files(self) -> list[str]:
-        """Data and change files that were written, relative to the table's folder."""
+        """Return the data and change files of the task, relative to the table's folder."""
         return [action["path"] for action in (*self.adds, *self.changes)]
 
 
 def by_table(tables: Iterable[str], written: Iterable[Written]) -> dict[str, list[Written]]:
-    """Return what was written for each table, by its name."""
+    """Return the results for each table, by its name."""
     parts = list(written)
     return {name: [part for part in parts if part.table == name] for name in tables}
 
 
 def faults_of(written: Iterable[Written]) -> list[Violation]:
-    """The changes that don't fit, of all that was written."""
+    """Return the violations of all results."""
     return [fault for part in written for fault in part.violations]
 
 
-def kept(name: str, rows: pa.Table, folder: str) -> Part:
-    """``rows`` as a Part, in a file of its own."""
+def write_part(name: str, rows: pa.Table, folder: str) -> Part:
+    """Write ``rows`` into a file of their own and return them as a Part."""
     path = os.path.join(folder, f"cascade-{uuid.uuid4().hex}.arrow")
     with pa.OSFile(path, "wb") as sink:
         with pa.ipc.new_stream(sink, rows.schema) as stream:

@@ -1,5 +1,5 @@
-"""Rows: net changes of a group -> data files and marked rows of one table.
+"""Rows of a group: net changes become data files and marked rows, one commit per table.
 
-``group_writer`` writes a group; ``direct`` is the worker's task, ``direct_writer`` the driver's
-side. ``scd2_history`` and ``soft_deletes`` write tables of other modes.
+``group_writer`` is the entry, on the driver; ``direct`` and ``scd2_history`` are the tasks of the
+workers.
 """

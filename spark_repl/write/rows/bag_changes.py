@@ -1,4 +1,5 @@
-"""Rows of tables without a key whose images lack columns: made whole, and told apart by value."""
+"""Changes of tables without a key: images that lack columns are completed, and rows are compared by
+value."""
 
 from __future__ import annotations
 
@@ -27,17 +28,20 @@ _BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primar
 
 
 def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableDefinition) -> Any:
-    """Rows of a table without key, with the defaults of what an INSERT leaves out. Raises
-    DecodeError for a before image without all columns, or in a table that has a row for each image,
-    or version, for any of those. ``flags``, ``positions`` [n]: of each row's change."""
-    held = one_chunk(staged.column("held"))
+    """Return the rows of a table without a key, with the defaults of columns that an INSERT leaves
+    out. ``flags``, ``positions`` [n]: those of each row's change.
+
+    Raise DecodeError for a before image that lacks columns. In a table that has a row for each
+    image, or version, raise it for every such image.
+    """
+    bitmaps = one_chunk(staged.column("held"))
     present, whole = (
-        partial_row_fill.bits(held, len(definition.columns)),
-        np.asarray(held.is_null()),
+        partial_row_fill.bits(bitmaps, len(definition.columns)),
+        np.asarray(bitmaps.is_null()),
     )
     inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
     needed = np.ones(len(flags), bool)
-    if has_versions(definition):  # one that ends is read from the target
+    if has_versions(definition):  # a version that ends is read from the target
         needed = flags & EXISTS != 0
     arrays = []
     for i, column in enumerate(definition.columns):
@@ -63,14 +67,15 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
 
 
 def heads(column: pa.ChunkedArray) -> Longs:
-    """The first value of each list of a column."""
+    """Return the first value of each list of a column."""
     lists = one_chunk(column)
     first: Longs = lists.values.to_numpy()[lists.offsets.to_numpy()[:-1]]
     return first
 
 
 def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """Numbers 0..n-1 for rows that differ in a value, bit for bit; equal rows have the same."""
+    """Return numbers 0..n-1 for rows that differ in a value, bit for bit, and n. Equal rows have
+    equal numbers."""
     encoded = pa.array(hash_keys(rows.columns)).dictionary_encode()
     code = encoded.indices.to_numpy().astype(np.int32)
     first = np.empty(len(encoded.dictionary), np.int64)
@@ -84,7 +89,7 @@ def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
 
 
 def _compared(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
-    """The codes of ``value_codes`` by the rows' values alone, without their hashes."""
+    """Return the codes of ``value_codes``, made from the rows' values without their hashes."""
     total, count = np.zeros(rows.num_rows, np.int64), 1
     for column in rows.columns:
         for flat in flat_parts(one_chunk(column)):

@@ -1,7 +1,7 @@
-"""The direct writer's task: net changes of one table and shard -> a data file and marked rows.
+"""The direct task: net changes of one table and shard -> a data file and marked rows.
 
-Runs on a Spark worker, or in the driver's process for a tiny group. It commits nothing: it returns
-the ``add`` action of the file it wrote and, for each older file, which of its rows are gone.
+It runs on a Spark worker, or in the driver's process for a tiny group. It commits nothing. It
+returns the ``add`` action of the file that it wrote and, for each older file, which of its rows go.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...delta.partitions import NO_PARTITION, unplaced
 from ...errors import TargetError
 from ..files.change_data import write_changes
 from ..files.key_index import write_indexed
-from ..files.key_lookup import described, hits, index_of
+from ..files.key_lookup import find_rows, index_of, key_text
 from ..files.write_task import Violation, WriteTask, Written
 from .net_changes import Changes, Look, net_changes
 from .soft_deletes import are_deleted
@@ -39,7 +39,8 @@ _FILE_ROWS = 2_000_000
 
 @dataclass(frozen=True)
 class Places:
-    """Where the target's row of each net row is: index into the task's files (-1: nowhere), row."""
+    """The place of the target's row of each net row: index into the task's files (-1: no row), and
+    row."""
 
     file: Longs
     row: Longs
@@ -47,22 +48,23 @@ class Places:
 
 @dataclass(frozen=True)
 class Fold:
-    """A task's net changes, and what becomes of it."""
+    """A task's net changes, and its result."""
 
     task: WriteTask
     changes: Changes
     out: Written
 
     def refuse(self, entry: int, number: int, at: Longs | None = None) -> None:
-        """A net row is a Violation. ``at`` [n]: positions of the changes to blame; None: of each
-        key's first."""
+        """Report a net row as a Violation. ``at`` [n]: positions of the changes to blame; None: of
+        each key's first change."""
         position = int((self.changes.at if at is None else at)[entry])
-        key = described(self.task, self.changes.rows, entry)
+        key = key_text(self.task, self.changes.rows, entry)
         self.out.violations.append(Violation(number, position, self.task.table, key))
 
 
-def write(task: WriteTask) -> Written:
-    """Folds, finds the rows that go, writes the rows that come. Raises TargetError."""
+def write_direct(task: WriteTask) -> Written:
+    """Fold the changes, mark the rows that go, write the rows that come. Raise TargetError and
+    DecodeError."""
     began, out = time.perf_counter(), Written(task.table)
     _write(task, out)
     out.seconds = time.perf_counter() - began
@@ -82,7 +84,7 @@ def _write(task: WriteTask, out: Written) -> None:
         if out.violations:
             return
     if task.key and task.idempotent:
-        # An UPDATE of a row that isn't there is ignored; what is certain is written anyway.
+        # MySQL ignores an UPDATE whose row doesn't exist; certain changes are written anyway.
         keep &= hit | (folded.net.flags & CERTAIN != 0)
         lacking = (folded.net.flags & EXISTED != 0) & ~hit
         out.passed_over = folded.passed_over + int(np.count_nonzero(lacking))
@@ -101,13 +103,14 @@ def _write(task: WriteTask, out: Written) -> None:
 def _changes(
     task: WriteTask, rows: pa.Table, chosen: Longs, keep: Any, places: Places, out: Written
 ) -> list[dict[str, Any]]:
-    """The change files: ``chosen`` are the entries whose rows come, ``keep`` [n] which stay."""
+    """Write the change files. ``chosen``: the entries whose rows come; ``keep`` [n]: which rows
+    stay."""
     old = {}
     if task.key:
         for number in np.unique(places.file[places.file >= 0]):
             entries = np.flatnonzero(places.file == number)
             old[task.files[number].path] = places.row[entries], keep[entries]
-    else:  # a bag's entry may have many rows
+    else:  # without a key, an entry may have many rows
         for path, marked in out.marks.items():
             gone = np.array(BitMap.deserialize(marked).to_array(), np.int64)
             old[path] = gone, np.zeros(len(gone), bool)
@@ -118,7 +121,7 @@ def _changes(
 
 
 def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray[np.bool_]:
-    """Takes what the images lack from the target's rows; returns which rows are whole then."""
+    """Fill what the images lack from the target's rows. Return which rows are complete then."""
     task, folded, needed = fold.task, fold.changes, missing.rows
     at = np.full(len(needed), -1, np.int64)
     origins = np.unique(missing.origin[needed & (missing.origin >= 0)])
@@ -136,8 +139,8 @@ def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray
         rows_read += len(entries)
     at = np.where(needed & (missing.origin >= 0), at[missing.origin], -1)
     if rows_read:
-        whole = {column: pa.concat_arrays(parts) for column, parts in old.items()}
-        folded.rows = missing.fill(folded.rows, whole, at)
+        target_values = {column: pa.concat_arrays(parts) for column, parts in old.items()}
+        folded.rows = missing.fill(folded.rows, target_values, at)
     folded.rows, bad = missing.patch(folded.rows, task.definition)
     for row in bad:
         if not needed[row] or at[row] >= 0:
@@ -147,7 +150,8 @@ def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray
 
 
 def refuse_unplaced(fold: Fold, keep: npt.NDArray[np.bool_]) -> bool:
-    """Rows to be kept that no partition can have become violations; whether there are any."""
+    """Report violations for rows to keep that fit into no partition. Return whether there are
+    violations."""
     columns, folded = fold.task.columns, fold.changes
     if not columns.partitions:
         return False
@@ -157,10 +161,11 @@ def refuse_unplaced(fold: Fold, keep: npt.NDArray[np.bool_]) -> bool:
 
 
 def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
-    """One net change per key over all parts of a task; breaks in the log become violations."""
+    """Return one net change per key over all parts of a task. Contradictions in the log become
+    violations."""
     folded, breaks = net_changes(task.parts, task.definition, look, idempotent=task.idempotent)
     for contradiction in breaks:
-        key = described(task, contradiction.row, 0)
+        key = key_text(task, contradiction.row, 0)
         out.violations.append(
             Violation(contradiction.number, contradiction.position, task.table, key)
         )
@@ -168,62 +173,62 @@ def fold_task(task: WriteTask, out: Written, look: Look | None) -> Changes:
 
 
 def _locate(fold: Fold) -> tuple[npt.NDArray[np.bool_], Places]:
-    """Marks the rows that go; returns which entries have a row of the source in the table, and
+    """Mark the rows that go. Return which entries have a row of the source in the table, and
     where."""
     task, folded = fold.task, fold.changes
     flags, n = folded.net.flags, len(folded.net.entry)
     gone = flags & EXISTED != 0
     look = np.ones(n, bool) if task.idempotent and task.key else gone.copy()
     if task.key and (gone.any() or not task.complete):
-        look[:] = True  # a group of nothing but INSERTs needs no look-up in a complete table
+        look[:] = True  # only a group of INSERTs into a complete table needs no look-up
     needed = np.flatnonzero(look)
-    have = np.zeros(n, np.int64)
+    matched = np.zeros(n, np.int64)
     places = Places(np.full(n, -1, np.int64), np.zeros(n, np.int64))
     if len(needed) and task.files:
-        _search(fold, needed, have, places)
+        _search(fold, needed, matched, places)
     if not task.idempotent:
         wanted = np.abs(folded.net.count) if not task.key else np.ones(n, np.int64)
-        for entry in np.flatnonzero(gone & (have < wanted)):
+        for entry in np.flatnonzero(gone & (matched < wanted)):
             fold.refuse(int(entry), MISSING_ROW)
         if task.key and not task.replaces:
-            for entry in np.flatnonzero(look & ~gone & (have > 0)):
+            for entry in np.flatnonzero(look & ~gone & (matched > 0)):
                 fold.refuse(int(entry), DUPLICATE_KEY)
-    return have > 0, places
+    return matched > 0, places
 
 
-def _search(fold: Fold, needed: Longs, have: Longs, places: Places) -> None:
+def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
     task, folded = fold.task, fold.changes
-    limit = np.ones(len(have), np.int64)
+    limit = np.ones(len(matched), np.int64)
     if not task.key:
         limit = np.abs(folded.net.count)
     deleted = [needed[:0]]
-    for number, at, rows in hits(task, folded.rows.take(pa.array(needed))):
-        owner, picked = _take(needed[at], rows, have, limit, bool(task.key), task)
+    for number, at, rows in find_rows(task, folded.rows.take(pa.array(needed))):
+        owner, picked = _take(needed[at], rows, matched, limit, bool(task.key), task)
         path = task.files[number].path
         dead = are_deleted(task, path, picked)
         deleted.append(owner[dead])
-        if task.idempotent:  # what is passed over leaves a deleted row as it is
+        if task.idempotent:  # a change that is passed over leaves a deleted row as it is
             goes = ~dead | (folded.net.flags[owner] & CERTAIN != 0)
             owner, picked = owner[goes], picked[goes]
         if len(picked):
             places.file[owner], places.row[owner] = number, picked
             fold.out.marks[path] = BitMap(array.array("I", picked.tolist())).serialize()
-    have[np.concatenate(deleted)] = 0  # the source has no such row
+    matched[np.concatenate(deleted)] = 0  # the source deleted these rows
 
 
 def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which of the rows' keys the table has a row of the source for."""
-    there = np.zeros(rows.num_rows, bool)
-    for number, at, places in hits(task, rows):
-        there[at] = ~are_deleted(task, task.files[number].path, places)
-    return there
+    """Return which of the rows' keys have a row of the source in the table."""
+    present = np.zeros(rows.num_rows, bool)
+    for number, at, places in find_rows(task, rows):
+        present[at] = ~are_deleted(task, task.files[number].path, places)
+    return present
 
 
 def _take(
-    entry: Longs, rows: Longs, have: Longs, limit: Longs, keyed: bool, task: WriteTask
+    entry: Longs, rows: Longs, matched: Longs, limit: Longs, keyed: bool, task: WriteTask
 ) -> tuple[Longs, Longs]:
-    """Entries, and the row of one file to mark for each: all that match for a key, as many as must
-    go for a bag."""
+    """Return entries, and for each the row of one file to mark: all matching rows for a key;
+    without a key as many rows as must go."""
     if not len(entry):
         return entry, rows
     order = np.argsort(entry, kind="stable")
@@ -231,7 +236,7 @@ def _take(
     new = np.concatenate(([True], entry[1:] != entry[:-1]))
     starts = np.flatnonzero(new)
     rank = np.arange(len(entry)) - np.repeat(starts, np.diff(np.append(starts, len(entry))))
-    rank += have[entry]
+    rank += matched[entry]
     if keyed and rank.max() > 0:
         raise TargetError(
             "a key has more than one row in the Delta table",
@@ -239,5 +244,5 @@ def _take(
             hint="somebody else wrote to the table: remove the doubled rows or copy it again",
         )
     chosen = rank < limit[entry]
-    np.add.at(have, entry[chosen], 1)
+    np.add.at(matched, entry[chosen], 1)
     return entry[chosen], rows[chosen]

@@ -1,64 +1,61 @@
-"""The direct writer's side on the driver: key indexes, files without vectors, the commit itself."""
+"""The direct writer: the driver's part of writing a group. It builds key indexes, and rewrites
+files of tables without deletion vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ...rules.table_mode import has_versions
-from ..files.commit import commit, marked_rows
+from ..files.commit import marked_rows
 from ..files.compaction import CompactTask, RewriteTask, rewrite
 from ..files.key_index import IndexTask, build
 from ..files.key_segments import FoldTask, fold, is_due
-from ..files.write_task import LiveFile, PlannedFiles, WriteTask, Written, by_table
-from . import direct
+from ..files.write_task import LiveFile, WriteTask, Written, by_table
+from .direct import write_direct
 from .scd2_history import write_versions
 
 if TYPE_CHECKING:
-    from ...delta.stamp import Stamp
     from ...runtime.workers import Workers
-    from ..files.commit import TablePart
     from ..tables.table import Table
     from ..tables.tracking import Tracking
 
 
-_LOOK_EVERY = 16
+_CHECK_EVERY = 16
+"""versions of a table after which the indexes of its files are checked again"""
 
 
 class DirectWriter:
-    """Writes a group: for each one ``prepare``, ``task`` on the workers, ``finish``, and then
-    ``commit``, table by table, from several threads. Rows that go are found by the key index and
-    marked, rows that come are written as files; planned on each table's tracked snapshot.
+    """Writes a group: ``prepare``, ``task`` on the workers, and ``finish``; ``commit_rows``
+    follows, table by table, from several threads. The key index finds the rows that go, which are
+    marked; the rows that come are written as files. Each step is planned on the table's tracked
+    snapshot.
 
-    Contract: nothing is visible to a reader before ``commit``, and that is one Delta commit, with
+    Contract: no reader sees anything before the commit, and the commit is one Delta commit, with
     the position in it. ``task`` and ``finish`` return violations for everything that can fail
-    because of the data. ``commit`` fails only because of other writers or of storage, and a second
+    because of the data. The commit fails only because of other writers or of storage, and a second
     attempt does not land twice. ``Written.files`` names the files to discard without a commit.
-    tests/spark/test_writers.py
+    tests/spark/test_writers.py shows it.
     """
 
     def __init__(self, tracking: Tracking, workers: Workers) -> None:
         self._tracking, self._workers = tracking, workers
-        self._looked: dict[str, tuple[object, int]] = {}
-        """by folder of a key index: the files whose indexes were looked at last, and when"""
+        self._checked: dict[str, tuple[object, int]] = {}
+        """by folder of a key index: the origin and version of the files that were checked last"""
         self.task: Callable[[WriteTask], Written] = _write
 
-    def files(self, table: Table) -> PlannedFiles:
-        """All live files: their key indexes say which are opened."""
-        return self._tracking.commits.live_files(table)
-
     def prepare(self, tables: Iterable[Table]) -> None:
-        """Makes the key indexes of files that others wrote, side by side, before any look-up, and
-        folds those of many files. A file of our own has its index when it is committed, so that
-        this is looked at again where others have committed, and once in ``_LOOK_EVERY`` versions.
-        """
+        """Build the key indexes of files that other writers wrote, in parallel, before any look-up,
+        and fold those of many files. This process writes the index of each file before it commits
+        the file. So ``prepare`` checks again only after others have committed, and once in
+        ``_CHECK_EVERY`` versions."""
         tasks, folds = [], []
         for table in tables:
             index, live = self._tracking.key_index(table), self._tracking.commits.live(table)
-            origin, version = self._looked.get(index.folder, (None, 0))
-            if origin is live.origin and live.version - version < _LOOK_EVERY:
+            origin, version = self._checked.get(index.folder, (None, 0))
+            if origin is live.origin and live.version - version < _CHECK_EVERY:
                 continue
-            self._looked[index.folder] = live.origin, live.version
+            self._checked[index.folder] = live.origin, live.version
             paths = live.adds.paths()
             tasks += [IndexTask(index, path) for path in index.missing(paths.to_pylist())]
             if is_due(index, paths):
@@ -68,7 +65,8 @@ class DirectWriter:
             self._workers.run(fold, folds)
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
-        """Adds, for tables without deletion vectors, their files that lose rows, written anew."""
+        """Add the files that lose rows in tables without deletion vectors, written again without
+        these rows."""
         per_table = by_table(tables, written)
         tasks, size = [], 0
         for table in tables.values():
@@ -80,16 +78,10 @@ class DirectWriter:
                 size += old["size"]
                 file = LiveFile(path, old.get("deletionVector"))
                 tasks.append(RewriteTask(CompactTask.of(table, keys, (file,)), rows.serialize()))
-        here = self._workers.is_small(file_bytes=size)
-        return [*written, *self._workers.run(rewrite, tasks, here=here)]
-
-    def commit(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
-        """Makes one Delta commit, of a table or of shards that are in one Delta table, through
-        ``commit.commit``, which keeps MySQL's order of checks. Raises ConcurrentChangeError if
-        the group must be planned again."""
-        commit(self._tracking.commits, parts, stamp)
+        in_driver = self._workers.is_small(file_bytes=size)
+        return [*written, *self._workers.run(rewrite, tasks, here=in_driver)]
 
 
 def _write(task: WriteTask) -> Written:
-    """Does a task, of either kind. Raises TargetError and DecodeError."""
-    return write_versions(task) if has_versions(task.definition) else direct.write(task)
+    """Run a task of either kind. Raise TargetError and DecodeError."""
+    return write_versions(task) if has_versions(task.definition) else write_direct(task)

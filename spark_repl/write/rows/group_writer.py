@@ -18,6 +18,7 @@ from ...delta.checkpoint import EVERY
 from ...errors import FencedError, SchemaError, SparkReplError
 from ...runtime.retry import temporary
 from ...runtime.threads import Pool
+from ..files.commit import commit_rows
 from ..files.discard import discard
 from ..files.write_task import WriteTask, Written, by_table, faults_of
 from ..tables.logged_shape import ToldCollations, check_definition, names_key
@@ -280,7 +281,7 @@ class GroupWriter:
         together = any(part.whole for part in parts) or rows_of(parts) <= share
         for part in parts:
             shards.setdefault(0 if together else part.shard, []).append(part)
-        files = self._writer.files(table)
+        files = self._commits.live_files(table)
         return [
             WriteTask(
                 table.name,
@@ -319,7 +320,7 @@ class GroupWriter:
 
     def _commit_one(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         began = time.perf_counter()
-        self._writer.commit(parts, stamp)
+        commit_rows(self._commits, parts, stamp)
         seconds = time.perf_counter() - began
         self._seconds.append(seconds)
         for table, written in parts:

@@ -38,9 +38,10 @@ Look = Callable[[pa.Table], npt.NDArray[np.bool_]]
 
 @dataclass
 class Changes:
-    """Folded changes: ``rows`` are the surviving images [n], ``at`` the first change's position,
-    ``last`` the survivor's. ``missing``: what the images lack, if any lacks something.
-    ``passed_over``: changes that take no effect, by the rows that the target has."""
+    """Folded changes. ``rows`` [n]: the surviving images; ``at``: the first change's position;
+    ``last``: the survivor's position; ``missing``: what the images lack, None if they lack nothing;
+    ``passed_over``: number of changes that take no effect because of the rows that the target has.
+    """
 
     rows: pa.Table
     net: Net
@@ -52,7 +53,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class Break:
-    """Where the log contradicts itself: a row, MySQL's error number, the transaction's position."""
+    """A contradiction in the log: a row, MySQL's error number, the transaction's position."""
 
     row: pa.Table
     number: int
@@ -60,15 +61,16 @@ class Break:
 
 
 def asks(parts: Sequence[Part]) -> bool:
-    """Whether the target must be asked which keys it has before the changes can be folded."""
+    """Return whether the changes can be folded only after the target was asked which keys it
+    has."""
     return any(part.asks for part in parts)
 
 
 def net_changes(
     parts: Sequence[Part], definition: TableDefinition, look: Look | None, *, idempotent: bool
 ) -> tuple[Changes, list[Break]]:
-    """The net changes of all parts of a task, and the log's contradictions, which are none when
-    it is ``idempotent``. ``look`` says of rows whether the target has their keys; None where
+    """Return the net changes of all parts of a task, and the contradictions of the log: none if the
+    task is ``idempotent``. ``look`` returns for rows whether the target has their keys; None if
     nothing ``asks``."""
     staged = joined([part.read() for part in parts])
     partial = staged.column("held").null_count < staged.num_rows
@@ -99,7 +101,7 @@ def net_changes(
 
 
 def _change_log(staged: pa.Table, code: npt.NDArray[np.int32]) -> ChangeLog:
-    """The staged chains' changes, in log order."""
+    """Return the changes of the staged chains, in log order."""
     flags_list = one_chunk(staged.column("flags"))
     length = np.diff(flags_list.offsets.to_numpy())
     parent = np.repeat(np.arange(len(code)), length)
@@ -132,17 +134,18 @@ def _bag(
 
 
 def effective(
-    code: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], there: Bools
+    code: npt.NDArray[np.int32], flags: npt.NDArray[np.uint8], present: Bools
 ) -> npt.NDArray[np.bool_]:
-    """bool[n], of changes in log order: ``code`` is each one's key, ``flags`` EXISTED, EXISTS and
-    MOVED, ``there`` [keys] whether the target has the key's row before them."""
-    takes_effect: Bools = _effective(code, flags, there, MOVED)
+    """Return bool[n]: which changes, in log order, take effect. ``code``: the key of each;
+    ``flags``: EXISTED, EXISTS and MOVED; ``present`` [keys]: whether the target has the key's row
+    before them."""
+    takes_effect: Bools = _effective(code, flags, present, MOVED)
     return takes_effect
 
 
 @jit_allocating
-def _effective(code: Any, flags: Any, there: Any, moved: Any) -> Any:
-    exists = there.copy()
+def _effective(code: Any, flags: Any, present: Any, moved: Any) -> Any:
+    exists = present.copy()
     out = np.ones(code.size, np.bool_)
     for i in range(code.size):
         change = flags[i]

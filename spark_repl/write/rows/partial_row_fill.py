@@ -1,8 +1,8 @@
-"""Rows whose images lack columns: what is known from the group, and what only the target knows.
+"""Rows whose images lack columns: which values the group has, and which only the target has.
 
-With binlog_row_image=MINIMAL or NOBLOB, and with JSON diffs, the log holds parts of a row. They
-are put together column by column over all changes of the group; what no image holds comes from the
-row that the target has under the key that the row had before the group.
+With binlog_row_image=MINIMAL or NOBLOB, and with JSON diffs, the log has parts of a row. They are
+put together column by column over all changes of the group. A value that no image has comes from
+the target's row with the key that the row had before the group.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 _UNSAID = "", ""
-"""the column and the table of an error that is not shown"""
+"""column and table of an error that nobody sees"""
 
 _LOST_HINT = (
     "the log changes between whole and partial row images inside one group, and moves a row between"
@@ -42,8 +42,9 @@ _LOST_HINT = (
 
 @dataclass
 class MissingValues:
-    """What n net rows lack. ``wanted``: column -> which rows; ``origin``: the net row whose key
-    the row has in the target (-1: none); ``diffs``: column -> row -> JSON diffs, in log order."""
+    """The values that n net rows lack. ``wanted``: column -> which rows; ``origin``: the net row
+    whose key the row has in the target (-1: none); ``diffs``: column -> row -> JSON diffs, in log
+    order."""
 
     wanted: dict[int, Bools]
     origin: Longs
@@ -51,43 +52,43 @@ class MissingValues:
 
     @property
     def rows(self) -> Bools:
-        """Which rows need the target's."""
+        """Return which rows need the target's row."""
         needed = np.zeros(len(self.origin), bool)
         for mask in self.wanted.values():
             needed |= mask
         return needed
 
     def fill(self, rows: pa.Table, old: Mapping[int, pa.Array], at: Longs) -> pa.Table:
-        """``rows`` with what they lack: the target's value for row i is ``old[column][at[i]]``
-        (-1: its row is not there)."""
+        """Return ``rows`` with the values that they lack. The target's value for row i is
+        ``old[column][at[i]]`` (-1: the target has no such row)."""
         columns = rows.columns
         for column, mask in self.wanted.items():
             base = one_chunk(columns[column])
-            other = old[column]
+            target_values = old[column]
             place = np.where(mask, len(base) + np.maximum(at, 0), np.arange(len(base)))
             gone = pa.array(mask & (at < 0))
             indices = pa.array(place, mask=np.asarray(gone))
-            columns[column] = pa.concat_arrays([base, other]).take(indices)
+            columns[column] = pa.concat_arrays([base, target_values]).take(indices)
         return pa.Table.from_arrays(columns, names=rows.column_names)
 
     def patch(self, rows: pa.Table, definition: TableDefinition) -> tuple[pa.Table, list[int]]:
-        """``rows`` with their JSON diffs applied, and the rows whose diffs do not fit."""
+        """Return ``rows`` with their JSON diffs applied, and the rows whose diffs do not fit."""
         columns, bad = rows.columns, []
         for column, by_row in self.diffs.items():
             base = one_chunk(columns[column])
             chosen = np.array(sorted(by_row), np.int64)
             documents = base.take(pa.array(chosen)).to_pylist()
-            made = _patched(documents, [by_row[i] for i in chosen])
-            bad += [int(i) for i, text in zip(chosen, made, strict=True) if text is None]
+            patched_texts = _patched(documents, [by_row[i] for i in chosen])
+            bad += [int(i) for i, text in zip(chosen, patched_texts, strict=True) if text is None]
             indices = np.arange(len(base))
             indices[chosen] = len(base) + np.arange(len(chosen))
-            both = pa.concat_arrays([base, pa.array(made, base.type)])
+            both = pa.concat_arrays([base, pa.array(patched_texts, base.type)])
             columns[column] = both.take(pa.array(indices))
         return pa.Table.from_arrays(columns, names=rows.column_names), bad
 
 
 def _patched(documents: Sequence[str | None], diffs: Sequence[bytes]) -> list[str | None]:
-    """Each document, or None where its diffs don't fit."""
+    """Return each document, patched; None if its diffs don't fit."""
     try:
         return list(apply_diffs(documents, diffs, *_UNSAID))
     except DecodeError:
@@ -95,7 +96,7 @@ def _patched(documents: Sequence[str | None], diffs: Sequence[bytes]) -> list[st
 
 
 def patched(document: str | None, diff: bytes) -> str | None:
-    """The document, or None where its diffs don't fit."""
+    """Return the document, patched; None if its diffs don't fit."""
     try:
         return apply_diffs([document], [diff], *_UNSAID)[0]
     except DecodeError:
@@ -106,7 +107,7 @@ def patched(document: str | None, diff: bytes) -> str | None:
 class ChangeLog:
     """Changes in log order, [n] each: the staged row of their key's part, flags, packed position.
 
-    ``image``: whether the staged row's image is this change's (a folded chain keeps its last one).
+    ``image``: whether the staged row's image is this change's. A folded chain keeps its last image.
     """
 
     parent: Longs
@@ -122,11 +123,12 @@ class ChangeLog:
 def assemble(
     staged: pa.Table, changes: ChangeLog, distinct: int, net: Net, definition: TableDefinition
 ) -> tuple[pa.Table, MissingValues]:
-    """The net rows as far as the group's images and the defaults give them, and what is left."""
+    """Return the net rows as far as the group's images and the defaults give them, and the values
+    that are missing."""
     line = lineage(changes.code, distinct, changes.flags)
-    held, diffs = one_chunk(staged.column("held")), one_chunk(staged.column("diffs"))
-    whole = np.asarray(held.is_null())
-    present = bits(held, len(definition.columns))
+    bitmaps, diffs = one_chunk(staged.column("held")), one_chunk(staged.column("diffs"))
+    is_whole = np.asarray(bitmaps.is_null())
+    present = bits(bitmaps, len(definition.columns))
     exists = net.flags & EXISTS != 0
     entry_of = np.full(distinct, -1, np.int64)
     entry_of[changes.code[net.entry]] = np.arange(len(net.entry))
@@ -134,18 +136,18 @@ def assemble(
     arrays = []
     waiting = _waiting(diffs)
     for i, column in enumerate(definition.columns):
-        holds = (whole | present[:, i])[changes.parent]
+        holds = (is_whole | present[:, i])[changes.parent]
         source = sources(line, holds, changes.image)[net.entry]
-        if (lost := exists & (source == LOST)).any():
-            raise _lost(int(changes.position[net.entry[np.argmax(lost)]]), definition.name)
+        if (lacking := exists & (source == LOST)).any():
+            raise _incomplete(int(changes.position[net.entry[np.argmax(lacking)]]), definition.name)
         values = one_chunk(staged.column(i))
         indices = np.where(source >= 0, changes.parent[np.maximum(source, 0)], len(values))
         if (plain := exists & (source == DEFAULT)).any():
             at = RelayPosition.unpack(int(changes.position[net.entry[np.argmax(plain)]]))
             default = default_value(column, definition.name, at).cast(values.type)
             values = pa.concat_arrays([values, default])
-        unknown = (source == TARGET) | ~exists & (source < 0)
-        arrays.append(values.take(pa.array(indices, mask=unknown)))
+        from_target = (source == TARGET) | ~exists & (source < 0)
+        arrays.append(values.take(pa.array(indices, mask=from_target)))
         if (mask := exists & (source == TARGET)).any():
             missing.wanted[i] = mask
         if column.type == ColumnType.JSON and i in waiting:
@@ -157,7 +159,7 @@ def assemble(
 
 
 def _waiting(diffs: pa.Array) -> dict[int, dict[int, bytes]]:
-    """Column -> staged row -> diffs; only rows that have some pass through Python."""
+    """Return column -> staged row -> diffs. Only rows that have diffs pass through Python."""
     by_column: dict[int, dict[int, bytes]] = {}
     for row in np.flatnonzero(np.asarray(diffs.is_valid())):
         for column, data in pending_diffs(diffs[int(row)].as_py()):
@@ -173,9 +175,10 @@ def _collect(
     source: Longs,
     exists: Bools,
 ) -> dict[int, bytes]:
-    """Net row -> the diffs between the image its document comes from and its last change."""
+    """Return net row -> the diffs between the image that its document comes from and its last
+    change."""
     has_diffs = np.isin(changes.parent, np.array(list(waiting), np.int64)) & changes.image
-    # How many diffs lie on the way from each change back to its row's root.
+    # number of diffs on the path from each change back to its row's root
     count = along(line.previous, has_diffs)
     by_row = {}
     for row in np.flatnonzero(exists & (count[net.entry] > 0)):
@@ -189,7 +192,7 @@ def _collect(
     return by_row
 
 
-def _lost(position: int, table: str) -> DecodeError:
+def _incomplete(position: int, table: str) -> DecodeError:
     return DecodeError(
         "a row's image can't be completed",
         position=RelayPosition.unpack(position),
@@ -198,9 +201,9 @@ def _lost(position: int, table: str) -> DecodeError:
     )
 
 
-def bits(held: pa.Array, columns: int) -> Bools:
-    """bool[n, columns] of bitmaps; all False for NULL (a whole image)."""
+def bits(bitmaps: pa.Array, columns: int) -> Bools:
+    """Return bool[n, columns] of bitmaps; all False for NULL (a whole image)."""
     width = (columns + 7) // 8
-    raw = held.fill_null(bytes(width)).buffers()[2]
-    data = np.frombuffer(raw, np.uint8)[: len(held) * width].reshape(len(held), width)
+    raw = bitmaps.fill_null(bytes(width)).buffers()[2]
+    data = np.frombuffer(raw, np.uint8)[: len(bitmaps) * width].reshape(len(bitmaps), width)
     return np.unpackbits(data, axis=1, count=columns, bitorder="little").astype(bool)

@@ -1,7 +1,7 @@
-"""Row repair: the rows of some keys as the source has them, in one commit to their table.
+"""Row repair: writes the rows of some keys as the source has them, in one commit to their table.
 
-Its position stays, as what it has of the log does: the commit is told by an appId of its own. Rows
-that the table has of a key go, those that the source has of it come (``staged_rows``).
+The table's position stays, because its state of the log stays. The commit has an appId of its own.
+The target's rows of a key go, and the source's rows of the key come (``staged_rows``).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import RowsRefused
-from ..files.commit import actions_of, check_files
+from ..files.commit import check_files, row_actions
 from ..files.discard import discard
 from ..files.write_task import WriteTask
 from ..tables.table_metadata import repairs_of
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 class RowRepair:
-    """One table's repair; the caller owns the target, and nothing else is under way."""
+    """The repair of one table. The caller owns the target, and no group is being applied."""
 
     def __init__(self, tracking: Tracking, workers: Workers, writer: DirectWriter) -> None:
         self._tracking, self._workers = tracking, workers
         self._commits, self._writer = tracking.commits, writer
 
     def commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
-        """Brings staged rows into the table, which stands at ``cut``; returns the version of the
-        commit, None where nothing was to be done. Raises RowsRefused for rows that do not fit,
-        TargetError, ConcurrentChangeError."""
+        """Commit staged rows to the table, which is at ``cut``. Return the version of the commit,
+        None if nothing was to be done. Raise RowsRefused for rows that do not fit, TargetError,
+        ConcurrentChangeError."""
         with table.lock:
             self._commits.refresh(table)
             with self._commits.files_there([table]):
@@ -46,17 +46,17 @@ class RowRepair:
     def _commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
         tracking = self._tracking
         self._writer.prepare([table])
-        here = self._workers.is_small(rows=sum(part.rows for part in parts))
-        written = self._workers.run(self._writer.task, [self._task(table, parts)], here=here)
+        in_driver = self._workers.is_small(rows=sum(part.rows for part in parts))
+        written = self._workers.run(self._writer.task, [self._task(table, parts)], here=in_driver)
         try:
-            if faults := [fault for one in written for fault in one.violations]:
+            if faults := [fault for part in written for fault in part.violations]:
                 raise RowsRefused(
                     f"the source's row {faults[0].key} has no place in the table"
                     f" ({faults[0].number})"
                 )
             written = self._writer.finish({table.name: table}, written)
-            check_files(table, [path for one in written for path in one.files])
-            actions = actions_of(self._commits, table, written)
+            check_files(table, [path for part in written for path in part.files])
+            actions = row_actions(self._commits, table, written)
         except Exception:  # nothing was committed yet
             self._discard(table, written, None)
             raise
@@ -75,12 +75,12 @@ class RowRepair:
     def _task(self, table: Table, parts: Sequence[Part]) -> WriteTask:
         return WriteTask(
             table.name, table.folder, self._tracking.key_folder(table), table.columns,
-            table.definition.primary_key, tuple(parts), self._writer.files(table),
+            table.definition.primary_key, tuple(parts), self._commits.live_files(table),
             idempotent=True, complete=False, definition=table.definition,
             change_data=table.snapshot.has("delta.enableChangeDataFeed"),
         )  # fmt: skip
 
     @staticmethod
     def _discard(table: Table, written: Sequence[Written], tried_behind: int | None) -> None:
-        for one in written:
-            discard(table.folder, one.files, tried_behind=tried_behind)
+        for part in written:
+            discard(table.folder, part.files, tried_behind=tried_behind)

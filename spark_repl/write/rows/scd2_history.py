@@ -34,7 +34,7 @@ from ...errors import SettingError, StatementError, TargetError
 from ...rules.metadata_columns import numbers_of
 from ..files.change_data import write_changes
 from ..files.key_index import write_indexed
-from ..files.key_lookup import described, hits, index_of
+from ..files.key_lookup import find_rows, index_of, key_text
 from ..files.write_task import Violation, Written
 from .bag_changes import heads, whole_bag
 
@@ -51,7 +51,8 @@ _STRICT_ALL_TABLES = 1 << 22
 
 
 def outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
-    """Which of some rows, ``arrays`` [columns of the table], these are; None: none is."""
+    """Return which of some rows, ``arrays`` [columns of the table], are versions that the source no
+    longer has; None: none is."""
     current = numbers_of(definition).get("current")
     if current is None:
         return None
@@ -59,8 +60,8 @@ def outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Arra
 
 
 def check_fit(values: pa.Array, gone: pa.Array | None, change: TypeChange) -> None:
-    """Raises StatementError where a value of the rows that are ``gone`` does not fit, also by a
-    session's sql_mode with which a server stores another in its place."""
+    """Raise StatementError if a value of the rows that are ``gone`` does not fit. It is checked in
+    strict mode: in other modes a server stores another value instead."""
     if gone is None or change.session.is_strict:
         return
     mode = change.session.sql_mode | _STRICT_ALL_TABLES
@@ -80,9 +81,9 @@ _FILE_ROWS = 2_000_000
 
 @dataclass(frozen=True)
 class _Images:
-    """The images of a task [n], by key and in one key in the log's order. ``rows``: their columns;
-    ``begins``: whether a version begins with the image, and not one ends; ``key``: number of the
-    image's key."""
+    """The images of a task [n], ordered by key, then by their order in the log. ``rows``: their
+    columns; ``begins``: True if a version begins with the image, False if one ends; ``key``: number
+    of the image's key."""
 
     rows: pa.Table
     begins: Bools
@@ -91,16 +92,16 @@ class _Images:
 
     @cached_property
     def is_first(self) -> Bools:
-        """Whether an image is the first of its key."""
+        """Return which images are the first of their key."""
         return np.append(True, self.key[1:] != self.key[:-1])[: len(self.key)]
 
     @cached_property
     def is_last(self) -> Bools:
         return np.append(self.is_first[1:], True)[: len(self.key)]
 
-    def said(self, images: Longs, task: WriteTask) -> dict[str, pa.Array]:
-        """The transactions of the ``images``, by the names of the columns that say it where a
-        version ends; -1: of none."""
+    def end_values(self, images: Longs, task: WriteTask) -> dict[str, pa.Array]:
+        """Return the transactions of the ``images`` (-1: of none), by the names of the columns that
+        record the end of a version."""
         numbers = numbers_of(task.definition)
         chosen = pa.array(images, mask=images < 0)
         return {
@@ -110,7 +111,7 @@ class _Images:
 
 
 def write_versions(task: WriteTask) -> Written:
-    """Ends versions that the target has, writes those that come. Raises TargetError, DecodeError
+    """End versions that the target has, and write new ones. Raise TargetError; raise DecodeError
     for an image that lacks columns."""
     began, out = time.perf_counter(), Written(task.table)
     if task.idempotent:
@@ -141,17 +142,17 @@ def _images(task: WriteTask) -> _Images:
 
 def _write(task: WriteTask, images: _Images, out: Written) -> None:
     _refuse_contradictions(task, images, out)
-    there = _there(task, images, out)
+    ending = _ending_versions(task, images, out)
     if out.violations:
         return
-    old = [_ended(task, images, number, *which) for number, which in there.items()]
-    came = _came(task, images)
-    rows = pa.concat_tables([*old, came]).combine_chunks()
-    for entry in np.flatnonzero(unplaced(came, task.columns.divides)):
+    old = [_ended(task, images, number, *which) for number, which in ending.items()]
+    new_rows = _new_versions(task, images)
+    rows = pa.concat_tables([*old, new_rows]).combine_chunks()
+    for entry in np.flatnonzero(unplaced(new_rows, task.columns.divides)):
         _refuse(task, images, out, int(np.flatnonzero(images.begins)[entry]), NO_PARTITION)
     if out.violations:
         return
-    for number, (_, places) in there.items():
+    for number, (_, places) in ending.items():
         out.marks[task.files[number].path] = BitMap(array.array("I", places.tolist())).serialize()
     out.net = rows.num_rows
     for at in range(0, rows.num_rows, _FILE_ROWS):
@@ -159,71 +160,75 @@ def _write(task: WriteTask, images: _Images, out: Written) -> None:
     if task.change_data and out.changes_table:
         before = {
             task.files[number].path: (places, np.ones(len(places), bool))
-            for number, (_, places) in there.items()
+            for number, (_, places) in ending.items()
         }
-        stays = np.arange(rows.num_rows) < rows.num_rows - came.num_rows
+        stays = np.arange(rows.num_rows) < rows.num_rows - new_rows.num_rows
         out.changes += write_changes(task.folder, task.columns, before, rows, stays)
 
 
 def _refuse(task: WriteTask, images: _Images, out: Written, image: int, number: int) -> None:
-    key = described(task, images.rows, image)
+    key = key_text(task, images.rows, image)
     out.violations.append(Violation(number, int(images.positions[image]), task.table, key))
 
 
 def _refuse_contradictions(task: WriteTask, images: _Images, out: Written) -> None:
-    """Images of one key that do not follow each other become violations."""
+    """Report a violation for each image that does not follow the previous image of its key."""
     same = ~images.is_first[1:] & (images.begins[1:] == images.begins[:-1])
     for image in np.flatnonzero(same) + 1:
         number = DUPLICATE_KEY if images.begins[image] else MISSING_ROW
         _refuse(task, images, out, int(image), number)
 
 
-def _there(task: WriteTask, images: _Images, out: Written) -> dict[int, tuple[Longs, Longs]]:
-    """By numbers of the task's files: images that end versions of it, and these versions' rows."""
-    asked = np.flatnonzero(images.is_first)
-    if task.complete and images.begins[asked].all():
-        asked = asked[:0]  # no key of nothing but INSERTs is there
-    there: dict[int, tuple[Longs, Longs]] = {}
-    have = np.zeros(len(images.begins), np.int64)
-    if len(asked) and task.files:
-        for number, at, places in hits(task, images.rows.take(pa.array(asked))):
+def _ending_versions(
+    task: WriteTask, images: _Images, out: Written
+) -> dict[int, tuple[Longs, Longs]]:
+    """Return, by number of the task's file, the images that end versions of the file, and the rows
+    of these versions."""
+    lookups = np.flatnonzero(images.is_first)
+    if task.complete and images.begins[lookups].all():
+        lookups = lookups[:0]  # a complete table lacks keys that begin with an INSERT
+    ending: dict[int, tuple[Longs, Longs]] = {}
+    matches = np.zeros(len(images.begins), np.int64)
+    if len(lookups) and task.files:
+        for number, at, places in find_rows(task, images.rows.take(pa.array(lookups))):
             if len(at):
-                there[number] = asked[at], places
-                np.add.at(have, asked[at], 1)
-    if have.max(initial=0) > 1:
+                ending[number] = lookups[at], places
+                np.add.at(matches, lookups[at], 1)
+    if matches.max(initial=0) > 1:
         raise TargetError(
             "a key has more than one current version in the Delta table",
             table=task.table,
             hint="somebody else wrote to the table: mend it, or copy it again",
         )
-    for image in asked[(have[asked] == 0) & ~images.begins[asked]]:
+    for image in lookups[(matches[lookups] == 0) & ~images.begins[lookups]]:
         _refuse(task, images, out, int(image), MISSING_ROW)
     if not task.replaces:
-        for image in asked[(have[asked] > 0) & images.begins[asked]]:
+        for image in lookups[(matches[lookups] > 0) & images.begins[lookups]]:
             _refuse(task, images, out, int(image), DUPLICATE_KEY)
-    return there
+    return ending
 
 
 def _ended(task: WriteTask, images: _Images, number: int, by: Longs, places: Longs) -> pa.Table:
-    """The rows of versions of a file that end ``by`` some images."""
+    """Return the rows of versions of a file that the images ``by`` end."""
     read = read_rows(task.folder, task.files[number].path, task.columns.physical, places)
     arrays = [
         with_type(values, kind.type) for values, kind in zip(read, images.rows.schema, strict=True)
     ]
-    made = ended(task.definition, arrays, images.said(by, task))
-    return pa.Table.from_arrays(made, schema=images.rows.schema)
+    columns = ended(task.definition, arrays, images.end_values(by, task))
+    return pa.Table.from_arrays(columns, schema=images.rows.schema)
 
 
-def _came(task: WriteTask, images: _Images) -> pa.Table:
-    """The rows of the versions that begin, each with its end, if the group has it, too."""
+def _new_versions(task: WriteTask, images: _Images) -> pa.Table:
+    """Return the rows of the versions that begin. A version that ends in the same group has its
+    end."""
     numbers, chosen = numbers_of(task.definition), np.flatnonzero(images.begins)
     columns: Sequence[pa.Array] = images.rows.take(pa.array(chosen)).combine_chunks().columns
     arrays = [one_chunk(column) for column in columns]
     last = images.is_last[chosen]
-    by = images.said(np.where(last, -1, chosen + 1), task)
-    made = ended(task.definition, arrays, by)
-    made[numbers["current"]] = pa.array(last)
-    return pa.Table.from_arrays(made, schema=images.rows.schema)
+    by = images.end_values(np.where(last, -1, chosen + 1), task)
+    columns = ended(task.definition, arrays, by)
+    columns[numbers["current"]] = pa.array(last)
+    return pa.Table.from_arrays(columns, schema=images.rows.schema)
 
 
 ENDS = {
@@ -231,14 +236,14 @@ ENDS = {
     "valid_to_time": "valid_from_time",
     "valid_to_position": "valid_from_position",
 }
-"""the columns that say which transaction ended a version, and those that say it of its own"""
+"""columns for the transaction that ended a version -> columns for the transaction that began it"""
 
 
 def ended(
     definition: TableDefinition, arrays: Sequence[pa.Array], by: Mapping[str, pa.Array]
 ) -> list[pa.Array]:
-    """The columns [columns of the table] of versions that are current no more. ``by``: what ended
-    each of them, as ENDS names it."""
+    """Return the columns [columns of the table] of versions that are no longer current. ``by``:
+    what ended each version, by the names in ENDS."""
     numbers, columns = numbers_of(definition), list(arrays)
     for name in ENDS:
         columns[numbers[name]] = by[name].cast(columns[numbers[name]].type)
@@ -248,9 +253,9 @@ def ended(
 
 @dataclass(frozen=True)
 class TruncatedVersions:
-    """What a TRUNCATE makes of a table's rows: those that are current end by it. ``gtid``: its own,
-    "" of an anonymous one; ``at``: when it was committed, microseconds UTC; ``position``: where it
-    begins in the relay log, packed."""
+    """The change that a TRUNCATE makes to a table's rows: it ends the current versions. ``gtid``:
+    of the TRUNCATE, "" if it is anonymous; ``at``: when it was committed, in microseconds UTC;
+    ``position``: where it begins in the relay log, packed."""
 
     definition: TableDefinition
     gtid: str
@@ -258,15 +263,15 @@ class TruncatedVersions:
     position: int
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
-        """The columns [columns of the table] of some rows behind it."""
+        """Return the columns [columns of the table] of some rows after the TRUNCATE."""
         count = len(arrays[0])
-        said = {
+        end_values = {
             "valid_to_gtid": pa.repeat(pa.scalar(self.gtid or None, pa.string()), count),
             "valid_to_time": pa.repeat(self.at, count),
             "valid_to_position": pa.repeat(self.position, count),
         }
         current = pc.fill_null(arrays[numbers_of(self.definition)["current"]], False)
-        after = ended(self.definition, arrays, said)
+        after = ended(self.definition, arrays, end_values)
         return [
             new if new is old else pc.if_else(current, new, old)
             for old, new in zip(arrays, after, strict=True)

@@ -1,5 +1,5 @@
-"""Tables that keep rows which the source has deleted (``extra_columns``: deleted): which of their
-rows are those of the source, and what TRUNCATE makes of them."""
+"""Soft deletes: tables that keep rows which the source has deleted (``extra_columns``: deleted).
+This module finds these rows, and marks rows at a TRUNCATE."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 
 def are_deleted(task: WriteTask, path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Which of ``rows`` of one data file the source has deleted: none where such rows go."""
+    """Return which of ``rows`` of one data file the source has deleted: none in a table that keeps
+    no such rows."""
     number = deleted_column(task.definition)
     if number < 0 or not len(rows):
         return np.zeros(len(rows), bool)
@@ -34,25 +35,26 @@ def are_deleted(task: WriteTask, path: str, rows: npt.NDArray[np.int64]) -> npt.
 
 @dataclass(frozen=True)
 class Truncated:
-    """What a TRUNCATE makes of a table's rows: those that are not deleted are then, by it.
-    ``gtid``: its own, "" of an anonymous one; ``at``: when it was committed, microseconds UTC."""
+    """The change that a TRUNCATE makes to a table's rows: it marks the rows that are not marked as
+    deleted. ``gtid``: of the TRUNCATE, "" if it is anonymous; ``at``: when it was committed, in
+    microseconds UTC."""
 
     definition: TableDefinition
     gtid: str
     at: int
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
-        """The columns [columns of the table] of some rows behind it."""
-        there = pc.fill_null(arrays[deleted_column(self.definition)], False)
-        said = self._said()
+        """Return the columns [columns of the table] of some rows after the TRUNCATE."""
+        deleted = pc.fill_null(arrays[deleted_column(self.definition)], False)
+        new_values = self._new_values()
         return [
-            pc.if_else(there, values, pa.scalar(said[column.extra], values.type))
+            pc.if_else(deleted, values, pa.scalar(new_values[column.extra], values.type))
             if column.extra
             else values
             for column, values in zip(self.definition.columns, arrays, strict=True)
         ]
 
-    def _said(self) -> dict[str, Any]:
+    def _new_values(self) -> dict[str, Any]:
         return {
             "source_table": plain_name(self.definition.name_on_source),
             "gtid": self.gtid or None,

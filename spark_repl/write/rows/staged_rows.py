@@ -1,5 +1,6 @@
-"""Rows that were read from the source, or go because it hasn't them, staged as changes that are
-certain: what is found in the table is no error. And whether other changes are about their keys."""
+"""Staged rows: rows that were read from the source, or that go because the source lacks them,
+staged as certain changes. A certain change is no error, whatever row the target has. ``touches``
+tells whether other staged changes are about the same keys."""
 
 from __future__ import annotations
 
@@ -27,24 +28,24 @@ Keys = npt.NDArray[np.uint64]
 
 
 def key_of(definition: TableDefinition) -> tuple[str, ...]:
-    """The names of the key's columns."""
+    """Return the names of the key's columns."""
     return tuple(definition.columns[number].name for number in definition.primary_key)
 
 
 def key_digests(rows: pa.Table, key: Sequence[int]) -> Keys:
-    """The digest of each row's key."""
-    if not rows.num_rows:  # and perhaps no chunks
+    """Return the digest of each row's key."""
+    if not rows.num_rows:  # a column may then have no chunks
         return np.zeros(0, np.uint64)
-    made: Keys = digests([one_chunk(rows.column(number)) for number in key], range(len(key)))[0]
-    return made
+    result: Keys = digests([one_chunk(rows.column(number)) for number in key], range(len(key)))[0]
+    return result
 
 
 def staged_rows(
     path: str, definition: TableDefinition, rows: pa.Table, position: int, *, exist: bool
 ) -> Part:
-    """Writes rows that come (``exist``), or go, as staged changes into a file of their own.
-    ``position``: packed, to be named where they don't fit. Of a row that goes the key is held, and
-    extra columns: where it stays, marked, the rest is what the table has."""
+    """Write rows that come (``exist``), or go, as staged changes into a file of their own.
+    ``position``: packed; errors name it. A row that goes has the key and the extra columns only: if
+    the target keeps it, marked as deleted, the other values are those of the target."""
     count = rows.num_rows
     flags = np.full(count, (EXISTS if exist else EXISTED) | CERTAIN, np.uint8)
     edges = pa.array(np.arange(count + 1, dtype=np.int32))
@@ -67,7 +68,7 @@ def staged_rows(
 
 
 def _held(definition: TableDefinition) -> bytes:
-    """The bitmap of the key's columns and extra ones."""
+    """Return the bitmap of the columns that a row that goes has: the key's and extra columns."""
     holds = [column.extra != "" for column in definition.columns]
     for number in definition.primary_key:
         holds[number] = True
@@ -75,7 +76,7 @@ def _held(definition: TableDefinition) -> bytes:
 
 
 def _binary(key: Keys) -> pa.Array:
-    """Each number's eight bytes."""
+    """Return the eight bytes of each number."""
     edges = pa.py_buffer(np.arange(len(key) + 1, dtype=np.int64) * 8)
     data = pa.py_buffer(np.ascontiguousarray(key))
     return pa.Array.from_buffers(pa.large_binary(), len(key), [None, edges, data])
@@ -91,8 +92,8 @@ class TouchTask:
 
 
 def touches(task: TouchTask) -> bool:
-    """Whether the changes are about one of the keys."""
+    """Return whether the changes are about one of the keys."""
     rows = task.part.read()
     key = [rows.column(str(number)) for number in task.key]
-    made = key_digests(pa.table(key, names=list(map(str, task.key))), range(len(key)))
-    return bool(np.isin(made, task.keys).any())
+    digests_of_rows = key_digests(pa.table(key, names=list(map(str, task.key))), range(len(key)))
+    return bool(np.isin(digests_of_rows, task.keys).any())

@@ -25,7 +25,7 @@ from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
 from ...runtime.wall_clock import JUMP_S, WallClock
 from ..files.commit import check_files
-from ..files.compaction import Compacted, CompactTask, actions_of, choose, compact
+from ..files.compaction import Compacted, CompactTask, choose_files, compact, compaction_actions
 from ..files.discard import discard
 from ..files.key_index import KeyIndex
 from ..files.key_segments import forget_gone
@@ -145,7 +145,7 @@ class Tending:
             planned = self.commits.live(table)
         live = planned.adds
         keys, tasks, size = self.tracking.key_folder(table), [], 0
-        for paths in choose(table.folder, live, self._enough):
+        for paths in choose_files(table.folder, live, self._enough):
             files = tuple(LiveFile(path, live[path].get("deletionVector")) for path in paths)
             tasks.append(CompactTask.of(table, keys, files))
             size += sum(int(live[path]["size"]) for path in paths)
@@ -184,7 +184,7 @@ class Tending:
             return []
         vectors, now_ms = table.has_vectors, self.commits.time.now_ms()
         parts = [
-            actions_of(compacted, table.folder, live.adds, vectors=vectors, now_ms=now_ms)
+            compaction_actions(compacted, table.folder, live.adds, vectors=vectors, now_ms=now_ms)
             for compacted in done
         ]
         actions = [action for part in parts for action in part]

@@ -18,7 +18,7 @@ from spark_repl.delta import deletion_vector
 from spark_repl.delta.columns import Columns, schema_json, write_file
 from spark_repl.errors import TargetError
 from spark_repl.runtime.wall_clock import SteadyTime
-from spark_repl.write.files.commit import actions_of
+from spark_repl.write.files.commit import row_actions
 from spark_repl.write.files.write_task import Written
 
 COLUMNS = Columns.of(schema_json(pa.schema([pa.field("id", pa.int32())])))
@@ -79,7 +79,7 @@ def commit_of(folder: Path, dead: list[int], marks: list[int]) -> list[dict[str,
     written = Written("t.a", marks={add["path"]: BitMap(marks).serialize()})
     commits: Any = SimpleNamespace(action=lambda table, path: add, time=SteadyTime())
     table: Any = SimpleNamespace(name="t.a", folder=str(folder))
-    return actions_of(commits, table, [written])
+    return row_actions(commits, table, [written])
 
 
 def test_a_row_goes_once(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.write.files.compaction import Compacted, actions_of, choose
+from spark_repl.write.files.compaction import Compacted, choose_files, compaction_actions
 from spark_repl.write.files.write_task import LiveFile
 
 MIB = 1 << 20
@@ -22,7 +22,7 @@ def add(path: str, rows: int, dead: int = 0, size: int = 1000) -> dict[str, Any]
 def chosen(enough: int, *files: tuple[int, ...]) -> list[int]:
     """Indexes of the files that are folded; each file: rows, dead ones, bytes."""
     adds = {str(at): add(str(at), *file) for at, file in enumerate(files)}
-    found = choose("", adds, enough)
+    found = choose_files("", adds, enough)
     assert len(found) <= 1
     return sorted(int(path) for paths in found for path in paths)
 
@@ -96,6 +96,6 @@ def test_bounds_of_a_folded_file_are_wide_where_rows_went_meanwhile(tmp_path: Pa
     done = Compacted((LiveFile("one", None), LiveFile("two", None)), (0, 3, 7), new)
     old = {"path": "two", "size": 1, "partitionValues": {}, "modificationTime": 0}
     for live, tight in (({"one": old, "two": old}, True), ({"two": old}, False)):
-        found = actions_of(done, str(tmp_path), live, vectors=True, now_ms=1)[-1]["add"]
+        found = compaction_actions(done, str(tmp_path), live, vectors=True, now_ms=1)[-1]["add"]
         assert json.loads(found["stats"]) == {"numRecords": 7, "tightBounds": tight}
         assert ("deletionVector" in found) != tight

@@ -14,7 +14,7 @@ from spark_repl.decode.key_hash import NULL_HASH
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.tables.column import Column, ColumnType
 from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.files.key_lookup import hits
+from spark_repl.write.files.key_lookup import find_rows
 from spark_repl.write.files.write_task import PlannedFiles
 
 
@@ -32,5 +32,5 @@ def test_null_is_not_the_number_that_is_its_hash(
         definition=TableDefinition("t", "a", (column,), ()),
         files=PlannedFiles(pa.array(["f.parquet"]), {}),
     )  # fmt: skip
-    ((number, at, rows),) = hits(task, pa.table({"n": pa.array([wanted], pa.int64())}))
+    ((number, at, rows),) = find_rows(task, pa.table({"n": pa.array([wanted], pa.int64())}))
     assert (number, at.tolist(), rows.tolist()) == (0, [0], [row])
