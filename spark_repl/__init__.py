@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .apply.start.replica import Replica
     from .apply.stream.spark_source import MySQLRelaySource
     from .config import Config
-    from .control.cut_reader import cut
-    from .control.cut_wait import wait_for
-    from .control.history_reader import history_at, history_condition
-    from .control.joint_cut import joint_cut
+    from .control.cuts.cut_reader import cut
+    from .control.cuts.cut_wait import wait_for
+    from .control.cuts.history_views import history_at, history_condition
+    from .control.cuts.joint_cut import joint_cut
     from .decode.read_changes import read_changes
     from .runtime.session import build_session
 
@@ -43,12 +43,12 @@ _HOME = {
     "MySQLRelaySource": ".apply.stream.spark_source",
     "Replica": ".apply.start.replica",
     "build_session": ".runtime.session",
-    "cut": ".control.cut_reader",
-    "history_at": ".control.history_reader",
-    "history_condition": ".control.history_reader",
-    "joint_cut": ".control.joint_cut",
+    "cut": ".control.cuts.cut_reader",
+    "history_at": ".control.cuts.history_views",
+    "history_condition": ".control.cuts.history_views",
+    "joint_cut": ".control.cuts.joint_cut",
     "read_changes": ".decode.read_changes",
-    "wait_for": ".control.cut_wait",
+    "wait_for": ".control.cuts.cut_wait",
 }
 
 

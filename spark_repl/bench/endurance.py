@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..control.control import Control
-from ..control.cut_reader import find_cut
-from ..control.cut_wait import wait_for
+from ..control.cuts.cut_reader import find_cut
+from ..control.cuts.cut_wait import wait_for
+from ..control.table.control import Control
 from ..delta.storage import remove_folder
 from ..observe.status.status import status
 from ..runtime.object_store import canonical, is_remote

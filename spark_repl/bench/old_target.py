@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from ..control.control import Control
-from ..control.layout import Layout
-from ..control.retention import Retention
-from ..control.settle import Settle
+from ..control.records.durability_barrier import DurabilityBarrier
+from ..control.records.retention import Retention
+from ..control.table.control import Control
+from ..control.table.layout import Layout
 from ..delta.add_actions import live_files
 from ..delta.delta_table import opened
 from ..delta.log_replay import commit_path, read_commit
@@ -29,7 +29,7 @@ from ..runtime.object_store import is_remote
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..control.cut import Cut, TableVersion
+    from ..control.table.cut import Cut, TableVersion
 
 
 def make_old(config: Config, hours: float, rate: float) -> int:
@@ -57,7 +57,7 @@ def make_old(config: Config, hours: float, rate: float) -> int:
         control.path, pa.Table.from_pylist(rows, schema), mode="append",
         storage_options=options(control.path),
     )  # fmt: skip
-    Settle(control, layout)()  # as whoever has followed it so far has done
+    DurabilityBarrier(control, layout)()  # as whoever has followed it so far has done
     return count
 
 

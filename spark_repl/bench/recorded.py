@@ -15,7 +15,7 @@ import numpy as np
 from ..alter.schema_history import SchemaHistory
 from ..binlog.types.forms import Forms
 from ..config import Config
-from ..control.layout import Layout
+from ..control.table.layout import Layout
 from ..decode.read_changes import read_changes
 from ..decode.stage import stage
 from ..decode.staged import StageTask

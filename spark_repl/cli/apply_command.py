@@ -12,7 +12,7 @@ from .configuration import configuration
 def apply(options: argparse.Namespace) -> int:
     config = configuration(options)
     from ..apply.start.replica import Replica
-    from ..control.channels import check_unowned
+    from ..control.records.channels import check_unowned
     from ..observe.progress import Progress
     from ..relay.log import open_log
     from ..runtime.session import build_session

@@ -18,7 +18,7 @@ from ..config import Config, Source, load, read_values, toml
 from ..config.renaming import shard_of, whole_of
 from ..config.side_by_side import side_by_side
 from ..config.tables import SHAPING_KEYS, TABLE_KEYS, TableRule, read_tables
-from ..control.layout import Layout
+from ..control.table.layout import Layout
 from ..copy.survey import ERROR, WARNING, Finding, survey
 from ..errors import ConfigError, SchemaError, SparkReplError
 from ..rules.replication_filters import ReplicationFilters

@@ -12,14 +12,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..control.cut_export import manifest
-from ..control.cut_reader import find_cut
-from ..control.former import former_lines, former_tables
-from ..control.pinning import pin, unpin
-from ..control.pins import pins
-from ..control.retention import promised_until, recorded
-from ..control.shared_tables import shared_shards
-from ..control.shown_tables import shown_tables
+from ..control.cuts.cut_export import manifest
+from ..control.cuts.cut_reader import find_cut
+from ..control.cuts.previous_folders import former_lines, former_tables
+from ..control.records.retention import pin, pins, promised_until, recorded, unpin
+from ..control.records.shared_tables import shared_shards
+from ..control.table.cut import shown_tables
 from ..errors import ConfigError
 from ..observe.status.status import position_text
 from .inspect import channel_of, emit, print_table
@@ -27,8 +25,8 @@ from .inspect import channel_of, emit, print_table
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..control.control import Control
-    from ..control.cut import Cut
+    from ..control.table.control import Control
+    from ..control.table.cut import Cut
 
 
 def list_cuts(options: argparse.Namespace) -> int:

@@ -109,12 +109,14 @@ def receive(options: argparse.Namespace) -> int:
 
 
 def purge(options: argparse.Namespace) -> int:
-    from ..control.settle import Settle
+    from ..control.records.durability_barrier import DurabilityBarrier
 
     config = load(options.config) if options.config else Config()
     at = inspect.channel_of(options)
     given = {"relay.path": options.dir, "target.path": at.layout.target}
-    purged = purge_applied(config.override(given), at.control, Settle(at.control, at.layout))
+    purged = purge_applied(
+        config.override(given), at.control, DurabilityBarrier(at.control, at.layout)
+    )
     if purged.warning:
         print(f"warning: {purged.warning}", file=sys.stderr)
     fields = {"files": list(purged.files), "bytes": purged.bytes}

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ..config import load
-from ..control.channels import channel_at, opened
+from ..control.records.channels import channel_at, opened
 from ..errors import ConfigError, TargetError
 from ..observe.screen import columns
 from ..relay.index import TransactionIndex, build_index
@@ -21,7 +21,7 @@ from ..runtime.user_cache import cache_index_folder
 from ..sql.shown_text import without_secrets
 
 if TYPE_CHECKING:
-    from ..control.channels import Channel
+    from ..control.records.channels import Channel
     from ..observe.reports.applier_status import Result  # Spark, which these commands do without
     from ..relay.log import RelayLog
 

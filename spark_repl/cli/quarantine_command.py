@@ -8,16 +8,24 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..control.by_hand import decide
-from ..control.quarantine import DROP, KIND, REPLAY, cure_of, mark_of, named, open_quarantines
-from ..control.quarantine_store import QuarantineStore
+from ..control.records.operator_decisions import decide
+from ..control.records.quarantine import (
+    DROP,
+    KIND,
+    REPLAY,
+    cure_of,
+    mark_of,
+    named,
+    open_quarantines,
+)
+from ..control.transaction_files.quarantine_store import QuarantineStore
 from .hints import pasteable
 from .inspect import cells, channel_of, emit, print_table
 
 if TYPE_CHECKING:
-    from ..control.control import Control
-    from ..control.layout import Layout
-    from ..control.quarantine import Quarantine
+    from ..control.records.quarantine import Quarantine
+    from ..control.table.control import Control
+    from ..control.table.layout import Layout
 
 _SHOWN = ("table", "since", "begun", "transactions", "bytes", "asked", "reason")
 

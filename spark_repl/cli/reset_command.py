@@ -6,16 +6,16 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from ..control.channels import check_unowned, opened
-from ..control.resetting import plan_all, plan_tables, reset_all, reset_tables
+from ..control.records.channel_reset import plan_all, plan_tables, reset_all, reset_tables
+from ..control.records.channels import check_unowned, opened
 from ..delta.removing import Remover
 from ..errors import ConfigError
 from .configuration import loaded
 from .inspect import emit
 
 if TYPE_CHECKING:
-    from ..control.channels import Channel
-    from ..control.resetting import Planned
+    from ..control.records.channel_reset import Planned
+    from ..control.records.channels import Channel
 
 
 def reset(options: argparse.Namespace) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from ..control.by_hand import SKIP, decide, skipped
-from ..control.skips import check_absent
+from ..control.records.operator_decisions import SKIP, decide, skipped
+from ..control.records.skips import check_absent
 from ..errors import ConfigError
 from ..gtid import GtidSet
 from .inspect import channel_of, emit

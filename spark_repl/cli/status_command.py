@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..config import Config, load
-from ..control.channels import Channel, channels
+from ..control.records.channels import Channel, channels
 from ..errors import ConfigError
 from ..observe.metrics import metrics
 from ..observe.screen import screen

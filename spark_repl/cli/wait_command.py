@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING
 
 from ..config import load
-from ..control.cut_wait import unknown_sources, uuids_of, wait_at
+from ..control.cuts.cut_wait import unknown_sources, uuids_of, wait_at
 from ..errors import SourceError, TargetError
 from ..source.connection import DumpConnection
 from .inspect import channel_of, emit
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..control.channels import Channel
+    from ..control.records.channels import Channel
 
 
 def wait(options: argparse.Namespace) -> int:

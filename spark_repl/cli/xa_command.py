@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..binlog.events.xid import Xid
-from ..control.by_hand import XA, decide, xa_decisions
+from ..control.records.operator_decisions import XA, decide, xa_decisions
 from ..errors import ConfigError, TargetError
 from ..observe.status.status import prepared_branches
 from .inspect import cells, channel_of, emit, print_table, target_of

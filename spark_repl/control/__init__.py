@@ -1,11 +1,11 @@
-"""Control: what a target knows of itself beside its rows: owner, histories, copies, XA, cuts.
+"""Control: what a target records beside its rows: owner, histories, copies, XA branches, cuts.
 
-In and out: rows of the control table and files below ``_repl``, each kind with a class of its own.
-``cut`` and ``cut_reader`` are the readers' side: all tables at one GTID set of the source.
-apply/group/cut_publisher publishes cuts, ``retention`` says which are promised still, ``control``
-prunes
-the others. ``xa_store`` keeps prepared branches, ``quarantine_store`` what could not be applied,
-``names`` whose a table is where several channels have one target.
+``table``: the control table, a small Delta table below ``_repl``: its rows, its owner, the fence
+against former owners, and how a cut is encoded. ``records``: one module for each kind of row, and
+the rules by which rows are pruned. ``transaction_files``: bytes of prepared XA branches and of
+transactions that a quarantined table lacks. ``cuts``: the readers' side, all tables at one GTID set
+of the source.
 
-A row is written once and by the owner alone; whoever has lost the target is told (``fence``).
+Imports go from ``cuts`` to ``records`` to ``table``, also for annotations. The owner alone writes
+rows, each of them once. A process that has lost the target can't write (``table/fence``).
 """

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.channels import layout_of
+from ..control.records.channels import layout_of
 from ..errors import TargetError
 from ..observe.reports.applier_status import read_applier_status
 from .repair_request import READ

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, is_shared, whole_of
 from ..config.tables import NO_ROWS
-from ..control import name_case, recorded_filters, system_time_zone
-from ..control.channels import control_of
-from ..control.control import Control
-from ..control.copies import Copy, last_copy, record_copy, standing
-from ..control.layout import Layout
-from ..control.names import Names
-from ..control.other_channels import OtherChannels
-from ..control.shared_tables import shared_rules
-from ..control.table_paths import (
+from ..control.records import name_case, recorded_filters, system_time_zone
+from ..control.records.channels import control_of
+from ..control.records.copies import Copy, last_copy, record_copy, standing
+from ..control.records.name_registry import OtherChannels
+from ..control.records.names import Names
+from ..control.records.shared_tables import shared_rules
+from ..control.records.table_paths import (
     check_free,
     current_paths,
     given_paths,
     used_paths,
     whole_name,
 )
+from ..control.table.control import Control
+from ..control.table.layout import Layout
 from ..delta.log_state import newest_version
 from ..errors import (
     ALL_SHARDS,
@@ -54,8 +54,8 @@ from .unmet import unmet_on
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..control.cut import Cut
-    from ..control.given_paths import GivenPaths
+    from ..control.table.cut import Cut
+    from ..control.table.given_paths import GivenPaths
 
 Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 

@@ -2,7 +2,7 @@
 
 A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
 that was killed goes on behind what landed. The log from before the copy is applied afterwards
-(control/copies).
+(control/records/copies).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pyspark.sql import SparkSession
 
 from ..config.renaming import SHARD
-from ..control.channels import layout_of
-from ..control.control import Control
-from ..control.copies import Copy, last_copy, record_copy
+from ..control.records.channels import layout_of
+from ..control.records.copies import Copy, last_copy, record_copy
+from ..control.table.control import Control
 from ..delta.log_replay import last_user_metadata
 from ..delta.stamp import Stamp
 from ..delta.table_log import TableLog

@@ -21,8 +21,8 @@ from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from .. import formats
-from ..control.channels import control_of, layout_of
-from ..control.copies import Copy, last_copy, record_copy, standing
+from ..control.records.channels import control_of, layout_of
+from ..control.records.copies import Copy, last_copy, record_copy, standing
 from ..errors import (
     ConcurrentChangeError,
     FencedError,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from ..apply.start.replica import Replica
     from ..config import Config
-    from ..control.control import Control
+    from ..control.table.control import Control
 
 log = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ..control.copies import standing
-from ..control.repairs import Repair, record
+from ..control.records.copies import standing
+from ..control.records.repair_results import Repair, record
 from ..errors import (
     FormatError,
     NoTableError,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from ..apply.start.read_rows import RowsToRepair
     from ..apply.start.replica import Replica
     from ..config import Config
-    from ..control.control import Control
-    from ..control.cut import Cut
+    from ..control.table.control import Control
+    from ..control.table.cut import Cut
     from ..gtid import GtidSet
     from ..runtime.retry import Wait
 

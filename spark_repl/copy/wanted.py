@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.copies import Copy, last_copy
+from ..control.records.copies import Copy, last_copy
 from ..gtid import GtidSet
 
 if TYPE_CHECKING:
-    from ..control.control import Control
-    from ..control.copies import Standing
+    from ..control.records.copies import Standing
+    from ..control.table.control import Control
     from ..errors import NoTableError
 
 log = logging.getLogger(__name__)

@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from ..control.control import Control
-from ..control.layout import Layout
+from ..control.table.control import Control
+from ..control.table.layout import Layout
 from ..delta.reader import newest_version, read
 from ..errors import DemoError
 from .expected import differences, expected_tables
 
 if TYPE_CHECKING:
-    from ..control.cut import Cut
+    from ..control.table.cut import Cut
 
 BANK = Path(__file__).with_name("bank")
 TOTAL = Decimal("1000000.00")

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from ..alter.renamed import rename
 from ..binlog.types.forms import Forms
-from ..control.definitions import Definitions
-from ..control.name_case import NameCase
-from ..control.quarantine import mark_of
-from ..control.recorded_filters import recorded
+from ..control.records.definitions import Definitions
+from ..control.records.name_case import NameCase
+from ..control.records.quarantine import mark_of
+from ..control.records.recorded_filters import recorded
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
 from ..decode.unapplied import Alone
@@ -32,10 +32,10 @@ from ..runtime.private_files import opener
 from ..write.tables.table_metadata import DEFINITION, defined
 
 if TYPE_CHECKING:
-    from ..control.control import Control
-    from ..control.layout import Layout
-    from ..control.quarantine import Quarantine
-    from ..control.quarantine_store import KeptTransactions, QuarantineStore
+    from ..control.records.quarantine import Quarantine
+    from ..control.table.control import Control
+    from ..control.table.layout import Layout
+    from ..control.transaction_files.quarantine_store import KeptTransactions, QuarantineStore
     from ..decode.staged import Span
     from ..tables.table_definition import TableDefinition
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..control.former import Former, former_lines
+from ..control.cuts.previous_folders import Former, former_lines
 from .reports.latency import BOUNDS_S, quantile
 from .reports.verify_status import repaired_tables
 from .reports.worker_status import IDLE

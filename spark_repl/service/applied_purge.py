@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.channels import control_of, layout_of
-from ..control.copies import standing
-from ..control.history import recorded
-from ..control.settle import Settle
+from ..control.records.channels import control_of, layout_of
+from ..control.records.copies import standing
+from ..control.records.durability_barrier import DurabilityBarrier
+from ..control.records.log_history import recorded
 from ..errors import ConfigError, LogError
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, deciding, purge
@@ -23,7 +23,7 @@ from ..runtime.retry import until_stopped
 if TYPE_CHECKING:
     from ..apply.start.replica import Replica
     from ..config import Config
-    from ..control.control import Control
+    from ..control.table.control import Control
     from ..relay.log import RelayLog
     from ..runtime.retry import Wait
     from .supervisor import Supervisor
@@ -63,7 +63,7 @@ def purge_applied(
     control = control or control_of(config)
     folder = Path(config.relay.path)
     if settle is None:
-        settle = Settle(control, layout_of(config))
+        settle = DurabilityBarrier(control, layout_of(config))
     with deciding(folder):
         relay, keep_from = look(config.relay.path, partial(applied_file, control))
         if relay.files[0].number < keep_from:

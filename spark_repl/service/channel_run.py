@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import Config, load
-from ..control.channels import check_unowned, control_of
-from ..control.copies import last_copy, logged_while_copied, standing
+from ..control.records.channels import check_unowned, control_of
+from ..control.records.copies import last_copy, logged_while_copied, standing
 from ..errors import ConfigError, FencedError, PurgedError, SparkReplError, Stopped
 from ..observe.reports.run_report import report_of
 from ..observe.web.endpoint import check_free

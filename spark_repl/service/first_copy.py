@@ -48,7 +48,7 @@ def copy_page(config: Config) -> Iterator[str]:
     """Serve the page and metrics while the first copy runs, where the applier will serve them.
     Gives the page's address, "" if there is none. Raises ConfigError for an address that was asked
     for by name."""
-    from ..control.channels import opened
+    from ..control.records.channels import opened
     from ..observe.web.endpoint import open_endpoint
     from ..observe.web.endpoint_snapshots import endpoint_snapshots
 

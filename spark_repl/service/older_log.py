@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.channels import control_of, layout_of, opened
-from ..control.copies import standing
-from ..control.resetting import clear_state
+from ..control.records.channel_reset import clear_state
+from ..control.records.channels import control_of, layout_of, opened
+from ..control.records.copies import standing
 from ..errors import LogError
 from ..receiver.purge import clear
 from ..receiver.writer import RelayWriter
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..config import Config, Source
-    from ..control.copies import Copy
+    from ..control.records.copies import Copy
     from ..gtid import GtidSet
     from ..relay.log import RelayLog
 

@@ -8,9 +8,9 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..control.by_hand import skipped
-from ..control.channels import control_of
-from ..control.copies import standing
+from ..control.records.channels import control_of
+from ..control.records.copies import standing
+from ..control.records.operator_decisions import skipped
 from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..receiver.receiver import Receiver

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..apply.start.replica import Replica
-from ..control.channels import control_of, layout_of
-from ..control.repairs import Repair, answers
+from ..control.records.channels import control_of, layout_of
+from ..control.records.repair_results import Repair, answers
 from ..copy.asked import check_answers
 from ..copy.repair_request import leave
 from ..copy.repair_rows import read
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..apply.start.read_rows import RowsToRepair
     from ..config import Config
-    from ..control.control import Control
+    from ..control.table.control import Control
     from ..copy.repair_request import RepairRequest
 
 log = logging.getLogger(__name__)

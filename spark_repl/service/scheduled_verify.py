@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..control.channels import layout_of
+from ..control.records.channels import layout_of
 from ..observe.reports.applier_status import Notice
 from ..observe.reports.verify_status import read_verify_status
 from ..runtime.companion import Companion
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..config import Config, Observe
-    from ..control.layout import Layout
+    from ..control.table.layout import Layout
     from ..errors import SparkReplError
     from .command_process import CommandProcess
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ..control.channels import check_unowned, control_of
-from ..control.copies import standing
+from ..control.records.channels import check_unowned, control_of
+from ..control.records.copies import standing
 from ..errors import SourceError
 from ..rules.table_rules import TableRules
 from .first_copy import copy_tables

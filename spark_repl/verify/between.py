@@ -25,9 +25,9 @@ from .work_folder import TablePlan
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..control.control import Control
-    from ..control.cut import Cut, TableVersion
-    from ..control.layout import Layout
+    from ..control.table.control import Control
+    from ..control.table.cut import Cut, TableVersion
+    from ..control.table.layout import Layout
     from ..delta.digests import Digests
     from ..delta.table_log import TableLog
     from ..tables.table_definition import TableDefinition

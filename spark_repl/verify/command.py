@@ -7,9 +7,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from ..control.channels import layout_of
-from ..control.control import Control
-from ..control.cut_reader import find_cut
+from ..control.cuts.cut_reader import find_cut
+from ..control.records.channels import layout_of
+from ..control.table.control import Control
 from ..delta.table_log import TableLog
 from ..observe.reports.verify_status import write_verify_status
 from ..runtime.threads import Pool

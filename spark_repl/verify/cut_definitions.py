@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..control.definitions import Definitions
+from ..control.records.definitions import Definitions
 from ..gtid import GtidSet
 from ..write.tables.table_metadata import COMPLETE, DEFINITION, WITHOUT_HISTORY, created
 from .table_files import snapshot_of
 
 if TYPE_CHECKING:
-    from ..control.control import Control
-    from ..control.cut import Cut, TableVersion
-    from ..control.layout import Layout
+    from ..control.table.control import Control
+    from ..control.table.cut import Cut, TableVersion
+    from ..control.table.layout import Layout
     from ..delta.table_log import TableLog
     from ..tables.table_definition import TableDefinition
 

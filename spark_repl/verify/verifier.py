@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..binlog.types.forms import Forms
-from ..control.control import Control
-from ..control.cut_reader import find_cut
+from ..control.cuts.cut_reader import find_cut
+from ..control.table.control import Control
 from ..copy.chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
@@ -44,8 +44,8 @@ from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..control.cut import Cut
-    from ..control.layout import Layout
+    from ..control.table.cut import Cut
+    from ..control.table.layout import Layout
     from ..copy.source_tables import SourceTable
     from ..delta.table_log import TableLog
     from ..tables.table_definition import TableDefinition

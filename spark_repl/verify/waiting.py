@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..config import Config
-    from ..control.control import Control
-    from ..control.layout import Layout
+    from ..control.table.control import Control
+    from ..control.table.layout import Layout
     from ..gtid import GtidSet
 
 log = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.definitions import Definitions
-from spark_repl.control.layout import Layout
-from spark_repl.control.system_time_zone import record
+from spark_repl.control.records.definitions import Definitions
+from spark_repl.control.records.system_time_zone import record
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import StatementError
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, delete, insert, update

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
+from spark_repl.control.table.control import Control
 from spark_repl.errors import LogError
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.purge import purge

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, standing
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.table_paths import given_paths
+from spark_repl.control.records.copies import Copy, standing
+from spark_repl.control.records.table_paths import given_paths
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import NoTableError, TargetError
 from spark_repl.gtid import GtidSet

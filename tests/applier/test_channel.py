@@ -10,8 +10,8 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status.status import status

@@ -12,13 +12,13 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import channel_at
-from spark_repl.control.control import Control
-from spark_repl.control.cut_reader import cut
-from spark_repl.control.cut_wait import wait_for
-from spark_repl.control.joint_cut import JointCut, joint_cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.names import Names
+from spark_repl.control.cuts.cut_reader import cut
+from spark_repl.control.cuts.cut_wait import wait_for
+from spark_repl.control.cuts.joint_cut import JointCut, joint_cut
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.names import Names
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status.status import status

@@ -11,10 +11,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import channel_at, channels
-from spark_repl.control.control import Control
-from spark_repl.control.joint_cut import joint_cut
-from spark_repl.control.noted_names import noted_names
+from spark_repl.control.cuts.joint_cut import joint_cut
+from spark_repl.control.records.channels import channel_at, channels
+from spark_repl.control.records.name_registry import noted_names
+from spark_repl.control.table.control import Control
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import TargetError
 from spark_repl.observe.status.status import status

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from spark_repl.apply.start.replica import Replica
-from spark_repl.control.copies import Copy, last_copy, record_copy
-from spark_repl.control.layout import Layout
-from spark_repl.control.table_paths import announce, check_free, given_paths, used_paths
+from spark_repl.control.records.copies import Copy, last_copy, record_copy
+from spark_repl.control.records.table_paths import announce, check_free, given_paths, used_paths
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet

@@ -12,9 +12,9 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
-from spark_repl.control.pins import pins
+from spark_repl.control.records.retention import pins
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, run
 

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.cut_command import kept_cuts
-from spark_repl.control.channels import channel_at
-from spark_repl.control.cut import Cut
-from spark_repl.control.pinning import pin
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.retention import pin
+from spark_repl.control.table.cut import Cut, shown_tables
 from spark_repl.delta import checkpoint
 from tests.applier.test_promised_cuts import SHORT, hours_pass
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.by_hand import SKIP, decide
-from spark_repl.control.control import Control
-from spark_repl.control.database_charsets import DatabaseCharsets
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.database_charsets import DatabaseCharsets
+from spark_repl.control.records.operator_decisions import SKIP, decide
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import StatementError
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import cuts, last_shown, run, stopped

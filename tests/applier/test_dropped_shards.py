@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.channels import channel_at
-from spark_repl.control.table_paths import given_paths
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.table_paths import given_paths
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.local_delta import applier, apply_without_stream, at_cut, cuts, run
 from tests.support.shards import BOTH, ONE, TWO, begun, filled

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.owner import succeed
+from spark_repl.control.table.owner import succeed
 from spark_repl.receiver.report import Report
 from spark_repl.receiver.writer import Limits, RelayWriter
 from tests.applier.test_xa import ONE, A

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.log import open_log

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control import told_cuts
-from spark_repl.control.channels import channel_at
-from spark_repl.control.pinning import pin, unpin
-from spark_repl.control.retention import Retention
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention, pin, unpin
+from spark_repl.control.table import cut_encoding
 from spark_repl.copy.recopy import Recopier, ask
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave
 from spark_repl.copy.repairer import Repairer
@@ -208,21 +208,21 @@ def test_a_change_data_feed(log: LogWriter, target: Path) -> None:
 def test_as_many_tables_as_cuts_tell_by_what_has_changed(log: LogWriter, target: Path) -> None:
     """Of a hundred and some cuts those that are promised no more go, but for the rows that the last
     one is told since."""
-    for number in range(told_cuts.LEAST_TABLES):
+    for number in range(cut_encoding.LEAST_TABLES):
         log.ddl(Table(f"c{number}").create)
     assert run(log.folder, target, keys=KEYS)
     for _ in range(2):
-        for _ in range(told_cuts.MOST_SINCE // 2 + 20):
+        for _ in range(cut_encoding.MOST_SINCE // 2 + 20):
             log.transaction(insert(A, (log.gno, "x")))
         with applier(log.folder, target, keys=KEYS, group_max_transactions=1) as found:
             apply_without_stream(found)
             there = len(found.control.rows("cut"))
-            assert found.control.prune(Retention(0, 0, 0), found.tracking.settle)
+            assert found.control.prune(PruneBy(Retention(0, 0, 0)), found.tracking.settle)
             left = found.control.rows("cut")
-        assert len(left) < min(there, told_cuts.MOST_SINCE + 2)
-        assert told_cuts.mark_of(left[0]["detail"])[1] == "", "it tells all"
+        assert len(left) < min(there, cut_encoding.MOST_SINCE + 2)
+        assert cut_encoding.mark_of(left[0]["detail"])[1] == "", "it tells all"
     assert below_target(target)
-    assert len(at_cut(target, cuts(target)[-1])["t.a"]) == 2 * (told_cuts.MOST_SINCE // 2 + 20)
+    assert len(at_cut(target, cuts(target)[-1])["t.a"]) == 2 * (cut_encoding.MOST_SINCE // 2 + 20)
 
 
 def test_a_repair_that_is_asked_for(log: LogWriter, target: Path) -> None:

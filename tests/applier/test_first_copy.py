@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.control import Control
-from spark_repl.control.copies import last_copy
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import last_copy
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import HERE, applier, broken, last_shown, run

@@ -15,12 +15,13 @@ import pytest
 from spark_repl import formats
 from spark_repl.apply.stream.spark_source import MySQLRelayReader
 from spark_repl.binlog.events.transaction import Kind
-from spark_repl.control import control, control_rows, quarantine_store, row_formats, told_cuts
-from spark_repl.control.by_hand import skipped, xa_decisions
-from spark_repl.control.channels import channel_at, channels
-from spark_repl.control.copies import last_copy
-from spark_repl.control.pins import pins
-from spark_repl.control.xa_store import XaStore
+from spark_repl.control.records.channels import channel_at, channels
+from spark_repl.control.records.copies import last_copy
+from spark_repl.control.records.operator_decisions import skipped, xa_decisions
+from spark_repl.control.records.retention import pins
+from spark_repl.control.table import control, control_rows, cut_encoding, row_formats
+from spark_repl.control.transaction_files import quarantine_store
+from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.copy import recopy
 from spark_repl.copy.repair_request import RepairRequest
 from spark_repl.copy.repair_request import left as left_repairs
@@ -212,7 +213,7 @@ def test_a_target_that_merge_wrote_goes_on(of_before):
 def test_cuts_that_are_told_since_others_go_on(tmp_path):
     lake = shutil.copytree(TOLD, tmp_path / "told", copy_function=shutil.copy) / "many"
     details = [row["detail"] for row in channel_at(str(lake), "default").control.rows("cut")]
-    assert 1 < sum(map(bool, (told_cuts.mark_of(one)[1] for one in details))) < len(details)
+    assert 1 < sum(map(bool, (cut_encoding.mark_of(one)[1] for one in details))) < len(details)
     before = [at_cut(lake, cut) for cut in cuts(lake, "default")]
     assert run(lake.parent / "east", lake, keys={"compact_files": 0}, **RULES)
     found = cuts(lake, "default")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.cut import Cut
 from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.writer import RelayWriter

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.channels import channel_at
+from spark_repl.control.records.channels import channel_at
 from spark_repl.delta.checkpoint import EVERY
 from spark_repl.write.files import key_segments
 from spark_repl.write.upkeep import table_maintenance

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import last_shown, run, stopped
 from tests.support.planted import holding

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.channels import channel_at
+from spark_repl.control.records.channels import channel_at
 from spark_repl.errors import SettingError
 from spark_repl.verify.cut_definitions import CutDefinitions
 from tests.support.binlog_writer import LogWriter, Table, insert

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.layout import Layout, encode
+from spark_repl.control.table.layout import Layout, encode
 from spark_repl.delta import checkpoint
 from spark_repl.delta.reader import newest_version, read
 from spark_repl.errors import SettingError, TargetError

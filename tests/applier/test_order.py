@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.by_hand import decide
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.operator_decisions import decide
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.errors import RowError, TargetError
 from spark_repl.gtid import GtidSet

@@ -18,8 +18,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyroaring import BitMap
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta import deletion_vector, log_replay, storage
 from spark_repl.delta.add_actions import AddActions, live_files
 from spark_repl.delta.snapshot import Snapshot

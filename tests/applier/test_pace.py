@@ -6,8 +6,8 @@ import threading
 import time
 from pathlib import Path
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.demo.bank_demo import BANK
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import Table, insert

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import StatementError
 from spark_repl.tables.table_definition import TableDefinition
 from tests.property.test_change_feed import changes

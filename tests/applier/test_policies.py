@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.definitions import Definitions
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.definitions import Definitions
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import SchemaError, StatementError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics

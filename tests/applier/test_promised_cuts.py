@@ -14,10 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_repl.cli.cut_command import kept_cuts
-from spark_repl.control import control as control_module
-from spark_repl.control.channels import channel_at
-from spark_repl.control.cut import Cut
-from spark_repl.control.retention import recorded
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.retention import recorded
+from spark_repl.control.table import control as control_module
+from spark_repl.control.table.cut import Cut
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.removing import Remover
 from spark_repl.delta.vacuum import vacuum

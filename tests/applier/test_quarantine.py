@@ -12,9 +12,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.cut_export import manifest
-from spark_repl.control.cut_reader import CutReader
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.cut_export import manifest
+from spark_repl.control.cuts.cut_reader import CutReader
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, QuarantineError, RowError, StatementError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status.status import status

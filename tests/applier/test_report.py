@@ -19,9 +19,9 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
-from spark_repl.control.channels import opened
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.channels import opened
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.observe.reports.progress_history import COLUMNS
 from spark_repl.observe.status.status import status
 from spark_repl.observe.web import endpoint_snapshots

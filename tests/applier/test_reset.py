@@ -15,13 +15,12 @@ from deltalake import write_deltalake
 
 from spark_repl.cli.main import main
 from spark_repl.config import load
-from spark_repl.control.channels import opened
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin
-from spark_repl.control.pins import pins
-from spark_repl.control.resetting import plan_all, reset_all
-from spark_repl.control.table_paths import RESET, given_paths
+from spark_repl.control.records.channel_reset import plan_all, reset_all
+from spark_repl.control.records.channels import opened
+from spark_repl.control.records.retention import pin, pins
+from spark_repl.control.records.table_paths import RESET, given_paths
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.removing import Remover
 from spark_repl.errors import TargetError
 from spark_repl.service.channel_run import is_new

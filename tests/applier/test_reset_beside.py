@@ -12,11 +12,11 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import load
-from spark_repl.control.channels import Channel, opened
-from spark_repl.control.replaced import remove_replaced
-from spark_repl.control.resetting import reset_all
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import RESET
+from spark_repl.control.records.channel_reset import reset_all
+from spark_repl.control.records.channels import Channel, opened
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.replaced_tables import remove_replaced
+from spark_repl.control.records.table_paths import RESET
 from spark_repl.crash_points import listening
 from spark_repl.delta.removing import Remover
 from spark_repl.errors import FencedError
@@ -69,7 +69,7 @@ def check_us(us: LogWriter, target: Path) -> None:
 
 def remove_old(at: Channel) -> list[str]:
     """Remove what upkeep has seen to be replaced, and waited for."""
-    settle = Settle(at.control, at.layout)
+    settle = DurabilityBarrier(at.control, at.layout)
     remove_replaced(at.control, at.layout, 1, settle)
     for path in Path(at.layout.state, "replaced").rglob("*"):
         os.utime(path, (time.time() - 7200,) * 2)

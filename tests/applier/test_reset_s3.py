@@ -14,10 +14,10 @@ from deltalake import write_deltalake
 
 from spark_repl.cli.main import main
 from spark_repl.config import load
-from spark_repl.control.channels import Channel, opened
-from spark_repl.control.control import Control
-from spark_repl.control.resetting import reset_all, reset_tables
-from spark_repl.control.table_paths import RESET, given_paths
+from spark_repl.control.records.channel_reset import reset_all, reset_tables
+from spark_repl.control.records.channels import Channel, opened
+from spark_repl.control.records.table_paths import RESET, given_paths
+from spark_repl.control.table.control import Control
 from spark_repl.crash_points import listening
 from spark_repl.delta import storage
 from spark_repl.delta.removing import Remover

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spark_repl.apply.group import cut_publisher, xa_parts
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import GivenUpError

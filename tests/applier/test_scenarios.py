@@ -14,9 +14,9 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.by_hand import decide
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.operator_decisions import decide
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.observe.status.status import status
 from spark_repl.receiver.receiver import Receiver
 from spark_repl.receiver.writer import RelayWriter

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.table.cut import shown_tables
 from spark_repl.errors import SchemaError, SettingError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, last_shown, run, stopped

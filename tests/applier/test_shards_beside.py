@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.channels import channel_at
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.table.cut import shown_tables
 from spark_repl.errors import (
     DecodeError,
     OtherChannelError,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control import recorded_filters
-from spark_repl.control.channels import channel_at, opened
-from spark_repl.control.copies import Copy, last_copy, record_copy
+from spark_repl.control.records import recorded_filters
+from spark_repl.control.records.channels import channel_at, opened
+from spark_repl.control.records.copies import Copy, last_copy, record_copy
 from spark_repl.copy.copy_plan import in_shared
 from spark_repl.gtid import GtidSet
 from spark_repl.rules.replication_filters import ReplicationFilters

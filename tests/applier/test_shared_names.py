@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 
 from spark_repl import Config
 from spark_repl.config.side_by_side import side_by_side
-from spark_repl.control.channels import channels
-from spark_repl.control.shared_tables import SharedTable, shared_tables
+from spark_repl.control.records.channels import channels
+from spark_repl.control.records.shared_tables import SharedTable, shared_tables
 from spark_repl.errors import ConfigError, OtherChannelError, SettingError
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import run, stopped

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import channel_at
-from spark_repl.control.cut_export import manifest
-from spark_repl.control.pinning import pin
+from spark_repl.control.cuts.cut_export import manifest
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.retention import pin
 from spark_repl.delta.checkpoint import EVERY
 from spark_repl.schedule.stops import Until
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

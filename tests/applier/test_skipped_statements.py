@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control import control as control_module
-from spark_repl.control.channels import channel_at
-from spark_repl.control.database_charsets import KIND, DatabaseCharsets
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.database_charsets import KIND, DatabaseCharsets
+from spark_repl.control.table import control as control_module
 from spark_repl.errors import TargetError
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import LocalDelta, at_cut, cuts, last_shown, run, stopped

@@ -15,7 +15,7 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.group.xa_parts import XaParts
 from spark_repl.apply.start.replica import Replica
-from spark_repl.control.xa_store import XaStore
+from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError
 from spark_repl.observe.reports.applier_status import read_applier_status

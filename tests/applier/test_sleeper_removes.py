@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin
-from spark_repl.control.quarantine import quarantines
-from spark_repl.control.replaced import remove_replaced
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import used_paths
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.quarantine import quarantines
+from spark_repl.control.records.replaced_tables import remove_replaced
+from spark_repl.control.records.retention import Retention, pin
+from spark_repl.control.records.table_paths import used_paths
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.crash_points import listening
 from spark_repl.errors import FencedError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
@@ -73,7 +73,7 @@ def test_the_control_table(log: LogWriter, target: Path, where: str, who: str) -
     """It sleeps for two hours: what came to the table meanwhile is old when it wakes."""
     log.transaction(insert(A, (1, "x")))
     run(log.folder, target)
-    sleeper, settle = owned(target), Settle
+    sleeper, settle = owned(target), DurabilityBarrier
     log.transaction(insert(A, (2, "y")))
 
     def meanwhile() -> None:
@@ -93,7 +93,7 @@ def test_the_control_table(log: LogWriter, target: Path, where: str, who: str) -
     age(target / "_repl" / "control")
     durable = settle(sleeper, Layout(str(target)))
     fenced = Sleeper(where, meanwhile).act(
-        lambda: sleeper.prune(Retention(1, 1, 1), durable, due=True)
+        lambda: sleeper.prune(PruneBy(Retention(1, 1, 1)), durable, due=True)
     )
     assert bool(fenced) == (who == "a successor")
     assert cuts(target)
@@ -129,7 +129,7 @@ def test_the_folder_of_a_table_that_comes_again(
 
     sleeper, layout = owned(target), Layout(str(target))
     assert Sleeper(where, meanwhile).act(
-        lambda: remove_replaced(sleeper, layout, 1, Settle(sleeper, layout))
+        lambda: remove_replaced(sleeper, layout, 1, DurabilityBarrier(sleeper, layout))
     )
     assert cuts(target)[-1].tables["t.a"].path == "t/a@2"
     run(log.folder, target)

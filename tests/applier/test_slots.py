@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.by_hand import decide
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.operator_decisions import decide
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import RowError
 from spark_repl.observe.reports.worker_status import WAITING
 from spark_repl.observe.status.status import status

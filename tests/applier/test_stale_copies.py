@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.by_hand import SKIP, decide
-from spark_repl.control.control import Control
-from spark_repl.control.copies import last_copy, logged_while_copied, standing
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import last_copy, logged_while_copied, standing
+from spark_repl.control.records.operator_decisions import SKIP, decide
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.wanted import Queue, Wanted
 from spark_repl.errors import StaleCopyError
 from tests.support.binlog_writer import SOURCE, Table

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
 from spark_repl.gtid import GtidSet

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.records.copies import Copy, record_copy
 from spark_repl.errors import StatementError
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update

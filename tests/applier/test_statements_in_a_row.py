@@ -13,9 +13,9 @@ from unittest.mock import patch
 import pytest
 
 from spark_repl.apply.group import cut_publisher
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.log_replay import Action
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.delta.stamp import Stamp

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from spark_repl.apply.start.replica import Replica
 from spark_repl.cli.main import main
-from spark_repl.control.owner import Owner
+from spark_repl.control.table.owner import Owner
 from spark_repl.errors import ConfigError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.metrics import metrics

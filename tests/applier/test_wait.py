@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.cut_wait import unknown_sources
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.cut_wait import unknown_sources
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import run
 

@@ -8,8 +8,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.cut_reader import CutReader
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.cut_reader import CutReader
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, StatementError
 from spark_repl.observe.status.status import status
 from tests.support import binlog_writer

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from spark_repl.binlog.events.xid import Xid
-from spark_repl.control.by_hand import XA, decide
-from spark_repl.control.channels import channel_at
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.records.operator_decisions import XA, decide
 from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control import log_bytes, xa_store
-from spark_repl.control.settle import Settle
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.transaction_files import log_bytes, xa_store
 from spark_repl.schedule.branches import Branch
 from tests.applier.test_xa import OLD, ONE, TWO, A, begun, prepared
 from tests.property.test_xa_orders import branches_of, records_of
@@ -50,14 +50,14 @@ def test_bytes_stay_while_their_end_is_not_durable(log, target, monkeypatch, cap
     log.xa_prepare(ONE, insert(A, (10, "one")))
     log.xa_end("COMMIT", ONE)
     log.transaction(insert(A, (11, "plain")))
-    true, fails = Settle.__call__, [OSError(errno.EIO, "Input/output error")]
+    true, fails = DurabilityBarrier.__call__, [OSError(errno.EIO, "Input/output error")]
 
-    def settle(self: Settle, **options: Any) -> None:
+    def settle(self: DurabilityBarrier, **options: Any) -> None:
         if fails:
             raise fails.pop()
         true(self, **options)
 
-    monkeypatch.setattr(Settle, "__call__", settle)
+    monkeypatch.setattr(DurabilityBarrier, "__call__", settle)
     with applier(log.folder, target, group_max_transactions=1) as found:
         parts = found.index.slice(0, found.index.end)
         found.coordinator.apply(parts[:-1])

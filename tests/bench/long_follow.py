@@ -27,9 +27,9 @@ from typing import Any
 import pymysql
 
 from spark_repl.config import Config
-from spark_repl.control.channels import control_of
-from spark_repl.control.copies import standing
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.channels import control_of
+from spark_repl.control.records.copies import standing
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import ask
 from tests.support.live.cut_reader import total
 from tests.support.live.killing import TOTAL, Bank, Reader, children

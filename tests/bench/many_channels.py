@@ -17,8 +17,8 @@ from collections import Counter
 from pathlib import Path
 
 from spark_repl.config import Config
-from spark_repl.control.channels import control_of
-from spark_repl.control.copies import standing
+from spark_repl.control.records.channels import control_of
+from spark_repl.control.records.copies import standing
 from spark_repl.gtid import GtidSet
 from tests.support.live.receiving import config_for, toml
 from tests.support.live.server import Server

@@ -24,13 +24,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.cut_reader import find_cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.retention import Retention
-from spark_repl.control.row_times import RowTimes
-from spark_repl.control.settle import Settle
+from spark_repl.control.cuts.cut_reader import find_cut
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
+from spark_repl.control.table.pending_rows import RowTimes
 from spark_repl.write.upkeep.file_retention import Promised
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import applier, run
@@ -112,9 +113,11 @@ def age(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         "publish_s": round((time.process_time() - began) / options.cuts, 5),
         "files_mib": _size(layout.control),
     }
-    settle = Settle(control, layout)
+    settle = DurabilityBarrier(control, layout)
     for name in ("prune_s", "prune_again_s"):
-        found[name] = _timed(lambda: control.prune(Retention(1, 24, 168), settle, due=True))
+        found[name] = _timed(
+            lambda: control.prune(PruneBy(Retention(1, 24, 168)), settle, due=True)
+        )
     return {**found, "kept": control.cut_count(), "pruned_mib": _size(layout.control, live=True),
             "prune_peak_mib": _peak_mib()}  # fmt: skip
 

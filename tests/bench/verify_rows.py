@@ -23,9 +23,9 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut_reader import find_cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.cut_reader import find_cut
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.add_actions import live_files
 from spark_repl.verify.command import verify
 from spark_repl.verify.verifier import VerifyLimits

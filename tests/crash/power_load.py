@@ -24,10 +24,10 @@ from unittest.mock import patch
 from deltalake import DeltaTable
 
 from spark_repl.apply.start.replica import Replica
-from spark_repl.control import control, tidying
-from spark_repl.control.control import Control
-from spark_repl.control.held_rows import Row
-from spark_repl.control.xa_store import XaStore
+from spark_repl.control.table import control, control_cleanup
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_snapshot import Row
+from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.crash_points import listening
 from spark_repl.delta import checkpoint
 from spark_repl.delta.log_replay import Action
@@ -157,8 +157,8 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
 
     with ExitStack() as stack:
         for module, name, value in (
-            (control, "_PRUNE_EVERY", 4), (tidying, "_CHECKPOINT_EVERY", 3),
-            (tidying, "_OPENED_S", -9), (checkpoint, "EVERY", 3),
+            (control, "_PRUNE_EVERY", 4), (control_cleanup, "_CHECKPOINT_EVERY", 3),
+            (control_cleanup, "_OPENED_S", -9), (checkpoint, "EVERY", 3),
             (table_maintenance, "_CLEAN_EVERY", 3),
             (table_maintenance, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
             (os, "remove", _telling(os.remove, failures)),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import read
 from tests.support.live.cascade_load import CascadeLoad, State
 from tests.support.live.server import Server, copy_of

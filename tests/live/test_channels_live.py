@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.channels import channel_at, control_of
-from spark_repl.control.copies import standing
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.channels import channel_at, control_of
+from spark_repl.control.records.copies import standing
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status.status import status

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.source_tables import chunk_ends, list_tables, quoted
 from spark_repl.copy.survey import ERROR, survey
 from spark_repl.delta.reader import read

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from tests.spark.lab import assert_applied_once
 from tests.support.live.beside import Beside
 from tests.support.live.cut_check import CutCheck

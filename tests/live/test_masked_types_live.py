@@ -15,9 +15,9 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import last_copy
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import last_copy
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import RowError
 from tests.support.kept_stage import kept_too
 from tests.support.live.following import Following

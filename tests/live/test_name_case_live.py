@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from spark_repl import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import last_copy
-from spark_repl.control.layout import Layout
-from spark_repl.control.name_case import NameCase
+from spark_repl.control.records.copies import last_copy
+from spark_repl.control.records.name_case import NameCase
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.delta.reader import read

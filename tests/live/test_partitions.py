@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.definitions import Definitions
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.definitions import Definitions
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.gtid import GtidSet
 from spark_repl.tables.table_definition import TableDefinition

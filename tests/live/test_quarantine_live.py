@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.columns import Columns, write_file
 from spark_repl.gtid import GtidSet
 from tests.support.live.receiving import Running, config_for

@@ -16,8 +16,8 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.by_hand import skipped
-from spark_repl.control.channels import control_of
+from spark_repl.control.records.channels import control_of
+from spark_repl.control.records.operator_decisions import skipped
 from spark_repl.errors import PurgedError, SourceError, SparkReplError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition

@@ -13,8 +13,8 @@ import pytest
 from spark_repl import Replica, cut
 from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import standing
+from spark_repl.control.records.copies import standing
+from spark_repl.control.table.control import Control
 from spark_repl.copy.recopy import Recopier, ask_and_wait
 from spark_repl.errors import RowError, SourceError, TargetError
 from spark_repl.observe.reports.applier_status import ApplierStatus

@@ -14,9 +14,9 @@ import pytest
 from spark_repl import Replica
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.cut_reader import find_cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.cut_reader import find_cut
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import Recopier
 from spark_repl.delta.add_actions import live_files
 from spark_repl.service.receiving import executed_of

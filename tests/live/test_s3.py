@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import read
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server

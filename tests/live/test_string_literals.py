@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pymysql.constants import COMMAND
 
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.source_tables import table_definition
 from tests.support.live.schema_load import State, table_state
 from tests.support.live.server import Server

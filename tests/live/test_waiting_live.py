@@ -15,9 +15,9 @@ import pytest
 
 from spark_repl import Replica
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, last_copy
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import Copy, last_copy
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy import source_tables
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy

@@ -83,8 +83,8 @@ ROOMS: dict[str, Room] = {
          "unit/apply/test_stager.py"),
     ),
     "positions": Room(
-        ("position.py", "gtid.py", "write/rows/partial_row_fill.py", "control/owner.py",
-         "control/fence.py", "write/tables/tracking.py", "write/tables/table_reader.py",
+        ("position.py", "gtid.py", "write/rows/partial_row_fill.py", "control/table/owner.py",
+         "control/table/fence.py", "write/tables/tracking.py", "write/tables/table_reader.py",
          "write/tables/ahead_of_cut.py",
          "apply/group/gaps.py", "relay/source_place.py", "relay/source_places.py"),
         ("unit/test_gtid.py", "property/test_gtid.py", "unit/control/test_owner.py",
@@ -98,9 +98,10 @@ ROOMS: dict[str, Room] = {
          "unit/write/tables/test_table_reader.py"),
     ),
     "cuts": Room(
-        ("control/cut_reader.py", "control/control.py", "control/copies.py", "control/replaced.py",
-         "control/held_rows.py", "control/told_cuts.py", "control/retold_cuts.py",
-         "control/newer_rows.py"),
+        ("control/cuts/cut_reader.py", "control/table/control.py", "control/records/copies.py",
+         "control/records/replaced_tables.py",
+         "control/table/control_snapshot.py", "control/table/cut_encoding.py",
+         "control/table/incremental_read.py"),
         ("unit/control/test_told_cuts.py", "unit/control/test_newer_rows.py",
          "property/test_told_cuts.py", "unit/control/test_retention.py",
          "unit/control/test_cuts.py", "unit/control/test_owner.py", "unit/control/test_copies.py",
@@ -110,7 +111,8 @@ ROOMS: dict[str, Room] = {
          "applier/test_stale_copies.py"),
     ),
     "xa": Room(
-        ("schedule/branches.py", "control/xa_store.py", "control/log_bytes.py",
+        ("schedule/branches.py", "control/transaction_files/xa_store.py",
+         "control/transaction_files/log_bytes.py",
          "apply/group/xa_parts.py"),
         ("unit/control/test_xa_store.py", "applier/test_xa_errors.py", "applier/test_xa.py",
          "property/test_xa_orders.py", "applier/test_columns.py", "applier/test_stale_copies.py",
@@ -138,7 +140,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_others.py", "property/test_histories.py"),
     ),
     "history": Room(
-        ("control/history.py", "control/continuity.py", "control/skips.py",
+        ("control/records/log_history.py", "control/records/skips.py",
          "write/tables/table_commits.py", "delta/log_replay.py", "apply/start/resume.py"),
         ("unit/control/test_log_history.py", "unit/write/tables/test_table_commits.py",
          "unit/delta/test_log_replay.py",
@@ -230,7 +232,7 @@ ROOMS: dict[str, Room] = {
          "property/test_cascades.py"),
     ),
     "waiting tables": Room(
-        ("write/tables/paused_tables.py", "apply/statements/stale_copy.py", "control/cut.py"),
+        ("write/tables/paused_tables.py", "apply/statements/stale_copy.py", "control/table/cut.py"),
         ("unit/control/test_cuts.py", "unit/control/test_copies.py",
          "applier/test_stale_copies.py", "applier/test_waiting.py"),
     ),
@@ -239,7 +241,7 @@ ROOMS: dict[str, Room] = {
         ("unit/apply/test_repair_rows.py", "applier/test_row_repair.py"),
     ),
     "retention": Room(
-        ("control/retention.py", "control/pins.py", "control/pinning.py",
+        ("control/records/retention.py",
          "write/upkeep/file_retention.py"),
         ("unit/control/test_retention.py", "unit/write/upkeep/test_file_retention.py",
          "unit/control/test_control.py", "unit/write/upkeep/test_scheduler.py",
@@ -252,7 +254,7 @@ ROOMS: dict[str, Room] = {
          "unit/control/test_copies.py", "applier/test_xa_bytes.py"),
     ),
     "log clean-up": Room(
-        ("delta/log_cleanup.py", "control/settle.py"),
+        ("delta/log_cleanup.py", "control/records/durability_barrier.py"),
         ("unit/delta/test_log_cleanup.py", "unit/control/test_control.py",
          "unit/control/test_retention.py", "unit/delta/test_log_replay.py"),
     ),

@@ -17,9 +17,9 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from tests.support.binlog_writer import Change, LogWriter, Table, Xid, delete, insert, update
 from tests.support.local_delta import rows, run
 

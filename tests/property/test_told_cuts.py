@@ -21,16 +21,15 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.config.renaming import whole_of
-from spark_repl.control import told_cuts
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.cut_reader import find_cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin, unpin
-from spark_repl.control.pins import pins
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.shown_paths import ShownPaths
+from spark_repl.control.cuts.cut_reader import find_cut
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.replaced_tables import ShownPaths
+from spark_repl.control.records.retention import Retention, pin, pins, unpin
+from spark_repl.control.table import cut_encoding
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.write.upkeep.file_retention import Promised
 
@@ -130,11 +129,11 @@ class Target:
 
     def _prune(self, dice: random.Random) -> None:
         retention = Dice(1, 1, 1) if dice.randrange(3) else Retention(0, 0, 0)
-        settle = Settle(self.owner, self.layout)
+        settle = DurabilityBarrier(self.owner, self.layout)
         try:
-            self.owner.prune(retention, settle, due=True)
+            self.owner.prune(PruneBy(retention), settle, due=True)
         except ConcurrentChangeError:  # once: then it knows what others have written
-            self.owner.prune(retention, settle, due=True)
+            self.owner.prune(PruneBy(retention), settle, due=True)
 
     def _pin(self, dice: random.Random) -> None:
         if kept := self.reader.cuts():
@@ -186,8 +185,8 @@ def _nothing() -> Iterator[None]:
 def test_every_cut_shows_what_it_was_published_with(steps: list[tuple[str, int]]) -> None:
     with (
         TemporaryDirectory() as folder,
-        patch.object(told_cuts, "LEAST_TABLES", 2),
-        patch.object(told_cuts, "MOST_SINCE", 3),
+        patch.object(cut_encoding, "LEAST_TABLES", 2),
+        patch.object(cut_encoding, "MOST_SINCE", 3),
     ):
         target = Target(Path(folder))
         for what, number in steps:

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, Replica
 from spark_repl.apply.start.replica_parts import Parts
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
 from spark_repl.delta.reader import read as read_elsewhere
 from spark_repl.demo.expected import differences, expected_tables
 from spark_repl.errors import SparkReplError

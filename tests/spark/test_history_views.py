@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import cut, history_at, joint_cut
-from spark_repl.control.history_views import create_history_views
+from spark_repl.control.cuts.history_views import create_history_views
 from spark_repl.errors import TargetError
 from tests.spark import lab
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.cut_reader import CutReader
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.cut_reader import CutReader
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta import checkpoint
 from spark_repl.delta.durable import Durable
 from spark_repl.delta.log_cleanup import remove_commits

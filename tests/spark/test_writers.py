@@ -17,8 +17,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl import Config
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
 from spark_repl.delta.log_replay import commits_after

@@ -25,11 +25,10 @@ from spark_repl import Config
 from spark_repl.apply.group import stager
 from spark_repl.apply.start.replica import OnGroup, Replica
 from spark_repl.apply.start.replica_parts import Parts
-from spark_repl.control.channels import channel_at
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.records.channels import channel_at
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, shown_tables
+from spark_repl.control.table.layout import Layout
 from spark_repl.crash_points import listening
 from spark_repl.delta import storage
 from spark_repl.delta.log_replay import Action, commit_path

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from spark_repl.config import Config
 from spark_repl.config.renaming import SHARD, whole_of
-from spark_repl.control import recorded_filters
-from spark_repl.control.channels import opened
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, last_copy, record_copy, standing
-from spark_repl.control.layout import Layout
-from spark_repl.control.table_paths import used_paths
+from spark_repl.control.records import recorded_filters
+from spark_repl.control.records.channels import opened
+from spark_repl.control.records.copies import Copy, last_copy, record_copy, standing
+from spark_repl.control.records.table_paths import used_paths
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.columns import write_file
 from spark_repl.delta.stamp import Stamp
 from spark_repl.gtid import GtidSet

@@ -14,7 +14,11 @@ _XA, _ORDER, _RETRY = "apply/group/xa_parts.py", "apply/group/commit_order.py", 
 _LANDING, _PIPELINE = "apply/group/apply_group.py", "apply/group/pipeline.py"
 _WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/group/low_water_mark.py"
 _CUTS = "apply/group/cut_publisher.py"
-_RECOVERY, _WRITER, _HISTORY = "receiver/recovery.py", "receiver/writer.py", "control/history.py"
+_RECOVERY, _WRITER, _HISTORY = (
+    "receiver/recovery.py",
+    "receiver/writer.py",
+    "control/records/log_history.py",
+)
 _BRANCHES = "schedule/branches.py"
 
 
@@ -64,7 +68,7 @@ GUARDS: dict[int, Guard] = {
     38: Guard("reads the retry columns of replication_applier_status_by_worker while it is retried",
               _RETRY, "self._on_retry(Retry(error, number, slot, workers))", "pass"),
     39: Guard("two channels, a lock in one: the other's COUNT_TRANSACTIONS_RETRIES stays 0",
-              "control/layout.py", "return os.path.join(self.state, \"status.json\")",
+              "control/table/layout.py", "return os.path.join(self.state, \"status.json\")",
               "return os.path.join(self.state, \"../../status.json\")"),
     40: Guard("an XA transaction's worker waits for a lock until 1205, and is retried",
               "apply/group/xa_retry.py",
@@ -181,7 +185,7 @@ GUARDS |= {
               "schedule/stops.py", "if int(np.count_nonzero(wanted)) < missing.count():",
               "if False:"),
     13: Guard("workers write their rows of slave_worker_info at one moment",
-              "control/control.py",
+              "control/table/control.py",
               "with self._lock:\n"
               "            self._append([*self._held_back.rows, (row, detail)], check)",
               "self._append([*self._held_back.rows, (row, detail)], check)"),

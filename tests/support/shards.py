@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.table.cut import shown_tables
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, cuts, run

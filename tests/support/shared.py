@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_repl.config.renaming import shard_of
-from spark_repl.control.shared_tables import shared_shards
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.records.shared_tables import shared_shards
+from spark_repl.control.table.cut import shown_tables
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.shared_tables import shared_shards
-from spark_repl.control.shown_tables import shown_tables
+from spark_repl.control.records.shared_tables import shared_shards
+from spark_repl.control.table.cut import shown_tables
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, run

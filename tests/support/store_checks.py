@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FencedError, TargetError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, rows, run

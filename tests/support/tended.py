@@ -17,9 +17,10 @@ import pytest
 from spark_repl import Config
 from spark_repl.apply.start.replica import Replica
 from spark_repl.apply.start.replica_parts import Parts
-from spark_repl.control import control as control_module
-from spark_repl.control.control import Control
-from spark_repl.control.retention import Retention
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table import control as control_module
+from spark_repl.control.table.control import Control, PruningRules
 from spark_repl.write.upkeep import table_maintenance
 from spark_repl.write.upkeep.scheduler import Upkeep
 from tests.support.local_delta import HERE, applier, apply_without_stream
@@ -38,8 +39,8 @@ def hurry(monkeypatch: pytest.MonkeyPatch, *, often: bool = True) -> None:
 class _Hurried(Control):
     """Nothing but the last cut is promised."""
 
-    def prune(self, retention: Retention, *args: Any) -> bool:
-        return super().prune(Retention(0, 0, 0), *args)
+    def prune(self, rules: PruningRules, *args: Any) -> bool:
+        return super().prune(PruneBy(Retention(0, 0, 0)), *args)
 
 
 PARTS = replace(HERE, control=_Hurried)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.channels import channels
+from spark_repl.control.records.channels import channels
 from spark_repl.errors import OtherChannelError
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.local_delta import stopped

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.cut import Cut
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 from tests.support.extra_model import T, told
 from tests.support.local_delta import at_cut, cuts

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.relay_reader import T, receive_into
 

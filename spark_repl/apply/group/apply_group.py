@@ -22,7 +22,7 @@ from ...sql.ddl_outcome import Way
 from .xa_retry import keeping
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.group import Group, StagedGroup

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...alter.declared_charsets import told_by
-from ...control.quarantine import CURE
+from ...control.records.quarantine import CURE
 from ...decode.cascade_plan import HINT, Plan, plan
 from ...decode.staged import same_shape
 from ...errors import DecodeError

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...control.cut import Cut
+from ...control.table.cut import Cut
 from ...crash_points import reach
 from ...gtid import format_gtid
 from ...relay.record import gtid_text
@@ -22,8 +22,8 @@ from ...schedule.group import BY_HAND_MAX, ByHand
 from ...write.tables.table import versions
 
 if TYPE_CHECKING:
-    from ...control.copies import CatchUp
-    from ...control.xa_store import XaStore
+    from ...control.records.copies import CatchUp
+    from ...control.transaction_files.xa_store import XaStore
     from ...runtime.retry import Retries
     from ...schedule.branches import Branch
     from ...schedule.group import Group

@@ -22,7 +22,7 @@ from ...relay.record import gtid_name, holding
 from .commit_order import turned_away
 
 if TYPE_CHECKING:
-    from ...control.control import Control
+    from ...control.table.control import Control
     from ...errors import SparkReplError
     from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Group

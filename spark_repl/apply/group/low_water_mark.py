@@ -11,7 +11,7 @@ from ...relay.source_place import SourcePlace
 from ...schedule.due import copied, left_out
 
 if TYPE_CHECKING:
-    from ...control.copies import CatchUp
+    from ...control.records.copies import CatchUp
     from ...runtime.retry import Retries
     from ...schedule.group import Group, Records
     from ...write.tables.tracking import Tracking

@@ -40,7 +40,7 @@ from .xa_parts import XaParts
 from .xa_retry import keeping
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.branches import Branch, XaGroup

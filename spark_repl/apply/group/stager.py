@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...control.owner import succeed
+from ...control.table.owner import succeed
 from ...decode.packed_tables import Packing
 from ...decode.seen_cascades import Cascades, unknown_refusal
 from ...decode.staged import StageTask
@@ -32,7 +32,7 @@ from .reading import Reading
 
 if TYPE_CHECKING:
     from ...config import Config
-    from ...control.copies import CatchUp
+    from ...control.records.copies import CatchUp
     from ...decode.added_columns import Commits
     from ...decode.staged import Span, Staged
     from ...gtid import GtidSet

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...binlog.event_types import CRC_LENGTH
 from ...binlog.events.xid import DAMAGED, Xid
-from ...control.by_hand import XaDecision, xa_decisions
-from ...control.name_case import ASK
-from ...control.xa_store import XaStore
+from ...control.records.name_case import ASK
+from ...control.records.operator_decisions import XaDecision, xa_decisions
+from ...control.transaction_files.xa_store import XaStore
 from ...delta.removing import Remover
 from ...errors import GivenUpError, SparkReplError, StatementError
 from ...position import OFFSET_BITS, OFFSET_MASK
@@ -28,7 +28,7 @@ from ...sql.folded_name import fold
 from .failures import said
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...gtid import GtidSet
     from ...runtime.retry import Retries
     from ...schedule.group import Group

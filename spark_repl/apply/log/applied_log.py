@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...control.history import History, indexed, record
+from ...control.records.log_history import History, indexed, record
 from ...errors import LogError, SparkReplError
 from ...observe.reports.progress_history import Backlog
 from ...position import OFFSET_BITS, RelayPosition
@@ -19,7 +19,7 @@ from ...schedule.tasks import spans_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...control.control import Control
+    from ...control.table.control import Control
     from ...decode.staged import Span
     from ...relay.index import TransactionIndex
     from ...relay.log import RelayLog

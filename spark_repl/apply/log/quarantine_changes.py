@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...control.quarantine import CURE, Quarantine, begin, end, mark_of, quarantines
-from ...control.quarantine_store import QuarantineStore
+from ...control.records.quarantine import CURE, Quarantine, begin, end, mark_of, quarantines
+from ...control.transaction_files.quarantine_store import QuarantineStore
 from ...crash_points import reach
 from ...delta.removing import Remover
 from ...errors import (
@@ -36,9 +36,9 @@ from .read_statement import concerned
 
 if TYPE_CHECKING:
     from ...config import Apply
-    from ...control.copies import CatchUp
-    from ...control.cut import Cut
-    from ...control.quarantine_store import KeptTransactions
+    from ...control.records.copies import CatchUp
+    from ...control.table.cut import Cut
+    from ...control.transaction_files.quarantine_store import KeptTransactions
     from ...schedule.group import Group, Records, StagedGroup
     from ...write.tables.tracking import Tracking
     from .applied_log import AppliedLog

@@ -11,7 +11,7 @@ from ...sql.shown_text import without_literals, without_secrets
 
 if TYPE_CHECKING:
     from ...binlog.events.event import FormatDescription, Query
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...sql.ddl_outcome import Way
     from ...sql.session import Session
     from ...sql.statement import Statement

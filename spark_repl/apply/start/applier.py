@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
 
-    from ...control.cut import Waiting
+    from ...control.table.cut import Waiting
     from ...observe.reports.applier_status import ApplierStatus, Counters
     from ...relay.index import TransactionIndex
     from ...runtime.retry import Retries

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...control.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
-from ...control.quarantine_store import check_whole
+from ...control.records.quarantine import DROP, ENDED, REPLAY, Quarantine, end, fail
+from ...control.transaction_files.quarantine_store import check_whole
 from ...crash_points import reach
 from ...decode.folding import EveryTable, SomeTables
 from ...errors import DecodeError, QuarantineError, RowError, SchemaError, about_table
@@ -27,7 +27,7 @@ from ...write.tables.table import versions
 
 if TYPE_CHECKING:
     from ...config import Apply
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...write.rows.group_writer import GroupWriter
     from ...write.tables.table import Table
     from ..group.stager import Stager

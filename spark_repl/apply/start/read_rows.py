@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...decode.part import Part
     from ...gtid import GtidSet
     from ...tables.table_definition import TableDefinition

@@ -39,7 +39,7 @@ from ...write.rows.staged_rows import TouchTask, key_of, touches
 from ...write.tables.table import versions
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...schedule.group import Records
     from ...write.rows.group_writer import GroupWriter
     from ...write.tables.table import Table

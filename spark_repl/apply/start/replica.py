@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
-from ...control.channels import opened, say_if_new
-from ...control.continuity import NOWHERE, Begin
-from ...control.copies import CatchUp
-from ...control.cut import Waiting
-from ...control.owner import succeed
+from ...control.records.channels import opened, say_if_new
+from ...control.records.copies import CatchUp
+from ...control.records.log_history import NOWHERE, Begin
+from ...control.table.cut import Waiting
+from ...control.table.owner import succeed
 from ...errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
 from ...observe.reports.applier_status import Counters, Notice, Result, lost_file_notice
 from ...observe.web.endpoint import open_endpoint
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ...config import Apply, Config
-    from ...control.control import Control
-    from ...control.layout import Layout
+    from ...control.table.control import Control
+    from ...control.table.layout import Layout
     from ...gtid import GtidSet
     from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex

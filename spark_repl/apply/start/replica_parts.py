@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...config.rules import LISTEN
-from ...control.control import Control
+from ...control.table.control import Control
 from ...decode.cascade_events import read_changes_of
 from ...decode.stage import stage
 from ...delta.table_log import TableLog

@@ -26,19 +26,21 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ...config.renaming import is_shared
-from ...control.by_hand import skipped
-from ...control.channels import channels
-from ...control.continuity import (
+from ...control.records.channels import channels
+from ...control.records.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
+from ...control.records.log_history import (
     NOWHERE,
     Begin,
     check_beginning,
     check_continuity,
     goes_on_at,
+    indexed,
     is_anonymous,
+    record,
+    resolve,
 )
-from ...control.copies import CatchUp, Copy, check_log, first_cut, note_shown, standing
-from ...control.history import indexed, record, resolve
-from ...control.table_paths import used_paths
+from ...control.records.operator_decisions import skipped
+from ...control.records.table_paths import used_paths
 from ...delta.checkpoint import forget_lost
 from ...delta.empty_commits import remove_empty_commits
 from ...delta.removing import Remover
@@ -50,7 +52,7 @@ from ..log.applied_log import AppliedLog, LogView
 from ..statements.stale_copy import changed_meanwhile, give_up_stale
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...write.tables.tracking import Tracking
 
 log = logging.getLogger(__name__)

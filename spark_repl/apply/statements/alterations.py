@@ -28,7 +28,7 @@ from ...write.shared.shard_tables import check_renamed_shard
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...sql.session import Session
     from ...tables.table_definition import TableDefinition
     from ...tables.table_keys import ForeignKey

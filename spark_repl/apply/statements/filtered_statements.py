@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...control.cut import Waiting
+from ...control.table.cut import Waiting
 from ...errors import SettingError, StatementError
 from ...rules.tool_names import tool_table
 from ...sql.ddl_outcome import Way

@@ -7,14 +7,14 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...control.name_case import unlike_table_rule
+from ...control.records.name_case import unlike_table_rule
 from ...decode.renamed_tables import SHARED, claim
 from ...errors import SchemaError, SettingError
 from ...sql.statement import Effect
 
 if TYPE_CHECKING:
     from ...binlog.events.event import Query
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...rules.database_renames import Rewrites
     from ...sql.statement import Statement
     from ...write.tables.tracking import Tracking

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...control.copies import logged_while_copied, record_copy, standing
-from ...control.cut import Waiting
+from ...control.records.copies import logged_while_copied, record_copy, standing
+from ...control.table.cut import Waiting
 from ...errors import StatementError
 from ...relay.record import Kind, gtid_name
 from ...sql.classify import classify_in
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from ...control.control import Control
-    from ...control.copies import Copy
+    from ...control.records.copies import Copy
+    from ...control.table.control import Control
     from ...gtid import GtidSet
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog

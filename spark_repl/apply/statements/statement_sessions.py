@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...control.system_time_zone import recorded
+from ...control.records.system_time_zone import recorded
 from ...sql.folded_name import fold
 from ...sql.session import Session
 from ...sql.statement import ROW_CHANGES, Effect
 
 if TYPE_CHECKING:
     from ...binlog.events.event import Query
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...sql.statement import Statement
     from ...write.tables.tracking import Tracking
 

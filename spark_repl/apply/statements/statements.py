@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...alter.renamed import like
-from ...control.copies import last_copy
-from ...control.cut import Waiting
+from ...control.records.copies import last_copy
+from ...control.table.cut import Waiting
 from ...errors import SettingError, StaleCopyError, StatementError
 from ...gtid import GtidSet
 from ...position import OFFSET_BITS
@@ -43,8 +43,8 @@ from .truncated_rows import marks_of, row_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ...control.copies import CatchUp
-    from ...control.cut import Cut
+    from ...control.records.copies import CatchUp
+    from ...control.table.cut import Cut
     from ...rules.database_renames import Rewrites
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.tracking import Tracking

@@ -6,7 +6,7 @@
 
 Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
 the transaction index; default the user's cache), ``start`` (packed position to begin behind;
-default the log's beginning), ``base`` (added to file numbers, see control/history),
+default the log's beginning), ``base`` (added to file numbers, see control/records/log_history),
 ``maxBytesPerTrigger``, ``lease`` (default true: a purge of the relay log spares the file where the
 stream is, for as long as it runs), ``waitMs`` (how long an offset is waited for at the log's end,
 default 100: so an idle stream asks ten times a second, and sees at once what is published; a

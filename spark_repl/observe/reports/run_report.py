@@ -17,9 +17,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ... import formats
-from ...control.channels import layout_of
-from ...control.owner import Owner
-from ...control.row_formats import known_fields
+from ...control.records.channels import layout_of
+from ...control.table.owner import Owner
+from ...control.table.row_formats import known_fields
 from ...errors import FormatError, SparkReplError
 from ...runtime.private_files import opener
 from .worker_status import now

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ...control.row_formats import known_fields
+from ...control.table.row_formats import known_fields
 from ...sql.shown_text import is_about_tables
 from .worker_status import now
 

@@ -13,7 +13,7 @@ from ...runtime.part_files import remove_dead_parts
 from ...runtime.private_files import opener
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
 
 _FORMAT = 1
 MODE_REASON = "its mode is"

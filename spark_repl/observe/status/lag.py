@@ -18,7 +18,7 @@ from ...gtid import GtidSet
 from ...relay.file_list import file_name
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
 
 _MICROSECONDS = 1e6
 

@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...config import Apply, Config
-from ...control.channels import Channel, channel_at, channels
-from ...control.control import Control
-from ...control.copies import Copy, last_copy
-from ...control.definitions import shown_by_rows
-from ...control.former import Former, former_tables
-from ...control.layout import Layout
-from ...control.quarantine import cure_of, open_quarantines
-from ...control.recorded_filters import recorded
+from ...control.cuts.previous_folders import Former, former_tables
+from ...control.records.channels import Channel, channel_at, channels
+from ...control.records.copies import Copy, last_copy
+from ...control.records.definitions import shown_by_rows
+from ...control.records.quarantine import cure_of, open_quarantines
+from ...control.records.recorded_filters import recorded
+from ...control.table.control import Control
+from ...control.table.layout import Layout
 from ...errors import TargetError
 from ...position import RelayPosition
 from ...receiver.report import read_report
@@ -33,9 +33,9 @@ from .table_status import table_positions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...control.control import Control
-    from ...control.cut import Cut
-    from ...control.owner import Owner
+    from ...control.table.control import Control
+    from ...control.table.cut import Cut
+    from ...control.table.owner import Owner
 
 _FIGURES = ("counters", "commit_to_cut", "stream", "past", "copy", "row_filters", "passed_over")
 """what the applier has counted, as it has said it"""

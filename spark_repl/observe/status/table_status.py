@@ -13,8 +13,8 @@ from ...position import RelayPosition
 from ...runtime.threads import Pool
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut, TableVersion
-    from ...control.layout import Layout
+    from ...control.table.cut import Cut, TableVersion
+    from ...control.table.layout import Layout
 
 _AT_ONCE = 16
 

@@ -15,7 +15,7 @@ from .page import page
 
 if TYPE_CHECKING:
     from ...config import Config
-    from ...control.channels import Channel
+    from ...control.records.channels import Channel
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ...gtid import GtidSet
 
 if TYPE_CHECKING:
-    from ...control.control import Control
+    from ...control.table.control import Control
 
 _MOST = 240
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...alter.partition_rows import PartitionRows
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...delta.log_replay import Action
     from ...delta.snapshot import NewTable
     from ...delta.stamp import Stamp

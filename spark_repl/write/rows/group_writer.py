@@ -31,7 +31,7 @@ from .direct_writer import DirectWriter
 
 if TYPE_CHECKING:
     from ...config import Config
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...decode.part import Part
     from ...delta.stamp import Stamp
     from ...runtime.workers import Workers

@@ -18,7 +18,7 @@ from ..tables.table_metadata import repairs_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...decode.part import Part
     from ...runtime.workers import Workers
     from ..files.write_task import Written

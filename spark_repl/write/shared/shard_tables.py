@@ -29,7 +29,7 @@ from ...rules.metadata_columns import shard_column
 from ...sql.policy import Policy
 
 if TYPE_CHECKING:
-    from ...control.cut import TableVersion
+    from ...control.table.cut import TableVersion
     from ...delta.snapshot import Snapshot
     from ...tables.table_definition import TableDefinition
     from ..tables.table import Table

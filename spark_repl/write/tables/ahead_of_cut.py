@@ -11,7 +11,7 @@ from ...relay.source_place import SourcePlace
 from .table_metadata import held_gtids, held_place
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from .table import Table
 
 Held = GtidSet | SourcePlace

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ...config.renaming import SHARD, is_shared
-from ...control.copies import standing
-from ...control.table_paths import MADE_BY_ROWS, made_behind
+from ...control.records.copies import standing
+from ...control.records.table_paths import MADE_BY_ROWS, made_behind
 from ...errors import BEGIN_AGAIN, SettingError, TargetError
 from ...runtime.threads import Pool
 from ..shared.shard_tables import check_policy, check_put_back
@@ -23,7 +23,7 @@ from .table_commits import gone_table, overwritten_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ...control.cut import Cut, TableVersion
+    from ...control.table.cut import Cut, TableVersion
     from ...delta.snapshot import Snapshot
     from .new_tables import NewTables
     from .table import Table

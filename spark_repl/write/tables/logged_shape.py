@@ -24,7 +24,7 @@ from ...tables.column import NUMERIC_TYPES, ColumnType
 from .row_error import copied_anew
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...rules.projection import ColumnRules
     from ...tables.column import Column
     from ...tables.table_definition import TableDefinition

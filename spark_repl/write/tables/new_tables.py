@@ -9,13 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...config.renaming import is_shared, shard_of, whole_of
-from ...control.copies import last_copy
-from ...control.given_paths import GivenPaths
-from ...control.layout import Layout
-from ...control.noted_names import shards_had
-from ...control.other_channels import OtherChannels
-from ...control.shared_tables import SharedTable
-from ...control.table_paths import (
+from ...control.records.copies import last_copy
+from ...control.records.name_registry import OtherChannels, shards_had
+from ...control.records.shared_tables import SharedTable
+from ...control.records.table_paths import (
     MADE_BY_ROWS,
     announce,
     check_free,
@@ -23,6 +20,8 @@ from ...control.table_paths import (
     given_paths,
     newest_copy,
 )
+from ...control.table.given_paths import GivenPaths
+from ...control.table.layout import Layout
 from ...delta import storage
 from ...delta.stamp import Stamp
 from ...errors import ConcurrentChangeError, TargetError, about_table
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from datetime import datetime
 
-    from ...control.control import Control
-    from ...control.definitions import Definitions
-    from ...control.layout import Layout
-    from ...control.name_case import NameCase
-    from ...control.names import Names
+    from ...control.records.definitions import Definitions
+    from ...control.records.name_case import NameCase
+    from ...control.records.names import Names
+    from ...control.table.control import Control
+    from ...control.table.layout import Layout
     from ...delta.snapshot import NewTable, Snapshot
     from ...delta.table_log import TableLog
     from ...tables.table_definition import TableDefinition

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...control.cut import InQuarantine
-from ...control.quarantine_store import total
+from ...control.table.cut import InQuarantine
+from ...control.transaction_files.quarantine_store import total
 
 if TYPE_CHECKING:
-    from ...control.cut import Cut, Waiting
-    from ...control.quarantine import Quarantine
-    from ...control.quarantine_store import KeptTransactions
+    from ...control.records.quarantine import Quarantine
+    from ...control.table.cut import Cut, Waiting
+    from ...control.transaction_files.quarantine_store import KeptTransactions
     from .table import Table
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...alter.renamed import rename
 from ...config.renaming import SHARD, is_shared, shard_of
-from ...control.cut import TableVersion
+from ...control.table.cut import TableVersion
 from ...delta.add_actions import AddActions
 from ...delta.columns import Columns
 from ...rules.metadata_columns import keeps_deleted, numbers_of, shard_column

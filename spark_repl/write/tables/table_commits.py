@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
-from ...control.foreign_changes import ForeignChange, record
+from ...control.records.table_notes import ForeignChange, record_foreign_change
 from ...delta import features, foreign, storage
 from ...delta.columns import Columns
 from ...delta.foreign import changes_rows, same_rows
@@ -37,7 +37,7 @@ from .table import LiveFiles, Table
 from .table_metadata import keeps_position, position_of
 
 if TYPE_CHECKING:
-    from ...control.control import Control
+    from ...control.table.control import Control
     from ...delta.columns import Columns
     from ...delta.log_replay import Action
     from ...delta.snapshot import Snapshot
@@ -205,7 +205,7 @@ class TableCommits:
     def has_other_keys(self, table: Table, version: int) -> None:
         """Records that the table may have keys that no log holds."""
         if table.complete:
-            record(self._control, ForeignChange(table.name, version))
+            record_foreign_change(self._control, ForeignChange(table.name, version))
         table.complete = False
 
     def live_files(self, table: Table) -> PlannedFiles:

@@ -16,7 +16,7 @@ from ...relay.source_place import SourcePlace
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...control.cut import Cut
+    from ...control.table.cut import Cut
     from ...delta.log_replay import Action
     from ...delta.snapshot import Snapshot
     from ...tables.table_definition import TableDefinition

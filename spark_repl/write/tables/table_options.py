@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...binlog.types.forms import USUAL, Forms
-from ...control.retention import Retention
+from ...control.records.retention import Retention
 from ...delta import checkpoint, partitions
 from ...delta.columns import schema_json
 from ...delta.corrected_statistics import CORRECT, PROPERTY

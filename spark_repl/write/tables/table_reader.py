@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from ...alter.lower_names import folded_definition
 from ...alter.renamed import rename
 from ...config.renaming import SHARD, is_shared, shard_of
-from ...control.by_hand import makes_rows_differ
-from ...control.copies import consistent_paths
-from ...control.foreign_changes import foreign_changes
-from ...control.table_paths import made_by_statements
+from ...control.records.copies import consistent_paths
+from ...control.records.operator_decisions import makes_rows_differ
+from ...control.records.table_notes import foreign_changes
+from ...control.records.table_paths import made_by_statements
 from ...delta import features
 from ...delta.columns import Columns
 from ...errors import TargetError
@@ -21,10 +21,10 @@ from .table import DeltaState, Table
 from .table_metadata import COMPLETE, COPIED, DEFINITION, created, held_gtids
 
 if TYPE_CHECKING:
-    from ...control.control import Control
-    from ...control.cut import Cut
-    from ...control.definitions import Definitions
-    from ...control.name_case import NameCase
+    from ...control.records.definitions import Definitions
+    from ...control.records.name_case import NameCase
+    from ...control.table.control import Control
+    from ...control.table.cut import Cut
     from ...delta.snapshot import Snapshot
     from ...delta.table_log import TableLog
     from ...tables.table_definition import TableDefinition

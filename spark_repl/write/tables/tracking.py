@@ -15,16 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...alter.lower_names import folded_definition
 from ...config.renaming import SHARD, is_shared
-from ...control.database_charsets import DatabaseCharsets
-from ...control.definitions import Definitions
-from ...control.left_out import LeftOut
-from ...control.name_case import NameCase, unlike_table_rule
-from ...control.names import Names
-from ...control.recorded_filters import FilterRules
-from ...control.setting_faults import raise_all
-from ...control.settle import Settle
-from ...control.shared_tables import shared_rules
-from ...control.table_paths import MADE_BY_ROWS, shown_paths
+from ...control.records.database_charsets import DatabaseCharsets
+from ...control.records.definitions import Definitions
+from ...control.records.durability_barrier import DurabilityBarrier
+from ...control.records.ignored_tables import LeftOut
+from ...control.records.name_case import NameCase, unlike_table_rule
+from ...control.records.names import Names, raise_setting_errors
+from ...control.records.recorded_filters import FilterRules
+from ...control.records.shared_tables import shared_rules
+from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
 from ...sql.folded_name import fold
@@ -41,10 +40,10 @@ from .table_reader import TableReader
 
 if TYPE_CHECKING:
     from ...binlog.types.forms import Forms
-    from ...control.control import Control
-    from ...control.cut import Cut, InQuarantine, Waiting
-    from ...control.layout import Layout
-    from ...control.quarantine import Quarantine
+    from ...control.records.quarantine import Quarantine
+    from ...control.table.control import Control
+    from ...control.table.cut import Cut, InQuarantine, Waiting
+    from ...control.table.layout import Layout
     from ...delta.table_log import TableLog
     from ...errors import SparkReplError
     from ...gtid import GtidSet
@@ -94,7 +93,7 @@ class Tracking:
         )
         self._making, self._changing = threading.Lock(), threading.Lock()
         self._reader = TableReader(control, delta, self.definitions, self.names, self.app, options)
-        self.settle = Settle(control, layout)
+        self.settle = DurabilityBarrier(control, layout)
 
     def load(self, cut: Cut | None) -> None:
         """Reads every known table. Raises TargetError with all that others replaced or changed, and
@@ -129,7 +128,7 @@ class Tracking:
             read.append((table, place))
         check_places(self.commits, read, broken)
         broken.raise_all(self.filters.now.keeps)
-        raise_all(faults)
+        raise_setting_errors(faults)
         ended = self.filters.ended([*self.tables, *self.waiting])
         check_ended(ended, self.tables.values())
         self.waiting.drop(ended)

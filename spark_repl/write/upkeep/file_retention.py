@@ -18,9 +18,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from ...config.renaming import is_shared, whole_of
-from ...control.copies import standing
-from ...control.pins import pins
-from ...control.table_paths import made_behind
+from ...control.records.copies import standing
+from ...control.records.retention import pins
+from ...control.records.table_paths import made_behind
 from ...delta import features
 from ...delta.add_actions import live_files
 from ...delta.deletion_vector import inner_path_of
@@ -33,8 +33,8 @@ from ...runtime.retry import first_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ...control.control import Control
-    from ...control.cut import Cut
+    from ...control.table.control import Control
+    from ...control.table.cut import Cut
     from ...delta.table_log import TableLog
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits

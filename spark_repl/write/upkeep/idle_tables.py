@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...config.renaming import whole_of
-from ...control.pins import pins
-from ...control.replaced import touch
-from ...control.retention import Retention
+from ...control.records.replaced_tables import touch
+from ...control.records.retention import Retention, pins
 from ...delta.intervals import hours_of
 from ...delta.log_replay import commit_path
 from ...delta.storage import modified

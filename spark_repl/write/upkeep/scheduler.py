@@ -13,9 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...config.renaming import whole_of
-from ...control.replaced import gone_paths, remove_replaced
-from ...control.retention import Retention, recorded
-from ...control.shown_paths import ShownPaths
+from ...control.records.pruning import PruneBy
+from ...control.records.replaced_tables import ShownPaths, gone_paths, remove_replaced
+from ...control.records.retention import Retention, recorded
 from ...delta.storage import is_gone
 from ...errors import SparkReplError
 from ...runtime.java import jvm_end
@@ -141,10 +141,10 @@ class Upkeep:
         unlike = self._retention.exceeds(recorded(control, _NOTHING))
         if self._promise.give(lambda: self._closed, of_others=unlike):
             if self._retention.exceeds(promised):
-                pruned = control.prune(promised, settle, self._gone_paths, due=True)
+                pruned = control.prune(PruneBy(promised), settle, self._gone_paths, due=True)
             self._retention.record(control)
             promised = self._retention
-        if control.prune(promised, settle, self._gone_paths) or pruned:
+        if control.prune(PruneBy(promised), settle, self._gone_paths) or pruned:
             self._remove_replaced()
 
     def _next(self) -> str | None:

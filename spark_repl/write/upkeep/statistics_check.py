@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...config.renaming import whole_of
-from ...control.checked_statistics import checked_versions, record_checked
+from ...control.records.table_notes import checked_versions, record_checked
 from ...delta.corrected_statistics import CORRECT, PROPERTY, corrected
 from ...errors import ConcurrentChangeError
 from ...runtime.threads import Pool

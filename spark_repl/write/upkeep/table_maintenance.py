@@ -12,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ...config.renaming import whole_of
-from ...control.channels import channels
-from ...control.replaced import touch
-from ...control.retention import Retention
+from ...control.records.channels import channels
+from ...control.records.replaced_tables import touch
+from ...control.records.retention import Retention
 from ...crash_points import reach
 from ...delta import checkpoint
 from ...delta.log_cleanup import PROTECTED_BEFORE, remove_commits
@@ -34,7 +34,7 @@ from .file_retention import Promised, files_of, keep_files
 
 if TYPE_CHECKING:
     from ...config import Target
-    from ...control.control import Control
+    from ...control.table.control import Control
     from ...runtime.workers import Workers
     from ..tables.table import LiveFiles, Table
     from ..tables.tracking import Tracking

@@ -15,8 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import FencedError, RowError, TargetError
 from spark_repl.observe.status.status import status

@@ -18,9 +18,9 @@ from typing import Any
 import pymysql
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import standing
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import standing
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import ask
 from spark_repl.errors import SparkReplError
 from spark_repl.service.applied_purge import purge_applied

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import read
 
 from .source_history import Row, SourceHistory

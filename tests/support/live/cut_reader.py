@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import read
 from spark_repl.gtid import GtidSet
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.config import Config
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.published import read_end
 from spark_repl.verify.verifier import Verifier, VerifyLimits, VerifyResult

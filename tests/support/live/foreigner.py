@@ -24,8 +24,8 @@ from delta.exceptions import (
     ProtocolChangedException,
 )
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import newest_version
 from spark_repl.runtime.session import build_session
 

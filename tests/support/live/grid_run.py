@@ -13,9 +13,9 @@ from typing import Any
 import pymysql
 
 from spark_repl.binlog.types.forms import USUAL
-from spark_repl.control.control import Control
-from spark_repl.control.copies import last_copy, record_copy
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import last_copy, record_copy
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.chunk import CopyTask, copy_rows
 from spark_repl.copy.source_tables import table_definition
 from spark_repl.delta.columns import schema_json

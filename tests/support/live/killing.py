@@ -17,8 +17,8 @@ from typing import Any
 import pymysql
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.observe.status.status import status
 
 from .receiving import toml

@@ -26,8 +26,8 @@ from typing import Any
 
 import pymysql
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import SparkReplError
 from spark_repl.verify.verifier import Verifier, VerifyLimits
 from tests.support.local_delta import HERE, LocalDelta, run

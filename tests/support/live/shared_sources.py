@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from spark_repl import joint_cut
 from spark_repl.config import Config
-from spark_repl.control.channels import control_of
-from spark_repl.control.copies import standing
+from spark_repl.control.records.channels import control_of
+from spark_repl.control.records.copies import standing
 from spark_repl.gtid import GtidSet
 from tests.support.live.receiving import Command, config_for, processes, toml
 from tests.support.live.server import Server

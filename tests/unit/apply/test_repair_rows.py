@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.apply.start.read_rows import RowsToRepair
 from spark_repl.apply.start.repair_rows import Repairing
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.cut import Cut
 from spark_repl.errors import RowsOutdated
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.record import RECORD

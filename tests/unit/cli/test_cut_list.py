@@ -13,13 +13,12 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.cli.main import main
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.held_rows import HeldRows
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin
-from spark_repl.control.retention import Retention, needed
-from spark_repl.control.row_schema import SCHEMA
+from spark_repl.control.records.retention import Retention, needed, pin
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
+from spark_repl.control.table.row_formats import SCHEMA
 
 NOW, MOMENT = datetime(2026, 1, 10, 12, 0, 30, tzinfo=UTC), timedelta(microseconds=1)
 DEFAULTS, OTHERS = Retention(1, 24, 168), Retention(2, 3, 5)

@@ -6,8 +6,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.continuity import goes_on_at
-from spark_repl.control.cut import Cut
+from spark_repl.control.records.log_history import goes_on_at
+from spark_repl.control.table.cut import Cut
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.source_place import SourcePlace
 

@@ -18,14 +18,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from spark_repl.control import control as module
-from spark_repl.control import tidying
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.fence import Fence
-from spark_repl.control.layout import Layout
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table import control as module
+from spark_repl.control.table import control_cleanup
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.fence import Fence
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FencedError, TargetError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
@@ -93,8 +94,8 @@ def control(tmp_path: Path, storage: Storage) -> Noting:
     return made
 
 
-def settle_of(control: Control) -> Settle:
-    return Settle(control, Layout(os.path.dirname(os.path.dirname(control.path))))
+def settle_of(control: Control) -> DurabilityBarrier:
+    return DurabilityBarrier(control, Layout(os.path.dirname(os.path.dirname(control.path))))
 
 
 def positions(control: Control) -> list[int]:
@@ -175,7 +176,9 @@ def test_several_threads_write_at_once(control):
 
 
 def test_a_living_owner_is_not_overrun(control):
-    claim = f"from spark_repl.control.control import Control; Control({control.path!r}).claim()"
+    claim = (
+        f"from spark_repl.control.table.control import Control; Control({control.path!r}).claim()"
+    )
     ran = subprocess.run(
         [sys.executable, "-c", claim], capture_output=True, text=True, timeout=60, check=False
     )
@@ -188,14 +191,14 @@ def test_old_cuts_and_owners_are_forgotten(control, monkeypatch):
     control.write("skip", gtid_executed=skipped)
     for position in (1, 2, 3):
         control.publish(replace(CUT, position=position))
-    control.prune(Retention(1, 1, 1), settle_of(control))
+    control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
     assert positions(control) == [1, 2, 3], "all are promised"
     reader = DeltaTable(control.path)
-    control.prune(Retention(0, 0, 0), settle_of(control))
+    control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
     assert positions(control) == [1, 2, 3], "not that soon again"
     for position in (4, 5, 6):
         control.publish(replace(CUT, position=position))
-    control.prune(Retention(0, 0, 0), settle_of(control))
+    control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
     assert positions(control) == [6], "the last one is needed whatever its age"
     assert [row["gtid_executed"] for row in control.rows("skip")] == [skipped]
     assert len(DeltaTable(control.path).file_uris()) == 1
@@ -220,7 +223,7 @@ def test_no_python_object_is_left_to_a_thread_of_arrow(control, monkeypatch):
 
 def test_a_commit_removes_nothing(control, monkeypatch):
     """delta-rs would write a checkpoint of its own, and remove commits behind it, unsynced."""
-    monkeypatch.setattr(tidying, "_CHECKPOINT_EVERY", 1000)
+    monkeypatch.setattr(control_cleanup, "_CHECKPOINT_EVERY", 1000)
     for position in range(101):
         control.publish(replace(CUT, position=position))
     log = os.listdir(os.path.join(control.path, "_delta_log"))
@@ -234,13 +237,13 @@ def test_nothing_is_pruned_that_could_be_needed_again(control, monkeypatch):
     needless = Path(control.path) / "part-of-a-commit-that-failed.parquet"
     needless.touch()
     os.utime(needless, (0, 0))
-    monkeypatch.setattr(tidying, "remove_commits", lambda *_, **__: gone.append("commits"))
+    monkeypatch.setattr(control_cleanup, "remove_commits", lambda *_, **__: gone.append("commits"))
     settle = settle_of(control)
     monkeypatch.setattr(settle.durable, "_failed", OSError(errno.EIO, "Input/output error"))
     with pytest.raises(OSError, match="Input/output"):
-        control.prune(Retention(0, 0, 0), settle)
+        control.prune(PruneBy(Retention(0, 0, 0)), settle)
     assert gone == [] and needless.exists()
-    assert control.prune(Retention(0, 0, 0), settle_of(control))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
     assert gone == ["commits"] and not needless.exists()
 
 
@@ -254,19 +257,19 @@ def test_what_killed_writers_leave_goes_with_pruning(control, monkeypatch):
         path.touch()
         if name != names[-1]:
             os.utime(path, (0, 0))
-    assert control.prune(Retention(0, 0, 0), settle_of(control))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
     assert [(Path(control.path) / name).exists() for name in names] == [False, False, True, True]
 
 
 def test_pruning_where_commits_are_few(control, monkeypatch):
     """All that a prune removes is old then: also the checkpoint from which the table was opened."""
     monkeypatch.setattr(module, "_PRUNE_EVERY", 3)
-    monkeypatch.setattr(tidying, "_CHECKPOINT_EVERY", 2)
-    monkeypatch.setattr(tidying, "_OPENED_S", -10)
+    monkeypatch.setattr(control_cleanup, "_CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr(control_cleanup, "_OPENED_S", -10)
     pruned = 0
     for position in range(12):
         control.publish(replace(CUT, position=position))
-        pruned += control.prune(Retention(1, 1, 1), settle_of(control))
+        pruned += control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
     assert pruned > 3
     assert positions(control) == positions(Control(control.path)) == [*range(12)]
     log = os.listdir(os.path.join(control.path, "_delta_log"))
@@ -279,7 +282,7 @@ def test_pruning_is_fenced(control, monkeypatch):
     second = Control(control.path)
     second.claim(take_over=True)
     with pytest.raises(FencedError, match="taken this target over"):
-        control.prune(Retention(0, 0, 0), settle_of(control))
+        control.prune(PruneBy(Retention(0, 0, 0)), settle_of(control))
     assert positions(second) == [7]
 
 
@@ -306,7 +309,7 @@ def test_rows_are_known_while_they_are_written_and_pruned(control, storage, monk
     control.read = 0
     control.publish(replace(CUT, position=8))
     assert not control.read
-    assert control.prune(Retention(1, 1, 1), settle_of(control))
+    assert control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
     seen.append(positions(control))
     assert control.read == 1, "what is pruned is read, and known behind it"
     assert seen == [[7], [7], [7, 8], [7, 8]]

@@ -17,8 +17,7 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import (
+from spark_repl.control.records.copies import (
     CatchUp,
     Copy,
     check_log,
@@ -29,13 +28,15 @@ from spark_repl.control.copies import (
     record_copy,
     standing,
 )
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.history import History
-from spark_repl.control.layout import Layout
-from spark_repl.control.replaced import gone_paths, remove_replaced, replaced_paths
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import announce, current_paths
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.log_history import History
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.replaced_tables import gone_paths, remove_replaced, replaced_paths
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.records.table_paths import announce, current_paths
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy import copy_plan
 from spark_repl.crash_points import listening
 from spark_repl.errors import HistoryError
@@ -112,7 +113,7 @@ def test_a_copy_whose_table_is_gone_does_not_stand_again(
     made(control, "a", "t/a@3")  # dropped, and made again
     cut(control, 8, a="t/a@3")
     control._pruned = -1_000_000
-    control.prune(Retention(0, 0, 0), Settle(control, Layout(str(tmp_path))))
+    control.prune(PruneBy(Retention(0, 0, 0)), DurabilityBarrier(control, Layout(str(tmp_path))))
     assert [found.position for found in control.cuts()] == [8]
     stands = standing(control)
     assert (stands.copy is None) == noted
@@ -234,7 +235,7 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     def removed(hours_later: float = 0) -> list[str]:
         for noted in (tmp_path / "_repl/replaced").glob("*/*"):
             os.utime(noted, (0, time.time() - 3600 * hours_later))
-        return remove_replaced(control, layout, 2, Settle(control, layout))
+        return remove_replaced(control, layout, 2, DurabilityBarrier(control, layout))
 
     record_copy(control, Copy(gtids(5), {}, {"t.a": "t/a@2"}, behind=first, error="it is gone"))
     assert replaced_paths(control) == {"t/a@2"}
@@ -246,7 +247,7 @@ def test_folders_of_replaced_tables_go_when_nothing_names_them(
     note_shown(control)
     assert replaced_paths(control) == {"t/a@2"}, "t/a is in a cut that is promised"
     control._pruned = -1_000_000
-    assert control.prune(Retention(0, 0, 0), Settle(control, layout))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), DurabilityBarrier(control, layout))
     assert replaced_paths(control) == {"t/a", "t/a@2"}
     assert removed() == [] and removed(1.9) == [] and removed(-9) == []
     assert removed(1.9) == [], "a note from ahead, of a clock that was wrong, was made anew"
@@ -282,7 +283,7 @@ def test_a_table_of_a_person_at_the_path_of_a_copy_stays(
     write_deltalake(str(folder), pa.table({"mine": [1]}))
     noted = tmp_path / "_repl/replaced/t/a@2"
     for warnings in (0, 1, 1):  # once in so many hours
-        assert remove_replaced(control, layout, 2, Settle(control, layout)) == []
+        assert remove_replaced(control, layout, 2, DurabilityBarrier(control, layout)) == []
         assert caplog.text.count("was not made by an applier") == warnings
         if not warnings:
             os.utime(noted, (0, time.time() - 3600 * 3))
@@ -363,6 +364,8 @@ def test_a_table_that_is_announced_meanwhile_is_not_replaced(tmp_path: Path) -> 
     control._pruned = -1_000_000
     control.meanwhile = lambda: announce(control, "t.b", "t/b", 7, "made")
     assert control.prune(
-        Retention(0, 0, 0), Settle(control, layout), lambda: gone_paths(control, layout)
+        PruneBy(Retention(0, 0, 0)),
+        DurabilityBarrier(control, layout),
+        lambda: gone_paths(control, layout),
     )
     assert current_paths(control).keys() == {"t.a", "t.b"}

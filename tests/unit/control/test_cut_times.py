@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from spark_repl import wait_for
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.cut_reader import find_cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin
+from spark_repl.control.cuts.cut_reader import find_cut
+from spark_repl.control.records.retention import pin
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, TargetError
 
 UUID = "11111111-2222-3333-4444-555555555555"

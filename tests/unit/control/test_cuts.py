@@ -9,11 +9,11 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion, Waiting
-from spark_repl.control.cut_reader import CutReader, find_cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin
+from spark_repl.control.cuts.cut_reader import CutReader, find_cut
+from spark_repl.control.records.retention import pin
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion, Waiting
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, TargetError
 
 UUID = "11111111-2222-3333-4444-555555555555"

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
 from spark_repl.delta.log_replay import commit_path
 from spark_repl.errors import FencedError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.former import Former, former_lines, former_tables
-from spark_repl.control.layout import Layout
+from spark_repl.control.cuts.previous_folders import Former, former_lines, former_tables
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 
 
 def cut(**paths: str) -> Cut:

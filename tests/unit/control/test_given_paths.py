@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.given_paths import MOST, Forgotten, GivenPaths
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.given_paths import MOST, Forgotten, GivenPaths
+from spark_repl.control.table.layout import Layout
 
 MANY = 10**12
 """so many are not counted in a test's time"""

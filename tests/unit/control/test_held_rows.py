@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import formats
-from spark_repl.control.held_rows import HeldRows
+from spark_repl.control.table.control_snapshot import HeldRows
 from spark_repl.errors import FormatError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.history_reader import ANONYMOUS, history_condition
+from spark_repl.control.cuts.history_views import ANONYMOUS, history_condition
 from spark_repl.errors import ConfigError
 
 A, B = "11111111-2222-3333-4444-555555555555", "11111111-2222-3333-4444-666666666666"

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.continuity import check_continuity
-from spark_repl.control.cut import Cut
-from spark_repl.control.history import (
+from spark_repl.control.records.log_history import (
     History,
+    check_continuity,
     check_same,
     fingerprints,
     indexed,
@@ -21,6 +20,7 @@ from spark_repl.control.history import (
     recorded,
     resolve,
 )
+from spark_repl.control.table.cut import Cut
 from spark_repl.errors import HistoryError, LogError
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS, RelayPosition

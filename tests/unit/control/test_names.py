@@ -11,19 +11,24 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_repl.config import Config
-from spark_repl.control import control as control_module
-from spark_repl.control.channels import channel_at, channels, control_of, layout_of, opened
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy
-from spark_repl.control.cut import Cut
-from spark_repl.control.held_rows import HeldRows
-from spark_repl.control.layout import Layout
-from spark_repl.control.names import Names
-from spark_repl.control.noted_names import KIND, channels_beside, noted_names
-from spark_repl.control.other_channels import OtherChannels
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import announce, given_paths
+from spark_repl.control.records.channels import channel_at, channels, control_of, layout_of, opened
+from spark_repl.control.records.copies import Copy
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.name_registry import (
+    KIND,
+    OtherChannels,
+    channels_beside,
+    noted_names,
+)
+from spark_repl.control.records.names import Names
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.records.table_paths import announce, given_paths
+from spark_repl.control.table import control as control_module
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import (
     ConfigError,
@@ -337,7 +342,11 @@ def test_a_name_that_the_first_gave_up_while_it_runs(
     names.load()
     first.publish(Cut(5, "", "log", {}, {}))
     monkeypatch.setattr(control_module, "_PRUNE_EVERY", 0)
-    assert first.prune(Retention(0, 0, 0), Settle(first, Layout(str(tmp_path))), lambda: ["t/a"])
+    assert first.prune(
+        PruneBy(Retention(0, 0, 0)),
+        DurabilityBarrier(first, Layout(str(tmp_path))),
+        lambda: ["t/a"],
+    )
     begun(tmp_path, "us")[1].take(["t.a"])
     with pytest.raises(OtherChannelError, match=r'"us" has t\.a'):
         names.take(["t.a"])
@@ -356,8 +365,8 @@ def test_a_channel_that_has_no_table_yet(tmp_path: Path) -> None:
 def drop(control: Control, path: str) -> None:
     """The table is gone, and the row that announced it."""
     control.publish(Cut(5, "", "log", {}, {}))
-    settle = Settle(control, Layout(control.path))
-    assert control.prune(Retention(0, 0, 0), settle, lambda: [path], due=True)
+    settle = DurabilityBarrier(control, Layout(control.path))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), settle, lambda: [path], due=True)
 
 
 def test_a_start_gives_up_names_that_the_channel_has_no_more(tmp_path: Path) -> None:

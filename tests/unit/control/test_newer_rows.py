@@ -11,13 +11,14 @@ import pytest
 from deltalake import DeltaTable
 
 from spark_repl import formats
-from spark_repl.control import newer_rows, row_formats
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.newer_rows import rows_since
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table import incremental_read, row_formats
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.incremental_read import rows_since
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FormatError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})
@@ -78,7 +79,7 @@ def test_what_was_appended(control: Control, reader: Reader) -> None:
 
 def test_what_was_pruned_is_read_anew(control: Control, reader: Reader, layout: Layout) -> None:
     control.publish(replace(CUT, position=8))
-    assert control.prune(Retention(0, 0, 0), Settle(control, layout), due=True)
+    assert control.prune(PruneBy(Retention(0, 0, 0)), DurabilityBarrier(control, layout), due=True)
     control.publish(replace(CUT, position=9))
     assert same(reader) and reader.read == 2
     assert [cut.position for cut in reader.cuts()] == [8, 9]
@@ -91,7 +92,9 @@ def test_who_prunes_goes_on_behind_what_that_commits(control: Control, layout: L
     reader.claim()
     for position in range(3):
         reader.publish(replace(CUT, position=position))
-        assert reader.prune(Retention(0, 0, 0), Settle(reader, layout), due=True)
+        assert reader.prune(
+            PruneBy(Retention(0, 0, 0)), DurabilityBarrier(reader, layout), due=True
+        )
     reader.read = 0
     reader.publish(replace(CUT, position=9))
     assert same(reader) and not reader.read
@@ -100,7 +103,7 @@ def test_who_prunes_goes_on_behind_what_that_commits(control: Control, layout: L
 def test_more_commits_than_it_is_worth(
     control: Control, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(newer_rows, "_MOST", 2)
+    monkeypatch.setattr(incremental_read, "_MOST", 2)
     for read, count in ((1, 2), (2, 3)):
         for _ in range(count):
             control.write("test")

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from spark_repl.binlog.events.xid import Xid
-from spark_repl.control import control as module
-from spark_repl.control import tidying
-from spark_repl.control.by_hand import decide, makes_rows_differ
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.owner import Owner, succeed
+from spark_repl.control.records.operator_decisions import decide, makes_rows_differ
+from spark_repl.control.table import control as module
+from spark_repl.control.table import control_cleanup
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
+from spark_repl.control.table.owner import Owner, succeed
 from spark_repl.errors import FencedError, TargetError
 
 BRANCH = {**Xid(1, b"x", b"").to_json(), "position": 7, "user": "u", "host": "h"}
@@ -91,7 +91,7 @@ def test_what_could_not_be_given_back_is_claimed_again_by_its_process_alone(path
     first.sick = True
     with pytest.raises(OSError):
         first.release()
-    looked = f"from spark_repl.control.control import Control; Control({path!r}).claim()"
+    looked = f"from spark_repl.control.table.control import Control; Control({path!r}).claim()"
     other = subprocess.run([sys.executable, "-c", looked], capture_output=True, text=True)
     assert "another applier owns this target" in other.stderr, "it can't know"
     second = claimed(path)
@@ -188,7 +188,7 @@ def test_nothing_was_applied_to_any_other_folder(tmp_path: Path) -> None:
 
 
 def test_checkpoints_come_every_so_many_commits(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidying, "_CHECKPOINT_EVERY", 3)
+    monkeypatch.setattr(control_cleanup, "_CHECKPOINT_EVERY", 3)
     control = claimed(path)  # versions 0 and 1
     for position in range(2, 8):
         control.publish(Cut(position, "", "log", {}, {}))

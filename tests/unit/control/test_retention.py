@@ -16,16 +16,15 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_repl.config import Target
-from spark_repl.control import control as module
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin, unpin
-from spark_repl.control.pins import pins
-from spark_repl.control.retention import Retention, needed, recorded
-from spark_repl.control.row_schema import SCHEMA
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import announce
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention, needed, pin, pins, recorded, unpin
+from spark_repl.control.records.table_paths import announce
+from spark_repl.control.table import control as module
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
+from spark_repl.control.table.row_formats import SCHEMA
 from spark_repl.delta.durable import Durable
 from spark_repl.errors import ConfigError, TargetError
 from spark_repl.write.upkeep.file_retention import Promised
@@ -141,8 +140,8 @@ def publish(control: Control, *ages: float) -> None:
     control.claim()
 
 
-def settle_of(control: Control) -> Settle:
-    return Settle(control, Layout(os.path.dirname(os.path.dirname(control.path))))
+def settle_of(control: Control) -> DurabilityBarrier:
+    return DurabilityBarrier(control, Layout(os.path.dirname(os.path.dirname(control.path))))
 
 
 def positions(control: Control) -> list[int]:
@@ -151,9 +150,9 @@ def positions(control: Control) -> list[int]:
 
 def test_cuts_are_forgotten_by_their_tiers(control: Control) -> None:
     publish(control, 200, 30.001, 30, 2.001, 2, 0.001, 0)
-    assert control.prune(Retention(1, 1, 168), settle_of(control))
+    assert control.prune(PruneBy(Retention(1, 1, 168)), settle_of(control))
     assert 1 not in positions(control) and positions(control)[-2:] == [6, 7]
-    assert control.prune(Retention(1, 1, 1), settle_of(control))
+    assert control.prune(PruneBy(Retention(1, 1, 1)), settle_of(control))
     assert positions(control) == [6, 7]
 
 
@@ -166,8 +165,8 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     pin(beside, first, "again")
     pin(beside, first, "again")
     with pytest.raises(module.ConcurrentChangeError):  # once: then it has looked at it
-        control.prune(TIERS, settle_of(control))
-    assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
+        control.prune(PruneBy(TIERS), settle_of(control))
+    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [1, 3]
     assert pins(Control(control.path)).keys() == {"month_end", "again"}
     with pytest.raises(TargetError, match="forgotten"):
         pin(Control(control.path), second, "late")
@@ -179,19 +178,19 @@ def test_a_pinned_cut_stays_until_it_is_unpinned(control: Control) -> None:
     unpin(Control(control.path), "month_end")
     control.release()
     control.claim()
-    assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
+    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [1, 3]
     assert len(control.rows("pin")) == 1
     unpin(Control(control.path), "again")
     pin(Control(control.path), first, "again")
     assert len(control.rows("pin")) == 3
     control.release()
     control.claim()
-    assert control.prune(TIERS, settle_of(control)) and positions(control) == [1, 3]
+    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [1, 3]
     assert len(control.rows("pin")) == 1, "the last that was said of a name"
     unpin(Control(control.path), "again")
     control.release()
     control.claim()
-    assert control.prune(TIERS, settle_of(control)) and positions(control) == [3]
+    assert control.prune(PruneBy(TIERS), settle_of(control)) and positions(control) == [3]
     assert control.rows("pin") == []
     with pytest.raises(TargetError) as caught:
         unpin(Control(control.path), "again")
@@ -252,7 +251,7 @@ def test_a_pin_can_not_land_behind_what_forgets_its_cut(control: Control) -> Non
         def rows(self, kind: str) -> list[dict[str, object]]:
             found = super().rows(kind)
             if kind == "pin" and len(control.cuts()) > 1:
-                control.prune(TIERS, settle_of(control))
+                control.prune(PruneBy(TIERS), settle_of(control))
             return found
 
     with pytest.raises(TargetError, match="forgotten"):

@@ -9,20 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control import control as module
-from spark_repl.control import control_rows, row_formats
-from spark_repl.control.checked_statistics import record_checked
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, record_copy
-from spark_repl.control.cut import Cut, InQuarantine, TableVersion, Waiting
-from spark_repl.control.given_paths import KIND as GIVEN
-from spark_repl.control.layout import Layout
-from spark_repl.control.repairs import Repair, answers
-from spark_repl.control.repairs import record as record_repair
-from spark_repl.control.replaced import gone_paths
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import RESET, announce
+from spark_repl.control.records.copies import Copy, record_copy
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.repair_results import Repair, answers
+from spark_repl.control.records.repair_results import record as record_repair
+from spark_repl.control.records.replaced_tables import gone_paths
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.records.table_notes import record_checked
+from spark_repl.control.records.table_paths import RESET, announce
+from spark_repl.control.table import control as module
+from spark_repl.control.table import control_rows, row_formats
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, InQuarantine, TableVersion, Waiting
+from spark_repl.control.table.given_paths import KIND as GIVEN
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FormatError
 from spark_repl.gtid import GtidSet
 
@@ -106,7 +107,12 @@ def test_a_number_stays_when_rows_are_pruned(
         marks = {"t.a1": OWNED} if at == 3 else {}
         control.publish(replace(CUT, position=at, tables=TABLES, quarantined=marks))
     announce(control, "t.gone", "t/gone", 1, "1")
-    control.prune(SHORT, Settle(control, layout), lambda: gone_paths(control, layout), due=True)
+    control.prune(
+        PruneBy(SHORT),
+        DurabilityBarrier(control, layout),
+        lambda: gone_paths(control, layout),
+        due=True,
+    )
     numbers = {
         (row["kind"], json.loads(row["detail"])["format"])
         for row in control._rows_of(control._open()).to_pylist()

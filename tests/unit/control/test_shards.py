@@ -7,10 +7,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.cut import Cut, InQuarantine, TableVersion, Waiting
-from spark_repl.control.cut_reader import CutReader
-from spark_repl.control.layout import Layout
-from spark_repl.control.shards import Shards
+from spark_repl.control.cuts.cut_reader import CutReader
+from spark_repl.control.records.shared_tables import Shards
+from spark_repl.control.table.cut import Cut, InQuarantine, TableVersion, Waiting
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError
 
 NAMES = ["all.orders_2", "all.orders_10", "all.order", "all_.orders_1", "shop_1.orders"]

@@ -9,10 +9,10 @@ import pytest
 from deltalake import write_deltalake
 
 from spark_repl.config import Config
-from spark_repl.control.channels import channels, opened
-from spark_repl.control.control import Control
-from spark_repl.control.names import Names
-from spark_repl.control.shared_tables import SharedTable, shared_tables
+from spark_repl.control.records.channels import channels, opened
+from spark_repl.control.records.names import Names
+from spark_repl.control.records.shared_tables import SharedTable, shared_tables
+from spark_repl.control.table.control import Control
 from spark_repl.errors import SettingError
 from spark_repl.rules.channel_rows import ChannelRows
 from tests.support.before_append import Before

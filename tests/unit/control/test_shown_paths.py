@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control import control as module
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.shown_paths import ShownPaths
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.replaced_tables import ShownPaths
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table import control as module
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 
 A, B, C = "t/a", "t/b@2", "t/c"
 
@@ -61,7 +62,7 @@ def test_what_only_cuts_showed_that_are_forgotten_is_not_shown(
     publish(control, 2, B, C)
     assert shown.among({A, B, C}) == {A, B, C}
     layout = Layout(str(Path(control.path).parents[1]))
-    assert control.prune(Retention(0, 0, 0), Settle(control, layout))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), DurabilityBarrier(control, layout))
     publish(control, 3, B)
     assert shown.among({A, B, C}) == {B, C}
 

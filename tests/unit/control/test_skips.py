@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, record_copy
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
-from spark_repl.control.skips import check_absent
+from spark_repl.control.records.copies import Copy, record_copy
+from spark_repl.control.records.skips import check_absent
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.gtid import GtidSet
 

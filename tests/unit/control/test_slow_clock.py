@@ -12,14 +12,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_repl import formats
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, last_copy, record_copy, standing
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.pinning import pin, unpin
-from spark_repl.control.pins import pins
-from spark_repl.control.quarantine import Quarantine, end, quarantines
-from spark_repl.control.retention import Retention, needed
-from spark_repl.control.row_schema import rows_table
+from spark_repl.control.records.copies import Copy, last_copy, record_copy, standing
+from spark_repl.control.records.quarantine import Quarantine, end, quarantines
+from spark_repl.control.records.retention import Retention, needed, pin, pins, unpin
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.row_formats import rows_table
 from spark_repl.gtid import GtidSet
 
 GTIDS = GtidSet.parse("11111111-2222-3333-4444-555555555555:1-3")

@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control import control as module
-from spark_repl.control import repairs, superseded
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, consistent_paths, last_copy, record_copy
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.definitions import Definitions
-from spark_repl.control.history import History, record, recorded
-from spark_repl.control.layout import Layout
-from spark_repl.control.left_out import LeftOut, LeftTable
-from spark_repl.control.replaced import gone_paths
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.table_paths import announce, given_paths, used_paths
+from spark_repl.control.records import pruning, repair_results
+from spark_repl.control.records.copies import Copy, consistent_paths, last_copy, record_copy
+from spark_repl.control.records.definitions import Definitions
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.ignored_tables import LeftOut, LeftTable
+from spark_repl.control.records.log_history import History, record, recorded
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.replaced_tables import gone_paths
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.records.table_paths import announce, given_paths, used_paths
+from spark_repl.control.table import control as module
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS
 from spark_repl.tables.table_definition import TableDefinition
@@ -45,7 +46,9 @@ def control(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> Control:
 
 
 def prune(control: Control, layout: Layout) -> None:
-    assert control.prune(SHORT, Settle(control, layout), lambda: gone_paths(control, layout))
+    assert control.prune(
+        PruneBy(SHORT), DurabilityBarrier(control, layout), lambda: gone_paths(control, layout)
+    )
 
 
 def cut(number: int, *, paths: tuple[str, ...] = (PATH,), log: str = "log", file: int = 0) -> Cut:
@@ -148,8 +151,8 @@ def test_tables_of_tools(control: Control, layout: Layout) -> None:
 
 
 def test_files_of_logs(control: Control, layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(superseded, "_FILES", 3)
-    monkeypatch.setattr(superseded, "_LOGS", 1)
+    monkeypatch.setattr(pruning, "_FILES", 3)
+    monkeypatch.setattr(pruning, "_LOGS", 1)
     for number in range(1, 9):
         record(control, History("log", 10, {n: f"of {n}" for n in range(1, number + 1)}))
         size = sum(len(row["detail"]) for row in control.rows("history"))
@@ -169,7 +172,7 @@ def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
 ) -> None:
     """Each has megabytes of tables: of all but the first and the last nothing else could be read.
     What does not begin as cuts do is read all the same."""
-    monkeypatch.setattr(superseded, "_LOGS", 1)
+    monkeypatch.setattr(pruning, "_LOGS", 1)
     for log in ("a", 'b"', "c", "d", "e"):
         record(control, History(log, 10, {1: log}))
     control.publish(cut(1))
@@ -177,7 +180,7 @@ def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
     for number, detail in enumerate(details, 2):
         control.write("cut", position=number, detail=f"{detail[:-1]} }}")
     control.publish(cut(9))
-    left = superseded.current(control._rows_of(control._open()), set()).to_pylist()
+    left = pruning.current(control._rows_of(control._open()), set()).to_pylist()
     logs = [json.loads(row["detail"])["log_id"] for row in left if row["kind"] == "history"]
     assert logs == ["a", 'b"', "d", "e"]
     assert sum(row["kind"] == "cut" for row in left) == 5
@@ -206,10 +209,10 @@ def test_answers_that_may_be_waited_for(
     """Several may have asked at once: what came behind an answer takes it from nobody."""
     control.publish(cut(4))
     for number in range(4):
-        repairs.record(control, repairs.Repair(f"{number}.repair", "t.a"))
+        repair_results.record(control, repair_results.Repair(f"{number}.repair", "t.a"))
     prune(control, layout)
-    assert [*repairs.answers(control)] == [f"{number}.repair" for number in range(4)]
-    monkeypatch.setattr(superseded, "ANSWERS", 2)
+    assert [*repair_results.answers(control)] == [f"{number}.repair" for number in range(4)]
+    monkeypatch.setattr(pruning, "ANSWERS", 2)
     control.publish(cut(5))
     prune(control, layout)
-    assert [*repairs.answers(Control(control.path))] == ["2.repair", "3.repair"]
+    assert [*repair_results.answers(Control(control.path))] == ["2.repair", "3.repair"]

@@ -12,11 +12,12 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_what_commits_that_failed_have_left_goes_behind_an_hour(
     old, young = beaten_commit(control), beaten_commit(control)
     age(control, old, 3700)
     age(control, young, 3500)
-    assert control.prune(Retention(1, 1, 1), Settle(control, layout), due=True)
+    assert control.prune(PruneBy(Retention(1, 1, 1)), DurabilityBarrier(control, layout), due=True)
     assert not old & files(control)
     assert young <= files(control)
     assert [cut.position for cut in Control(control.path).cuts()] == [1, 2]
@@ -85,8 +86,8 @@ def test_what_was_replaced_goes_though_its_removal_is_forgotten(
     later = Control(control.path)
     later.claim()
     for _ in range(2):
-        assert later.prune(Retention(1, 1, 1), Settle(later, layout), due=True)
+        assert later.prune(PruneBy(Retention(1, 1, 1)), DurabilityBarrier(later, layout), due=True)
         age(later, files(later) - live(later), 3700)
-    assert later.prune(Retention(1, 1, 1), Settle(later, layout), due=True)
+    assert later.prune(PruneBy(Retention(1, 1, 1)), DurabilityBarrier(later, layout), due=True)
     assert len(files(later) - live(later)) <= 1, "the rewrite before the last alone"
     assert [cut.position for cut in Control(later.path).cuts()] == [1]

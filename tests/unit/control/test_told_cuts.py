@@ -10,14 +10,15 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from spark_repl.control import told_cuts
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.held_rows import HeldRows
-from spark_repl.control.layout import Layout
-from spark_repl.control.retention import Retention
-from spark_repl.control.settle import Settle
-from spark_repl.control.told_cuts import LEAST_TABLES, MOST_SINCE, mark_of, marks_of
+from spark_repl.control.records.durability_barrier import DurabilityBarrier
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.retention import Retention
+from spark_repl.control.table import cut_encoding
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.cut_encoding import LEAST_TABLES, MOST_SINCE, mark_of, marks_of
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FormatError, TargetError
 
 MANY = 1000
@@ -112,8 +113,8 @@ def test_a_version_of_before_refuses_what_it_would_take_for_all_tables(control: 
 
 def prune(control: Control) -> None:
     """Nothing is promised but the newest."""
-    settle = Settle(control, Layout(str(Path(control.path).parents[1])))
-    assert control.prune(Retention(0, 0, 0), settle, due=True)
+    settle = DurabilityBarrier(control, Layout(str(Path(control.path).parents[1])))
+    assert control.prune(PruneBy(Retention(0, 0, 0)), settle, due=True)
 
 
 def test_what_is_forgotten_is_told_by_the_next_one(control: Control) -> None:
@@ -165,8 +166,8 @@ def test_marks_of_rows_at_once() -> None:
 
 
 def test_an_id_says_what_its_row_told(control: Control) -> None:
-    first, told = told_cuts.tell(CUT, None)
-    assert told is not None and told_cuts.tell(CUT, None)[0] == first
-    again, behind = told_cuts.tell(CUT, told)
+    first, told = cut_encoding.tell(CUT, None)
+    assert told is not None and cut_encoding.tell(CUT, None)[0] == first
+    again, behind = cut_encoding.tell(CUT, told)
     assert behind is not None and behind.id != told.id and mark_of(again) == (behind.id, told.id)
-    assert told_cuts.tell(CUT, behind)[1] != behind
+    assert cut_encoding.tell(CUT, behind)[1] != behind

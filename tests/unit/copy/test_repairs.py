@@ -13,10 +13,10 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.apply.start.read_rows import RowsToRepair
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.repairs import KIND, Repair, answers
+from spark_repl.control.records.repair_results import KIND, Repair, answers
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest, leave, left
 from spark_repl.copy.repairer import Repairer
 from spark_repl.errors import (

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, Standing, record_copy, standing
-from spark_repl.control.cut import Cut, TableVersion, Waiting
+from spark_repl.control.records.copies import Copy, Standing, record_copy, standing
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion, Waiting
 from spark_repl.copy import wanted
 from spark_repl.copy.wanted import Queue, Wanted
 from spark_repl.errors import NoTableError

@@ -16,10 +16,10 @@ from pyroaring import BitMap
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.channels import channels
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
-from spark_repl.control.xa_store import XaStore
+from spark_repl.control.records.channels import channels
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
+from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.delta import checkpoint, deletion_vector, log_checkpoints, storage
 from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConfigError, TargetError
 from spark_repl.runtime.object_store import canonical
 from tests.support.binlog_writer import LogWriter, Table, delete, insert

@@ -43,10 +43,14 @@ PATCHED: dict[str, dict[str, str]] = {
         )
     },
     "applier/test_xa_bytes.py": {
-        "spark_repl.control.settle.Settle.__call__": "one sync among many that does not succeed"
+        "spark_repl.control.records.durability_barrier.DurabilityBarrier.__call__": (
+            "one sync among many that does not succeed"
+        )
     },
     "crash/power_load.py": {
-        "spark_repl.control.xa_store.XaStore.forget": "an end before the tables are synced for it"
+        "spark_repl.control.transaction_files.xa_store.XaStore.forget": (
+            "an end before the tables are synced for it"
+        )
     },
     "crash/storage_steps.py": {
         "spark_repl.write.upkeep.scheduler.Upkeep.look": (
@@ -70,7 +74,9 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.write.upkeep.scheduler.Upkeep.look": "upkeep has to be done when the test looks"
     },
     "unit/control/test_control.py": {
-        "spark_repl.control.tidying.remove_commits": "young commits stay: nothing would be seen"
+        "spark_repl.control.table.control_cleanup.remove_commits": (
+            "young commits stay: nothing would be seen"
+        )
     },
     "unit/delta/test_checkpoint.py": {
         "spark_repl.delta.checkpoint.names": "a listing is what must not be made"

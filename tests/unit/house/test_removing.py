@@ -16,14 +16,15 @@ OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
 WAY = {"delta.removing", "delta.storage", "runtime.local_store", "runtime.remote_store"}
-OWN = {"control.log_bytes", "write.files.discard"}
+OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 """files that the process has made, and that no commit names"""
-VACUUM = {"control.tidying", "write.upkeep.table_maintenance"}
+VACUUM = {"control.table.control_cleanup", "write.upkeep.table_maintenance"}
 """a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
     "apply.group.cascading", "apply.stream.stream_checkpoint", "apply.group.stager",
-    "apply.stream.stream", "control.owner",
-    "control.replaced", "control.resetting", "control.xa_store", "copy.asked", "copy.recopy",
+    "apply.stream.stream", "control.table.owner",
+    "control.records.replaced_tables", "control.records.channel_reset",
+    "control.transaction_files.xa_store", "copy.asked", "copy.recopy",
     "copy.repairer",
     "copy.wanted", "observe.reports.applier_status", "observe.reports.run_report",
     "observe.reports.verify_status",

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from spark_repl.control.cut import Cut
+from spark_repl.control.table.cut import Cut
 from spark_repl.observe.reports.latency import BOUNDS_S, Latency, quantile
 from spark_repl.observe.reports.rates import Rates, rates_per_s, table_rates
 from spark_repl.observe.status.lag import Lag, applier_lag, receiver_lag

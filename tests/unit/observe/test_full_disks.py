@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.observe.status.problems import FullDisk, bytes_left, full_disks, problems
 from spark_repl.observe.status.status import status
 from spark_repl.runtime.object_store import canonical

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.reports.applier_status import lost_file_notice
 from spark_repl.observe.reports.verify_status import MODE_REASON, write_verify_status

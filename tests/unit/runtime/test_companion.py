@@ -19,9 +19,9 @@ import pytest
 
 from spark_repl.apply.start.replica import Replica
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, last_copy, record_copy
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import Copy, last_copy, record_copy
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy import recopy
 from spark_repl.copy.asked import check_answers
 from spark_repl.copy.recopy import Recopier, ask, ask_and_wait

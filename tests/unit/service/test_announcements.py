@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from spark_repl.control.channels import control_of
-from spark_repl.control.cut import Cut
+from spark_repl.control.records.channels import control_of
+from spark_repl.control.table.cut import Cut
 from spark_repl.errors import SetupError, SourceError
 from spark_repl.runtime.session import build_session
 from spark_repl.service.channel_run import ChannelRun

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, record_copy
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.records.copies import Copy, record_copy
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.published import End, EndWriter

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.channels import control_of
-from spark_repl.control.copies import Copy, record_copy
+from spark_repl.control.records.channels import control_of
+from spark_repl.control.records.copies import Copy, record_copy
 from spark_repl.errors import LogError, SourceError
 from spark_repl.gtid import GtidSet
 from spark_repl.receiver.writer import RelayWriter

@@ -14,7 +14,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.config import Apply, Config, load
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.reports.applier_status import Notice

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.repairs import Repair, record
+from spark_repl.control.records.repair_results import Repair, record
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.repair_request import RepairRequest, left
 from spark_repl.service.repairs import carry_out
 from tests.unit.copy.test_repairs import REQUEST

@@ -13,7 +13,7 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config
-from spark_repl.control.channels import control_of, layout_of, opened
+from spark_repl.control.records.channels import control_of, layout_of, opened
 from spark_repl.errors import ConfigError, FencedError, SourceError, SourceLostError
 from spark_repl.observe.reports.run_report import report_of
 from spark_repl.observe.screen import screen

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.channels import control_of
+from spark_repl.control.records.channels import control_of
 from spark_repl.errors import FencedError, SourceError
 from spark_repl.runtime.session import build_session
 from spark_repl.service.channel_run import ChannelRun

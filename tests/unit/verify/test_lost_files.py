@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl import Config
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.add_actions import live_files
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.snapshot import NewTable

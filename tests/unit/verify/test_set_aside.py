@@ -9,9 +9,9 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl import Config
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, InQuarantine, Waiting
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, InQuarantine, Waiting
+from spark_repl.control.table.layout import Layout
 from spark_repl.copy.source_tables import SourceTable
 from spark_repl.sql.classify import classify
 from spark_repl.verify.verifier import Verifier, VerifyLimits

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from spark_repl import Config
-from spark_repl.control.control import Control
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.reports.applier_status import ApplierStatus

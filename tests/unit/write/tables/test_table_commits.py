@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.control.control import Control
-from spark_repl.control.foreign_changes import foreign_changes
+from spark_repl.control.records.table_notes import foreign_changes
+from spark_repl.control.table.control import Control
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.snapshot import NewTable
 from spark_repl.delta.stamp import Stamp

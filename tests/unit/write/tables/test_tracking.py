@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from spark_repl import Config
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.runtime.threads import Pool
 from spark_repl.sql.classify import classify
 from spark_repl.write.tables.table import Table

@@ -9,10 +9,10 @@ from unittest.mock import MagicMock
 import pytest
 from pyroaring import BitMap
 
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.held_rows import HeldRows
-from spark_repl.control.layout import Layout
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta import deletion_vector
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Target
-from spark_repl.control.control import Control
-from spark_repl.control.cut import Cut
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin, unpin
-from spark_repl.control.replaced import touch
+from spark_repl.control.records.replaced_tables import touch
+from spark_repl.control.records.retention import pin, unpin
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut
+from spark_repl.control.table.layout import Layout
 from spark_repl.write.upkeep.file_retention import properties
 from spark_repl.write.upkeep.idle_tables import IdleTables
 

@@ -17,13 +17,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from spark_repl.config import Target
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, record_copy
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
-from spark_repl.control.pinning import pin
-from spark_repl.control.replaced import touch
-from spark_repl.control.retention import Retention, recorded
+from spark_repl.control.records.copies import Copy, record_copy
+from spark_repl.control.records.replaced_tables import touch
+from spark_repl.control.records.retention import Retention, pin, recorded
+from spark_repl.control.table.control import Control
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta import log_state
 from spark_repl.delta.add_actions import AddActions
 from spark_repl.delta.columns import schema_json

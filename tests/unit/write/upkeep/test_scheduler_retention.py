@@ -12,13 +12,14 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.config import Target
-from spark_repl.control.control import Control
-from spark_repl.control.copies import Copy, record_copy
-from spark_repl.control.cut import Cut, TableVersion
-from spark_repl.control.layout import Layout
-from spark_repl.control.replaced import touch
-from spark_repl.control.retention import Retention, recorded
-from spark_repl.control.settle import Settle
+from spark_repl.control.records.copies import Copy, record_copy
+from spark_repl.control.records.pruning import PruneBy
+from spark_repl.control.records.replaced_tables import touch
+from spark_repl.control.records.retention import Retention, recorded
+from spark_repl.control.table.control import Control, PruningRules
+from spark_repl.control.table.control_cleanup import Barrier
+from spark_repl.control.table.cut import Cut, TableVersion
+from spark_repl.control.table.layout import Layout
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.gtid import GtidSet
@@ -36,10 +37,11 @@ class Noted(Control):
         self.pruned = list[tuple[Retention, bool]]()
 
     def prune(
-        self, retention: Retention, settle: Settle,
+        self, rules: PruningRules, barrier: Barrier,
         gone: Callable[[], Collection[str]] = frozenset, *, due: bool = False,
     ) -> bool:  # fmt: skip
-        self.pruned.append((retention, due))
+        assert isinstance(rules, PruneBy)
+        self.pruned.append((rules.retention, due))
         return due
 
 

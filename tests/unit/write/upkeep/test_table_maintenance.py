@@ -11,8 +11,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.config import Target
-from spark_repl.control.layout import Layout
-from spark_repl.control.replaced import touch
+from spark_repl.control.records.replaced_tables import touch
+from spark_repl.control.table.layout import Layout
 from spark_repl.runtime.wall_clock import WallClock
 from spark_repl.write.upkeep.file_retention import properties
 from spark_repl.write.upkeep.scheduler import Upkeep

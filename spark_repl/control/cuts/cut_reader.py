@@ -1,0 +1,280 @@
+"""Cuts for readers: every table of a target at one committed state of the source."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from ...delta.spark_names import quoted
+from ...errors import ConfigError, SetupError, TargetError
+from ...gtid import GtidSet
+from ...runtime.object_store import on_s3
+from ...sql.folded_name import fold
+from ..records.channels import channel_at
+from ..records.retention import is_name, pinned
+from ..records.shared_tables import Shards, shared_shards, shared_tables
+from ..table.control import Control
+from ..table.cut import shown_tables
+from ..table.layout import Layout
+from .cut_export import manifest
+from .history_views import create_history_views, has_history
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ..table.control_snapshot import Row
+    from ..table.cut import Cut
+
+
+# No server's UUID, and no pinned name, begins like a date.
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?![0-9A-Fa-f])")
+_HOUR = re.compile(r"\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?")
+_ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+
+
+class CutReader:
+    """The tables of one cut. Other commits, before or after, are not seen."""
+
+    def __init__(
+        self, spark: SparkSession, layout: Layout, cut: Cut, *, quarantined: bool = False
+    ) -> None:
+        """``quarantined``: whether tables in quarantine are read, which lack what came since."""
+        self._spark, self._layout, self._cut = spark, layout, cut
+        self._quarantined = quarantined
+        self._shown, self._shards = shown_tables(cut), shared_shards(cut)
+
+    @property
+    def tables(self) -> Sequence[str]:
+        return list(self._shown)
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """Tables that the cut does not show until they are copied."""
+        return list(self._cut.waiting)
+
+    @property
+    def gtid_executed(self) -> str:
+        return self._cut.gtid_executed
+
+    def table(self, name: str) -> DataFrame:
+        """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table, or
+        one in quarantine."""
+        version = self._shown.get(name)
+        if why := self._cut.waiting.get(name):
+            raise ConfigError(
+                f"the cut does not show {name}, which waits for a copy since {why.since}:"
+                f" {why.reason}",
+                hint="take a cut from before that, or one that shows the copy",
+            )
+        if version is None:
+            raise ConfigError(
+                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._shown)}"
+            )
+        if (mark := self._cut.quarantined.get(name)) and not self._quarantined:
+            raise ConfigError(
+                f"{name} is in quarantine at the cut since {mark.since}: {mark.reason}",
+                hint="cut(..., quarantined=True) reads it as it was before; or take an earlier cut",
+            )
+        frame = self._load(self._layout.table(version.path), version.version)
+        return self._own(name, frame) if name in self._shards else frame
+
+    def is_shared(self, name: str) -> bool:
+        """Whether other channels feed the table, too: the cut shows this one's rows alone."""
+        return name in self._shards
+
+    def _own(self, name: str, frame: DataFrame) -> DataFrame:
+        """The rows of this channel's shards, of a table that other channels feed, too."""
+        from pyspark.sql.functions import col
+
+        shared = shared_tables(Control(Layout(self._layout.target).control))
+        if (there := shared.get(fold(name))) is None:
+            raise TargetError(
+                "what tells the channels' rows apart is not on record any more", table=name,
+                hint="put the control table of the target's first channel back as it was",
+            )  # fmt: skip
+        return frame.where(col(quoted(there.column)).isin(self._shards[name]))
+
+    def _load(self, folder: str, version: int) -> DataFrame:
+        """Return a version, also of a cut that was pinned for longer than Delta lets a version be
+        read: it can't know that the files were kept. Raise SetupError in a session without Delta.
+        """
+        reader = self._spark.read.format("delta").option("versionAsOf", version)
+        try:
+            return reader.load(folder)
+        except Exception as error:  # without Delta it is Py4J's, which Spark Connect has not
+            if "DATA_SOURCE_NOT_FOUND" in str(error):
+                raise SetupError(
+                    "this Spark session can't read Delta tables: it has no Delta",
+                    hint="make the session with spark_repl.build_session(), or give spark-submit"
+                    " the jars that spark-repl setup --delta fetches",
+                ) from error
+            if "TIME_TRAVEL_BEYOND" not in str(error):
+                raise
+        before = self._spark.conf.get(_ENFORCED, None)
+        self._spark.conf.set(_ENFORCED, "false")
+        try:
+            return reader.load(folder)
+        finally:
+            if before is None:
+                self._spark.conf.unset(_ENFORCED)
+            else:
+                self._spark.conf.set(_ENFORCED, before)
+
+    def union(self, pattern: str, column: str = "_shard") -> DataFrame:
+        """All tables that ``pattern`` fits (db.table, with one ``%``) as one: behind ``column``,
+        which has what ``%`` stands for, their columns by name, NULL where a table lacks one. Raises
+        ConfigError as ``Shards`` does, and where ``table`` does for one of them."""
+        from pyspark.sql.functions import col, lit
+
+        shards = Shards.of(pattern, {*self._shown, *self._cut.waiting})
+        frames = {name: self.table(name) for name in shards.parts}
+        of_each = {
+            name: {field.name: field.dataType.simpleString() for field in frame.schema}
+            for name, frame in frames.items()
+        }
+        columns = shards.union(of_each, column)
+        parts = []
+        for name, frame in frames.items():
+            mine = {there.lower(): there for there in of_each[name]}
+            values = [
+                col(quoted(mine[one.lower()])).alias(one)
+                if one.lower() in mine
+                else lit(None).cast(kind).alias(one)
+                for one, kind in columns.items()
+            ]
+            parts.append(frame.select(lit(shards.parts[name]).alias(column), *values))
+        return reduce(lambda one, other: one.union(other), parts)
+
+    def manifest(self) -> dict[str, Any]:
+        """What ``spark-repl cut export`` writes: each table's place, version, schema and files."""
+        return manifest(self._layout, self._cut, quarantined=self._quarantined)
+
+    def create_views(self, prefix: str = "") -> list[str]:
+        """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names.
+        Raises TargetError, before any is made, where two tables would have one view."""
+        views = view_names(self.tables, prefix)
+        for name, view in views.items():
+            self.table(name).createOrReplaceTempView(quoted(view))
+        return [*views.values()]
+
+    @property
+    def histories(self) -> dict[str, DataFrame]:
+        """Its tables of mode history, by name; none of them is ever in quarantine."""
+        frames = ((n, self.table(n)) for n in self._shown if n not in self._cut.quarantined)
+        return {name: frame for name, frame in frames if has_history(frame)}
+
+    def create_history_views(self, prefix: str = "") -> list[str]:
+        """For each table of mode history the temporary views ``<prefix><db>_<table>_versions`` and
+        ``_current``, and SQL functions of its rows as they were: ``_at(gtid_executed)``,
+        ``_at_time(moment)``, ``_at_position(position)``; returns the names. Raises TargetError
+        where two would have one name."""
+        return create_history_views(self.histories, self._shown, prefix)
+
+
+def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
+    """The name of each table's view. Spark takes views whose names differ in case alone for one.
+    Raises TargetError where two tables would have one view."""
+    views, by_view = dict[str, str](), dict[str, str]()
+    for name in tables:
+        views[name] = prefix + name.replace(".", "_")
+        other = by_view.setdefault(fold(views[name]), name)
+        if other != name:
+            raise TargetError(
+                f"the view of {other} would be this table's, too", table=name,
+                hint=f'take these two by table("{other}") and table("{name}")',
+            )  # fmt: skip
+    return views
+
+
+def find_cut(control: Control, at: str) -> Cut:
+    """The newest cut (``latest``), the one that is pinned by a name, the last one that was
+    published by a time (ISO 8601; without a zone in UTC), or the first of those that are kept that
+    holds all of a GTID set.
+
+    Raises TargetError when there is none, ConfigError for what is none of these.
+    """
+    held = control.held()
+    newest = held.last_cut()
+    if newest is None:
+        raise TargetError(
+            "no cut has been published yet",
+            file=control.path,
+            hint="give the folder that apply or run was given as its target",
+        )
+    if at == "latest":
+        return held.cut_of(newest)
+    rows = list(held.cut_rows())
+    if is_name(at):
+        pin = pinned(control, at)
+        one = next(row for row in rows if (row["position"], row["at"]) == pin.cut)
+        return held.cut_of(one)
+    if _TIME.match(at):
+        return held.cut_of(_published_by(rows, at, control))
+    if _HOUR.fullmatch(at):
+        raise ConfigError(
+            f"{at!r} has no date",
+            hint=f"such as {datetime.now(UTC).date()}T{'0' * (at[1] == ':')}{at}",
+        )
+    wanted = GtidSet.parse(at)
+
+    def holds(row: Mapping[str, Any]) -> bool:
+        return wanted.issubset(GtidSet.parse(row["gtid_executed"]))
+
+    first = bisect_left(rows, True, key=holds)
+    if first < len(rows):
+        return held.cut_of(rows[first])
+    raise TargetError(
+        f"no cut holds all of {at}",
+        file=control.path,
+        hint=f"the newest cut is at {newest['gtid_executed']}",
+    )
+
+
+def _published_by(rows: Sequence[Row], at: str, control: Control) -> Row:
+    """The row of what readers saw as the newest state at a time: by the applier's clock."""
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        raise ConfigError(f"{at!r} is no time", hint="such as 2026-11-24T14:00:00Z") from None
+    time = time if time.tzinfo else time.replace(tzinfo=UTC)
+    until = [row for row in rows if row["at"] <= time]
+    if until:
+        return max(until, key=lambda row: (row["at"], row["position"]))
+    oldest = min(row["at"] for row in rows)
+    raise TargetError(
+        f"no cut that was published by {time.isoformat()} is kept", file=control.path,
+        hint=f"the oldest one is of {oldest.isoformat()}; target.cut_retention_hours and cut pin"
+        " keep cuts for longer",
+    )  # fmt: skip
+
+
+def cut(
+    spark: SparkSession,
+    target: str,
+    at: str = "latest",
+    *,
+    quarantined: bool = False,
+    channel: str = "",
+) -> CutReader:
+    """All tables of a ``channel`` below ``target`` at one point: the newest, one that was pinned by
+    a name, the last one that was published by a time, or the first that holds a GTID set.
+    ``quarantined``: whether its tables in quarantine may be read, too, as they were before.
+
+    Raises TargetError where there is no such cut, ConfigError where there are several channels and
+    none is named: ``joint_cut`` reads the tables of all.
+    """
+    make_readable(spark, target)
+    one = channel_at(target, channel)
+    return CutReader(spark, one.layout, find_cut(one.control, at), quarantined=quarantined)
+
+
+def make_readable(spark: SparkSession, target: str) -> None:
+    """Raises ConfigError for a wrong ``target``, SetupError where the session can't read it."""
+    from ...runtime.session import check_store  # Spark, which looking at cuts does without
+
+    if on_s3(target):
+        check_store(spark)

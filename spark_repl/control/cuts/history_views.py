@@ -1,0 +1,198 @@
+"""Tables of mode ``history`` as they were: after a GTID set, at a time, or at a place of the log.
+
+``history_at`` reads one with Spark. ``create_history_views`` defines SQL for them: a view of the
+current rows, and functions of former ones. A function's argument is parsed once per query.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ...config.tables import MODE_COLUMNS
+from ...delta.spark_names import quoted
+from ...errors import ConfigError, TargetError
+from ...gtid import GtidSet, format_uuid
+from ...rules.metadata_columns import name_of
+from ...sql.folded_name import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    Span = tuple[str, int, int]
+
+_FROM, _TO = "_valid_from_", "_valid_to_"
+ANONYMOUS = " OR ".join(f"({e}position IS NOT NULL AND {e}gtid IS NULL)" for e in (_FROM, _TO))
+"""SQL: whether a version was begun or ended by a transaction that has no GTID"""
+_ONE = "say one of gtid_executed, time, position"
+
+
+def history_at(
+    table: DataFrame,
+    *,
+    gtid_executed: str = "",
+    time: datetime | None = None,
+    position: int | None = None,
+) -> DataFrame:
+    """The rows that were current then, without the columns of mode history. ``gtid_executed``:
+    behind all of its transactions and no other; ``time``: behind those that the source had
+    committed until then (without a zone in UTC); ``position``: behind those up to the one that
+    begins there (``_valid_from_position``).
+
+    Raises ConfigError for what is no GTID set, for one that lacks transactions which a copy's rows
+    have (what was before is not known), and for one asked of a table that has versions of anonymous
+    transactions, which no GTID set tells.
+    """
+    wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
+    if gtid_executed:
+        copied = table.where(f"{_FROM}position IS NULL").select(f"{_FROM}gtid").distinct().collect()
+        anonymous = not table.where(ANONYMOUS).isEmpty()
+        check_known(GtidSet.parse(gtid_executed), [gtids for (gtids,) in copied], anonymous)
+    return table.where(wanted).drop(*map(name_of, MODE_COLUMNS["history"]))
+
+
+def history_condition(
+    *, gtid_executed: str = "", time: datetime | None = None, position: int | None = None
+) -> str:
+    """What ``history_at`` asks of the rows, as SQL: for a view, and for other readers. A copy's
+    rows are taken to be there from the beginning, and what anonymous transactions did as not done
+    yet where a GTID set is asked for. Raises ConfigError."""
+    if sum((bool(gtid_executed), time is not None, position is not None)) != 1:
+        raise ConfigError(f"history_condition: {_ONE}")
+    if gtid_executed:
+        executed = GtidSet.parse(gtid_executed)
+        begun, ended = (_among(f"{end}gtid", executed) for end in (_FROM, _TO))
+    elif time is not None:
+        moment = time if time.tzinfo else time.replace(tzinfo=UTC)
+        literal = f"TIMESTAMP '{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S.%f}+00:00'"
+        begun, ended = (f"{end}time <= {literal}" for end in (_FROM, _TO))
+    else:
+        begun, ended = (f"{end}position <= {position:d}" for end in (_FROM, _TO))
+    return f"({_FROM}position IS NULL OR {begun}) AND ({_TO}position IS NULL OR NOT ({ended}))"
+
+
+def _among(column: str, executed: GtidSet) -> str:
+    """Whether a column's GTID is one of ``executed``."""
+    asked = []
+    for (uuid, tag), intervals in executed.intervals.items():
+        head = f"{format_uuid(uuid)}:{tag}:" if tag else f"{format_uuid(uuid)}:"
+        number = f"CAST(SUBSTR({column}, {len(head) + 1}) AS BIGINT)"
+        spans = " OR ".join(f"{number} BETWEEN {a} AND {b - 1}" for a, b in intervals)
+        # CASE: what has a tag, and no number there, is not cast.
+        of_head = f"SUBSTR({column}, 1, {len(head)}) = '{head}'"
+        plain = f"{of_head} AND SUBSTR({column}, {len(head) + 1}) NOT LIKE '%:%'"
+        asked.append(f"CASE WHEN {plain} THEN {spans} ELSE FALSE END")
+    return f"({' OR '.join(asked)})"
+
+
+def check_known(executed: GtidSet, copied: Iterable[str], anonymous: bool) -> None:
+    """Raises ConfigError where what a table was behind ``executed`` is not known: ``copied``: GTID
+    sets of copies that it has rows of; ``anonymous``: whether transactions without a GTID have
+    changed it."""
+    for gtids in copied:
+        if not GtidSet.parse(gtids).issubset(executed):
+            raise ConfigError(
+                f"the table was copied behind {gtids}, and what its rows were before is not known",
+                hint="ask for a GTID set that has these transactions",
+            )
+    if anonymous:
+        raise ConfigError(
+            "the table has versions of anonymous transactions, which no GTID set tells",
+            hint="ask by position or time: the source had no GTIDs (gtid_mode) then",
+        )
+
+
+_COLUMNS = [*map(name_of, MODE_COLUMNS["history"])]
+_READ = "spark_repl_gtid_spans"
+_SPANS = "ARRAY<STRUCT<head: STRING, low: BIGINT, high: BIGINT>>"
+_VIEWS = ("versions", "current")
+_FUNCTIONS = {"at": "gtid_executed STRING", "at_time": "moment TIMESTAMP",
+              "at_position": "position BIGINT"}  # fmt: skip
+_COPIES = (
+    "SELECT collect_set(CASE WHEN _valid_from_position IS NULL THEN _valid_from_gtid END)"
+    f" AS _copied, coalesce(bool_or({ANONYMOUS}), FALSE) AS _anonymous FROM {{}}"
+)
+_NUMBER = "substring_index(`_v`.{0}, ':', -1)"
+_AMONG = (
+    "exists(`_asked`._spans, s -> s.head = left(`_v`.{0}, length(`_v`.{0}) - length("
+    f"{_NUMBER})) AND try_cast({_NUMBER} AS BIGINT) BETWEEN s.low AND s.high)"
+)
+"""whether a GTID is in one of the spans"""
+
+
+def has_history(frame: DataFrame) -> bool:
+    """Whether it is a table of mode history."""
+    return {*_COLUMNS}.issubset(frame.columns)
+
+
+def create_history_views(
+    tables: Mapping[str, DataFrame], all_tables: Iterable[str], prefix: str = ""
+) -> list[str]:
+    """Makes the temporary views and functions of ``tables`` of mode history, by their names
+    (db.table): of each ``<prefix><db>_<table>`` with ``_versions``, ``_current``, ``_at``,
+    ``_at_time`` and ``_at_position``; returns these names. ``all_tables``: of whose views none may
+    be one of them.
+
+    Raises TargetError, before any is made, where two would have one name."""
+    names = {name: prefix + name.replace(".", "_") for name in tables}
+    taken = {fold(prefix + name.replace(".", "_")): name for name in all_tables}
+    made = list[str]()
+    for name, head in names.items():
+        for end in (*_VIEWS, *_FUNCTIONS):
+            one = f"{head}_{end}"
+            other = taken.setdefault(fold(one), name)
+            if other != name or one in made:
+                raise TargetError(
+                    f"the view of {other} would be this table's, too ({one})", table=name,
+                    hint="give another prefix; or read the one by history_at",
+                )  # fmt: skip
+            made.append(one)
+    for name, frame in tables.items():
+        _create(frame, names[name])
+    return made
+
+
+def _create(frame: DataFrame, head: str) -> None:
+    spark = frame.sparkSession
+    spark.udf.register(_READ, _spans, _SPANS)
+    frame.createOrReplaceTempView(quoted(f"{head}_versions"))
+    frame.where("_current").drop(*_COLUMNS).createOrReplaceTempView(quoted(f"{head}_current"))
+    own = [column for column in frame.columns if column not in _COLUMNS]
+    for end, parameter in _FUNCTIONS.items():
+        _define(spark, head, end, parameter, own)
+
+
+def _define(spark: SparkSession, head: str, end: str, parameter: str, own: Sequence[str]) -> None:
+    """A function's argument is named beside no column of the table, which would hide it."""
+    versions, name = quoted(f"{head}_versions"), parameter.split()[0]
+    if end == "at":
+        copies = _COPIES.format(versions)
+        asked = f"SELECT {_READ}({name}, _copied, _anonymous) AS _spans FROM ({copies})"
+        begun, ended = (_AMONG.format(f"_valid_{way}_gtid") for way in ("from", "to"))
+    else:
+        what = end.removeprefix("at_")
+        asked = f"SELECT coalesce({name}, raise_error('say a {what}')) AS _then"
+        begun, ended = (f"`_v`._valid_{way}_{what} <= `_asked`._then" for way in ("from", "to"))
+    columns = ", ".join(f"`_v`.{quoted(column)}" for column in own)
+    spark.sql(
+        f"CREATE OR REPLACE TEMPORARY FUNCTION {quoted(f'{head}_{end}')}({parameter})"
+        f" RETURNS TABLE RETURN SELECT {columns} FROM {versions} AS `_v` CROSS JOIN ({asked})"
+        f" AS `_asked` WHERE (`_v`._valid_from_position IS NULL OR {begun})"
+        f" AND (`_v`._valid_to_position IS NULL OR NOT ({ended}))"
+    )
+
+
+def _spans(gtids: str | None, copied: list[str], anonymous: bool) -> list[Span]:
+    """The spans of a GTID set: what a GTID begins with up to its number, and the numbers. Raises
+    ConfigError as ``history_at`` does."""
+    if not gtids:
+        raise ConfigError("say a GTID set")
+    executed = GtidSet.parse(gtids)
+    check_known(executed, copied, anonymous)
+    return [
+        (f"{format_uuid(uuid)}:{tag}:" if tag else f"{format_uuid(uuid)}:", low, high - 1)
+        for (uuid, tag), intervals in executed.intervals.items()
+        for low, high in intervals
+    ]

@@ -1,0 +1,199 @@
+"""Resetting: a channel's tables begin again, all of them or some.
+
+Invariants. The control table stays, with its owners and the paths that were given: an applier that
+sleeps is fenced off, and no path is given again. All tables are forgotten in one commit, which
+names their folders; these are removed afterwards, and a reset that was ended between two of them
+goes on when it is called again. A table that is reset alone waits for a copy from the next cut on.
+Its folder stays for the cuts that show it, and upkeep removes it after them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ...config.renaming import SHARD, is_shared, whole_of
+from ...delta import storage
+from ...delta.durable import Durable
+from ...errors import ConfigError, TargetError
+from ..table.cut import Waiting
+from ..table.given_paths import KIND as GIVEN
+from ..table.given_paths import forgotten
+from .copies import record_copy, standing
+from .name_registry import KIND as CHANNEL_NAMES
+from .operator_decisions import SKIP
+from .replaced_tables import named_beside, removes_folder
+from .retention import KIND as RETENTION
+from .retention import pins, promised_until
+from .shared_tables import KIND as SHARED_TABLE
+from .table_paths import RESET, current_paths, used_paths, whole_name
+
+if TYPE_CHECKING:
+    from ...delta.removing import Remover
+    from ..table.control import Control
+    from ..table.layout import Layout
+    from .channels import Channel
+
+_STAY = ("owner", RETENTION, SKIP, CHANNEL_NAMES, SHARED_TABLE)
+"""kinds of rows that a reset of all tables leaves"""
+_WORKING = (
+    "checkpoint", "durable", "forgotten", "index", "keys", "replaced", "requests", "staging",
+    "vacuumed", "verify",
+)  # fmt: skip
+_REASON = "reset by hand"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a reset does. ``tables``: their names; ``folders``: what it removes, absolute; ``said``:
+    a line for each thing that the user should know before."""
+
+    tables: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+def plan_all(at: Channel) -> Planned:
+    """Return what a reset of all of a channel's tables removes. Raises TargetError for a pinned
+    cut, and for a table that several channels feed."""
+    control, layout = at.control, at.layout
+    if not control.exists():
+        return Planned()
+    _refuse_pinned(at)
+    used = used_paths(control)
+    _refuse_shared(used)
+    tables = sorted({whole_name(name, path) for name, path in current_paths(control).items()})
+    beside = named_beside(control, layout.target, used)
+    own = {path: layout.table(path) for path in used if storage.exists(layout.table(path))}
+    paths = sorted({own[path] for path in own if removes_folder(path, own[path], beside)})
+    folders = [*paths, layout.quarantine, layout.xa]
+    there = tuple(folder for folder in folders if storage.exists(folder))
+    said = [f"{control.cut_count()} cuts"] if control.cut_count() else []
+    return Planned(tuple(tables), there, (*(f"folder {one}" for one in there), *said))
+
+
+def reset_all(at: Channel, remover: Remover) -> Planned:
+    """Forget all of a channel's tables, and remove their folders; the caller owns the target. A
+    folder that is still there, as an applier that was taken over wrote to it, is upkeep's, or the
+    next reset's. Raises as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
+    planned, control = plan_all(at), at.control
+    paths = sorted(used_paths(control))
+    reset = {RESET: json.dumps({"paths": paths})}
+    control.begin_again((*_STAY, GIVEN), reset, partial(_refuse_pinned, at))
+    clear_state(at.layout)
+    durable = Durable(at.layout.target, at.layout.durable)
+    durable.sync(control.path, durable.newest(control.path))
+    for folder in planned.folders:
+        remover.folder(folder, bool)
+    beside = named_beside(control, at.layout.target, paths)
+    left = [
+        path for path in paths
+        if whole_of(path) not in beside and storage.exists(at.layout.table(path))
+    ]  # fmt: skip
+    details = {GIVEN: forgotten(control.held()).with_paths(set(paths) - set(left)).to_detail()}
+    if left:
+        details[RESET] = json.dumps({"paths": left})
+    control.begin_again(_STAY, details)
+    return planned
+
+
+def _refuse_pinned(at: Channel) -> None:
+    if pinned := sorted(pins(at.control)):
+        raise TargetError(
+            f"cuts are pinned, and their tables would go: {', '.join(pinned)}",
+            file=at.layout.target,
+            hint=f"spark-repl cut unpin --name {pinned[0]} --target {at.layout.target}"
+            + (f" --channel {at.name}" if at.name else ""),
+        )
+
+
+def clear_state(layout: Layout) -> None:
+    """Remove a channel's working state, which is of tables that are gone."""
+    for name in _WORKING:
+        shutil.rmtree(os.path.join(layout.state, name), ignore_errors=True)
+    for path in (layout.status, layout.run):
+        storage.remove_if_there(path)
+
+
+def plan_tables(at: Channel, names: Iterable[str]) -> Planned:
+    """Return what a reset of some tables does. Raises ConfigError for a table that the newest cut
+    doesn't have, TargetError where there is no cut, and for shards."""
+    control, layout, now = at.control, at.layout, datetime.now(UTC)
+    cut = standing(control).cut
+    if cut is None:
+        raise TargetError(
+            "no cut shows the tables yet", file=layout.target,
+            hint="begin again with all of them: spark-repl reset --all --config F",
+        )  # fmt: skip
+    said, chosen = list[str](), tuple(dict.fromkeys(names))
+    wholes = {whole_of(name) for name in cut.tables if SHARD in name}
+    for name in chosen:
+        if name in wholes or SHARD in name:
+            raise TargetError(
+                "several tables of the source are in this one: it is not reset alone", table=name,
+                hint="begin again with all tables: spark-repl reset --all --config F",
+            )  # fmt: skip
+        if name not in cut.tables and name not in cut.waiting:
+            near = difflib.get_close_matches(name, [*cut.tables, *cut.waiting], 1)
+            raise ConfigError(
+                "the target has no such table", table=name,
+                hint=f"it has {near[0]}" if near else "see spark-repl cut show --config F",
+            )  # fmt: skip
+        if name in cut.tables:
+            until = _kept_until(control, cut.tables[name].path, now)
+            folder = layout.table(cut.tables[name].path)
+            said.append(f"{name} waits for a copy; {folder} is removed {until}")
+    return Planned(chosen, (), tuple(said))
+
+
+def reset_tables(at: Channel, names: Iterable[str]) -> Planned:
+    """Have tables wait for a copy from the next cut on; the caller owns the target. A copy that no
+    cut shows yet is given up. Raises as ``plan_tables``, and what ``Control.write`` raises."""
+    planned, control = plan_tables(at, names), at.control
+    stands = standing(control)
+    if stands.copy is not None:
+        record_copy(control, replace(stands.copy, error=_REASON))
+    cut = stands.cut
+    assert cut is not None
+    gone = set(planned.tables)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    waiting = {name: Waiting(_REASON, now) for name in planned.tables}
+    control.publish(
+        replace(
+            cut,
+            tables={name: one for name, one in cut.tables.items() if name not in gone},
+            waiting={**cut.waiting, **waiting},
+            quarantined={n: one for n, one in cut.quarantined.items() if n not in gone},
+        )
+    )
+    return planned
+
+
+def _kept_until(control: Control, path: str, now: datetime) -> str:
+    """Return when the folder of a table goes, for a message."""
+    held = control.held()
+    cuts = {
+        (row["position"], row["at"])
+        for row in held.cut_rows()
+        if any(one["path"] == path for one in json.loads(row["detail"])["tables"].values())
+    }
+    if cuts & {pin.cut for pin in pins(control).values()}:
+        return "after the cuts that are pinned are unpinned"
+    ends = [end for place, end in promised_until(control, held, now).items() if place in cuts]
+    last = max(ends, default=now)
+    return f"after its last cut, {last:%Y-%m-%d %H:%M} UTC" if last > now else "soon"
+
+
+def _refuse_shared(paths: Iterable[str]) -> None:
+    if shared := sorted({whole_of(path) for path in paths if is_shared(path)}):
+        raise TargetError(
+            f"several channels feed the table at {shared[0]}: none of them begins again alone",
+            hint="give all of its channels another target.path, and start them",
+        )

@@ -1,0 +1,297 @@
+"""Copies of tables from the source, as the control table knows them: planned, then done.
+
+A copy reads without a lock while the source goes on, so its tables are of no single moment. They
+are consistent once the log has been applied from its beginning up to ``until``: idempotently for
+tables with a key, and exactly behind its own set for a table that was read as of one moment.
+
+A copy of all tables goes into a log of its own. A copy of some tables goes beside the old ones;
+when it is done, the applier goes back to the cut behind which it began: the other tables have what
+follows already, by their own positions. Until a cut shows the copied tables, the copy *stands*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ...errors import BEGIN_AGAIN, HistoryError
+from ...gtid import GtidSet
+from ...position import RelayPosition
+from ..table.cut import Cut, TableVersion
+from ..table.row_formats import SAFE
+from .operator_decisions import skipped
+
+if TYPE_CHECKING:
+    from ...relay.log import RelayLog
+    from ..table.control import Control
+    from ..table.control_snapshot import HeldRows, Row
+    from .log_history import History
+
+KIND = "copy"
+
+
+@dataclass(frozen=True)
+class Copy:
+    start: GtidSet
+    """what the log that is needed begins behind"""
+    bounds: Mapping[str, tuple[str, ...]]
+    """table -> upper ends of its chunks but the last, as SQL literals of the first key column"""
+    paths: Mapping[str, str]
+    """table -> where it is copied to, relative to the target"""
+    views: tuple[str, ...] = ()
+    """tables that are read as of one moment"""
+    held: GtidSet = field(default_factory=GtidSet)
+    """executed before the first row was read: all rows are there, but for those of XA branches
+    that were prepared and not committed then (so ``start`` may be before it)"""
+    until: GtidSet | None = None
+    """executed after the last row was read: the high-water mark; None: not finished"""
+    exact: Mapping[str, GtidSet] = field(default_factory=dict)
+    """table that was read as of one moment -> what its rows hold"""
+    behind: Cut | None = None
+    """in a copy of some tables the cut that the applier goes back to; None: a copy of all"""
+    rows: int = 0
+    error: str = ""
+    """why it was given up"""
+    shown: bool = False
+    """whether a cut has shown it: that cut may be pruned, and the tables dropped"""
+    at: datetime | None = None
+    asked: str = ""
+    """the request that it answers (``recopy.ask``)"""
+    unfinished: Mapping[str, str] = field(default_factory=dict)
+    """table that was changed by a statement while it was read -> what the source said"""
+    again: str = ""
+    """why it has to begin again: a statement changed a table while it was read"""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """table -> its definition's digest when the copy was planned"""
+    lower_case_table_names: int = 0
+    """the source's; kept by itself (``name_case``)"""
+    since: Mapping[str, int] = field(default_factory=dict)
+    """path of a Delta table that other channels feed, too -> the version of it that was there"""
+    system_time_zone: str = ""
+    """the source's; kept by itself (``system_time_zone``)"""
+    without_rows: tuple[str, ...] = ()
+    """tables that begin empty (``copy = "none"``): what was planned counts, also for a copy that
+    goes on by another configuration"""
+
+    def to_detail(self) -> str:
+        behind = self.behind and {
+            "position": self.behind.position,
+            "gtid_executed": self.behind.gtid_executed,
+            "detail": self.behind.to_detail(),
+        }
+        detail = {
+            "start": str(self.start),
+            "bounds": {name: list(ends) for name, ends in self.bounds.items()},
+            "paths": dict(self.paths),
+            "views": list(self.views),
+            "held": str(self.held),
+            "until": None if self.until is None else str(self.until),
+            "exact": {name: str(gtids) for name, gtids in self.exact.items()},
+            "behind": behind,
+            "rows": self.rows,
+            "error": self.error,
+            "shown": self.shown,
+            "asked": self.asked,
+            "unfinished": dict(self.unfinished),
+            "again": self.again,
+            "digests": dict(self.digests),
+            **({"since": dict(self.since)} if self.since else {}),
+            **({"without_rows": list(self.without_rows)} if self.without_rows else {}),
+        }
+        return json.dumps(detail)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Copy:
+        detail = json.loads(row["detail"])
+        until, behind = detail["until"], detail["behind"]
+        return cls(
+            GtidSet.parse(detail["start"]),
+            {name: tuple(ends) for name, ends in detail["bounds"].items()},
+            detail["paths"],
+            tuple(detail["views"]),
+            GtidSet.parse(detail["held"]),
+            None if until is None else GtidSet.parse(until),
+            {name: GtidSet.parse(text) for name, text in detail["exact"].items()},
+            behind and Cut.of({**behind, "at": None}),
+            detail["rows"],
+            detail["error"],
+            detail.get("shown", False),
+            row["at"],
+            detail.get("asked", ""),
+            detail.get("unfinished", {}),
+            detail.get("again", ""),
+            detail.get("digests", {}),
+            since=detail.get("since", {}),
+            without_rows=tuple(detail.get("without_rows", ())),
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all rows are there; the tables are consistent only behind ``until``."""
+        return self.until is not None and not self.again
+
+
+def logged_while_copied(control: Control, copy: Copy) -> GtidSet:
+    """Return the transactions that the source committed while a finished copy was read. The log has
+    all of them, and may lack what the target held before, or what somebody left out."""
+    assert copy.until is not None
+    before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
+    return copy.until.subtract(before).subtract(skipped(control))
+
+
+def last_copy(control: Control) -> Copy | None:
+    rows = control.rows(KIND)
+    return Copy.of(rows[-1]) if rows else None
+
+
+def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool) -> None:
+    """Writes the copy's row; the caller owns the target. Raises FencedError when another took it
+    over, and what ``check`` raises, as ``Control.write`` has it."""
+    of_cut = copy.behind.row_format() if copy.behind else 0
+    number = SAFE if copy.without_rows else of_cut
+    control.write(KIND, detail=copy.to_detail(), check=check, number=number)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a target stands on. ``cut``: the newest one; None: there is none, or a copy of all
+    tables was begun behind it. ``copy``: the one that no cut shows yet."""
+
+    cut: Cut | None
+    copy: Copy | None
+
+    @property
+    def begin(self) -> Cut | None:
+        """The cut from which the applier goes on; None: from the log's beginning."""
+        copy = self.copy
+        return copy.behind if copy and copy.behind and copy.is_done else self.cut
+
+    @property
+    def needed(self) -> Cut | None:
+        """The cut behind which the log is still needed."""
+        return self.copy.behind if self.copy and self.copy.behind else self.cut
+
+    @property
+    def executed(self) -> GtidSet | None:
+        """The GTID set that a new log begins behind; None: nothing is there yet."""
+        if self.copy and not self.copy.behind:
+            return self.copy.start
+        return GtidSet.parse(self.needed.gtid_executed) if self.needed else None
+
+
+def standing(control: Control) -> Standing:
+    last, copy = control.last_cut(), last_copy(control)
+    if copy is None or copy.error or copy.shown or _is_shown(copy, control.held()):
+        return Standing(last, None)
+    return Standing(last if copy.behind else None, copy)
+
+
+def note_shown(control: Control) -> None:
+    """Records that a cut has shown the last copy, which need not be found again. The caller owns
+    the target."""
+    copy = last_copy(control)
+    if copy and not copy.shown and not copy.error and _is_shown(copy, control.held()):
+        record_copy(control, replace(copy, shown=True))
+
+
+def _is_shown(copy: Copy, held: HeldRows) -> bool:
+    if copy.shown or not copy.is_done:
+        return copy.shown
+    return any(_shows(row, copy) for row in held.cut_rows(newest_first=True))
+
+
+def _shows(row: Row, copy: Copy) -> bool:
+    """Whether a cut's row tells of the copied tables, which those do that show them, or others that
+    are kept: cuts of the old ones may have been published behind the copy's end."""
+    if not copy.paths:
+        assert copy.at is not None
+        return bool(row["at"] > copy.at)
+    told = {version["path"] for version in json.loads(row["detail"])["tables"].values()}
+    return not told.isdisjoint(copy.paths.values())  # whatever the clock said: no path comes twice
+
+
+def consistent_paths(control: Control) -> frozenset[str]:
+    """Paths of copied tables past their high-water mark: each of their rows is known."""
+    copies = [Copy.of(row) for row in control.rows(KIND)]
+    copies = [copy for copy in copies if copy.is_done and not copy.error]
+    held = control.held()
+    shown = [copy for copy in copies if _is_shown(copy, held)]
+    return frozenset(path for copy in shown for path in copy.paths.values())
+
+
+def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
+    """Checks the log for a copy of all tables that no cut shows yet. ``executed``: what the log
+    begins behind.
+
+    Raises HistoryError for a gap between copy and log, and for a copy that is not finished.
+    """
+    if not copy.is_done:
+        raise HistoryError(
+            "the first copy is not finished",
+            hint="let it go on where it stopped: spark-repl snapshot --config F",
+        )
+    if missing := executed.subtract(copy.start):
+        raise HistoryError(
+            f"transactions are missing between the copy and the log: {missing}",
+            file=relay_path,
+            hint=f"give a log that begins before the copy, or {BEGIN_AGAIN}",
+        )
+
+
+def first_cut(
+    relay: RelayLog, history: History, executed: GtidSet, tables: Mapping[str, TableVersion]
+) -> Cut:
+    """The cut of a copy behind which nothing has to be applied, because the source was idle."""
+    number = relay.files[0].number
+    begin = RelayPosition(history.base + number, relay.head(number).length)
+    return Cut(begin.packed, str(executed), history.log_id, {}, dict(sorted(tables.items())))
+
+
+class CatchUp:
+    """Says what is different until the tables of a copy are consistent: their changes are applied
+    idempotently, and no cut is published. ``copy`` None: nothing was copied."""
+
+    def __init__(self, copy: Copy | None) -> None:
+        self._copy = copy if copy and copy.is_done else None
+        self._noted = self._copy is None
+
+    def active(self, executed: GtidSet) -> bool:
+        until = self._copy.until if self._copy else None
+        return until is not None and not until.issubset(executed)
+
+    def until(self, executed: GtidSet) -> GtidSet | None:
+        """What has to be executed before they are; None where they are."""
+        return self._copy.until if self._copy and self.active(executed) else None
+
+    def cut_published(self, control: Control) -> None:
+        """Notes, at the first cut, that it shows the copy; a statement behind the copy may have
+        taken its tables out of the cut already."""
+        if not self._noted:
+            copy = last_copy(control)
+            if copy and copy.is_done and not copy.shown and not copy.error:
+                record_copy(control, replace(copy, shown=True))
+            self._noted = True
+
+    def tables(self, executed: GtidSet) -> Container[str]:
+        """Tables whose changes are applied idempotently: not those of ``held``, where nothing comes
+        twice."""
+        if self._copy is None or not self.active(executed):
+            return frozenset()
+        return self._copy.bounds.keys() - self._copy.exact.keys()
+
+    def copies(self, executed: GtidSet) -> Container[str]:
+        """Tables that are not consistent yet."""
+        return self._copy.bounds if self._copy and self.active(executed) else ()
+
+    def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
+        """The GTID sets of tables that were read as of one moment: they can't be applied twice."""
+        return self._copy.exact if self._copy and self.active(executed) else {}
+
+    @property
+    def copied(self) -> GtidSet:
+        """Transactions whose rows were copied: they change nothing, but for the XA branches that
+        they leave prepared."""
+        return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

@@ -1,0 +1,68 @@
+"""DatabaseCharsets: the character sets or collations of databases, as the log's statements said.
+
+A table without CHARACTER SET has its database's, which no event says (Q_CHARSET_DATABASE_CODE is
+the session's collation_database). Each CREATE, ALTER and DROP DATABASE leaves a row; what holds at
+a place is said by the rows up to it: by the statements' GTIDs, or by position where there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ...gtid import GtidSet
+from .operator_decisions import skipped
+
+if TYPE_CHECKING:
+    from ..table.control import Control
+    from ..table.cut import Cut
+
+KIND = "database_charset"
+
+
+class DatabaseCharsets:
+    """``charsets`` at the place that is applied: database -> character set or collation; one that
+    is not in it has an unknown one."""
+
+    def __init__(self, control: Control) -> None:
+        self._control, self.charsets = control, dict[str, str]()
+        self._recorded: set[tuple[int, str, str]] = set()
+
+    def load(self, cut: Cut | None) -> None:
+        """Reads what holds at ``cut``."""
+        at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
+        self.charsets, self._recorded = {}, set()
+        skip = skipped(self._control)
+        rows = sorted(self._control.rows(KIND), key=lambda row: (row["position"], row["at"]))
+        for row in rows:
+            gtid, detail = row["gtid_executed"], json.loads(row["detail"])
+            self._recorded.add((row["position"], gtid, detail["name"]))
+            if not (GtidSet.parse(gtid).issubset(executed) if gtid else row["position"] <= at):
+                continue
+            # What was recorded before somebody left the statement out says what it would have made.
+            if detail.get("ended") or (gtid and GtidSet.parse(gtid).issubset(skip)):
+                self.charsets.pop(detail["name"], None)
+            else:
+                self.charsets[detail["name"]] = detail["charset"]
+
+    def put(self, name: str, charset: str, cut: Cut) -> None:
+        """The database has it from the statement before ``cut`` on."""
+        self._record({"name": name, "charset": charset}, cut)
+        self.charsets = {**self.charsets, name: charset}
+
+    def end(self, name: str, cut: Cut) -> None:
+        """The database is gone from the statement before ``cut`` on."""
+        if name in self.charsets:
+            self._record({"name": name, "ended": True}, cut)
+            self.charsets = {other: one for other, one in self.charsets.items() if other != name}
+
+    def _record(self, fields: dict[str, object], cut: Cut) -> None:
+        row = cut.position, cut.group_gtids, str(fields["name"])
+        if row not in self._recorded:
+            self._control.hold_back(
+                KIND,
+                position=cut.position,
+                gtid_executed=cut.group_gtids,
+                detail=json.dumps(fields, ensure_ascii=False),
+            )
+            self._recorded.add(row)

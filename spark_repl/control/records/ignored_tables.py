@@ -1,0 +1,94 @@
+"""LeftOut: tables of online schema-change tools whose rows are not applied, with their definitions.
+
+Each statement that makes, alters or ends one leaves a row; what holds at a place is said by the
+rows up to it: by the statements' GTIDs, or by position where there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...alter.recorded_definition import recorded_definition
+from ...gtid import GtidSet
+from ..table.row_formats import known_fields
+from .operator_decisions import of_statements
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...tables.table_definition import TableDefinition
+    from ..table.control import Control
+    from ..table.cut import Cut
+
+_KIND = "left_out"
+
+
+@dataclass(frozen=True)
+class LeftTable:
+    """``of``: the table for which a tool has made it, as a ``copy`` of it or for something else.
+    ``definition``: None where it is not known; ``altered``: whether a statement has altered it;
+    ``stale``: whether ``of`` was changed since."""
+
+    name: str
+    of: str
+    definition: TableDefinition | None = None
+    copy: bool = False
+    altered: bool = False
+    stale: bool = False
+
+    def _to_json(self) -> str:
+        fields = asdict(replace(self, definition=None))
+        text = self.definition.to_json() if self.definition else None
+        return json.dumps(fields | {"definition": text}, ensure_ascii=False)
+
+    @classmethod
+    def _of(cls, fields: Mapping[str, Any]) -> LeftTable:
+        text = fields["definition"]
+        definition = recorded_definition(text) if text else None
+        return cls(**{**known_fields(cls, fields), "definition": definition})
+
+
+class LeftOut:
+    """``tables`` at the place that is applied, by name."""
+
+    def __init__(self, control: Control) -> None:
+        self._control, self.tables = control, dict[str, LeftTable]()
+        self._recorded: set[tuple[int, str, str]] = set()
+
+    def load(self, cut: Cut | None) -> None:
+        """Reads what holds at ``cut``."""
+        at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
+        self.tables = {}
+        left = of_statements(self._control, _KIND)
+        rows = sorted(left, key=lambda row: (row["position"], row["at"]))
+        for row in rows:
+            gtid, detail = row["gtid_executed"], json.loads(row["detail"])
+            self._recorded.add((row["position"], gtid, row["detail"]))
+            if not (GtidSet.parse(gtid).issubset(executed) if gtid else row["position"] <= at):
+                continue
+            if detail.get("ended"):
+                self.tables.pop(detail["name"], None)
+            else:
+                table = LeftTable._of(detail)
+                self.tables[table.name] = table
+
+    def put(self, table: LeftTable, cut: Cut) -> None:
+        """The table is left out, or is another one, from the statement before ``cut`` on."""
+        self._record(table._to_json(), cut)
+        self.tables = {**self.tables, table.name: table}
+
+    def end(self, name: str, cut: Cut) -> None:
+        """The table is gone, or a table like others, from the statement before ``cut`` on."""
+        if name in self.tables:
+            self._record(json.dumps({"name": name, "ended": True}, ensure_ascii=False), cut)
+            self.tables = {other: table for other, table in self.tables.items() if other != name}
+
+    def _record(self, detail: str, cut: Cut) -> None:
+        row = cut.position, cut.group_gtids, detail
+        if row not in self._recorded:
+            self._control.write(
+                _KIND, position=cut.position, gtid_executed=cut.group_gtids, detail=detail
+            )
+            self._recorded.add(row)

@@ -1,0 +1,124 @@
+"""NameCase: whether the source tells names of databases and tables apart by upper and lower case.
+
+A live source has been asked (lower_case_table_names), or the configuration says it; else the log
+shows it: a TABLE_MAP with an upper-case letter is of a source that tells them apart, one whose name
+a statement has written with other letters is of one that doesn't. The control table keeps it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ...alter.lower_names import folded
+from ...errors import SchemaError, SettingError, StatementError
+from ...sql.folded_name import CASE_HINT, fold, unlike_rule
+from ...sql.statement import Effect, Statement
+from ...tables.table_name import database_of
+
+if TYPE_CHECKING:
+    from ..table.control import Control
+
+log = logging.getLogger(__name__)
+
+_CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
+KIND, KEY = "names", "lower_case_table_names"
+ASK = -1
+
+
+def record(control: Control, value: int) -> None:
+    """Writes a live source's lower_case_table_names; the caller owns the target."""
+    control.write(KIND, detail=json.dumps({KEY: value}))
+
+
+def unlike_table_rule(name: str, *, known: bool) -> SettingError:
+    """``unlike_rule`` of ``[[tables]]``; ``known``: since now."""
+    if known:
+        hint = "start again: it is on record now"
+        return unlike_rule(name, "[[tables]]", "shows only now that", hint)
+    return unlike_rule(name, "[[tables]]", "does not say whether")
+
+
+class NameCase:
+    """Folds names as the source does. ``value``: lower_case_table_names; ASK: not known yet."""
+
+    def __init__(self, control: Control, configured: int = ASK) -> None:
+        self._control, self.value = control, configured
+        self.found_folding = False
+        """whether the log has shown since ``load`` that the source folds names: what was read
+        before has them as they are"""
+
+    def load(self) -> None:
+        self.found_folding, rows = False, self._control.rows(KIND)
+        if self.value == ASK and rows:
+            self.value = json.loads(rows[-1]["detail"])[KEY]
+
+    @property
+    def folds(self) -> bool:
+        return self.value > 0
+
+    @property
+    def is_new(self) -> bool:
+        """Whether names may have been read as they are that the source takes for others' names."""
+        return self.found_folding or self.value == ASK
+
+    def of(self, name: str) -> str:
+        """A name as the target keeps it."""
+        return fold(name) if self.folds else name
+
+    def statement(self, statement: Statement, tables: Collection[str]) -> Statement:
+        """The statement with names as the target keeps them. ``tables``: the target's. Raises
+        StatementError where it is not known which of them a name means."""
+        if self.folds:
+            return folded(statement)
+        if self.value == ASK:
+            self._ask(statement, tables)
+        return statement
+
+    def _ask(self, statement: Statement, tables: Collection[str]) -> None:
+        names, present = statement.tables, set(tables)
+        if statement.effect == Effect.DROP_DATABASE:
+            names, present = (statement.database,), {database_of(name) for name in tables}
+        elif statement.effect == Effect.NO_EFFECT and not statement.changes_definition:
+            return
+        for name in names:
+            lower = fold(name)
+            others = [] if name in present else [one for one in present if fold(one) == lower]
+            if not others:
+                continue
+            creates = statement.effect in _CREATES and name == statement.tables[0]
+            if creates and not statement.if_not_exists:
+                self._conclude(0, name)  # elsewhere that had been an error
+                return
+            raise StatementError(
+                f"{statement.verb} names {name}, the target has {others[0]}: nobody knows whether"
+                " the source takes them for the same",
+                table=name,
+                hint=CASE_HINT,
+            )
+
+    def logged(self, name: str, tables: Collection[str]) -> bool:
+        """Takes in the name of a TABLE_MAP. Returns whether all tables' names have to be folded
+        from here on. Raises SchemaError when it contradicts what is known."""
+        lower = fold(name)
+        if lower != name and self.folds:
+            raise SchemaError(
+                f"the log has rows of {name}, but {KEY} is said to be {self.value}: such a source"
+                " logs names in lower case",
+                table=name,
+                hint=CASE_HINT,
+            )
+        if self.value != ASK:
+            return False
+        if lower != name:
+            self._conclude(0, name)
+        elif name not in tables and any(fold(table) == name for table in tables):
+            self._conclude(1, name)
+        return self.folds
+
+    def _conclude(self, value: int, name: str) -> None:
+        log.warning("the log's %s shows that the source has %s = %d", name, KEY, value)
+        record(self._control, value)
+        self.value, self.found_folding = value, value > 0

@@ -1,0 +1,186 @@
+"""Name registry: which channel has which table names, as the control tables of a target record it.
+
+``names`` writes the notes. ``OtherChannels`` has the paths of a target's other channels. A name may
+move to another channel: a start gives up the names that a channel has no more, and upkeep of the
+first channel gives up those of tables that no longer exist. A path never moves with its name, since
+a sleeping applier may have chosen the folder for removal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ... import formats
+from ...config import Config
+from ...config.renaming import SHARD, is_shared, shard_of, whole_of
+from ...errors import TargetError
+from ...sql.folded_name import fold
+from ..table.control import Control
+from ..table.cut import shown_tables
+from ..table.given_paths import KIND as GIVEN
+from ..table.given_paths import GivenPaths
+from ..table.layout import Layout
+from .copies import KIND as COPY
+from .copies import Copy
+from .table_paths import KIND as TABLE
+from .table_paths import RESET, announced_names, announced_paths, given_paths, whole_name
+
+if TYPE_CHECKING:
+    from ..table.control import Control
+    from ..table.control_snapshot import Row
+
+KIND = "channel_names"
+
+
+def channels_beside(first: Control) -> list[str]:
+    """The channels that have tables, or had, beside the one that had the target first, whose
+    control table is ``first``; in the order in which they came."""
+    names = dict.fromkeys(json.loads(row["detail"])["channel"] for row in first.rows(KIND))
+    return [name for name in names if name != first_channel(first)]
+
+
+def fed(control: Control) -> set[str]:
+    """The tables that a channel's own control table knows: of the newest cut, and all that were
+    made, or are to be, whose folder is there."""
+    cut = control.last_cut()
+    shown = {*cut.tables, *shown_tables(cut), *cut.waiting} if cut else set()
+    copies = [Copy.of(row) for row in control.rows(COPY)]
+    if copies and (behind := copies[-1].behind):  # a start may go back there
+        shown |= {*behind.tables, *behind.waiting}
+    paths = [pair for copy in copies for pair in copy.paths.items()]
+    copied = {name for name, _ in paths} | {whole_name(*pair) for pair in paths}
+    return shown | copied | announced_names(control)
+
+
+def fed_shards(control: Control, *, shared: bool) -> dict[str, str]:
+    """The Delta tables in which the channel has shards, or had: name -> path; those that other
+    channels feed, too (``shared``), or those that are its own."""
+    return {
+        whole_of(name): whole_of(path)
+        for name, path in _fed_paths(control)
+        if SHARD in path and is_shared(path) == shared
+    }
+
+
+def shards_had(control: Control, whole: str) -> set[str]:
+    """What tells the shards apart that the channel has, or had, in the Delta table at ``whole``."""
+    return {shard_of(name) for name, path in _fed_paths(control) if whole_of(path) == whole}
+
+
+def _fed_paths(control: Control) -> list[tuple[str, str]]:
+    """Names and paths of the newest cut, and of all that was made, or copied, or was to be."""
+    cut = control.last_cut()
+    pairs = [(name, at.path) for name, at in cut.tables.items()] if cut else []
+    pairs += [pair for row in control.rows(COPY) for pair in Copy.of(row).paths.items()]
+    return pairs + announced_paths(control)
+
+
+@dataclass(frozen=True)
+class NameNote:
+    """Whose a ``name`` is: the ``channel``'s, which noted it when its owner had the ``epoch``."""
+
+    name: str
+    channel: str
+    epoch: int = 0
+
+    @property
+    def key(self) -> str:
+        return fold(self.name)
+
+
+def notes_of(rows: Iterable[Row]) -> dict[str, NameNote]:
+    """Return the notes by folded name that rows say. A row that frees names frees those that the
+    channel has noted by then in its own epoch or an earlier one."""
+    notes = dict[str, NameNote]()
+    for row in rows:
+        detail = json.loads(row["detail"])
+        channel, epoch = detail["channel"], detail.get("epoch", 0)
+        for note in (NameNote(name, channel, epoch) for name in detail["names"]):
+            notes[note.key] = note
+        for name in map(fold, detail.get("freed", ())):
+            if (held := notes.get(name)) and held.channel == channel and held.epoch <= epoch:
+                del notes[name]
+    return notes
+
+
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """Return rows that say the same notes, and the same channels in their order: one for each
+    channel and epoch."""
+    first = {json.loads(row["detail"])["channel"]: row for row in reversed(rows)}
+    said = {(channel, 0): list[str]() for channel in first}
+    for note in notes_of(rows).values():
+        said.setdefault((note.channel, note.epoch), []).append(note.name)
+    made: list[Row] = []
+    for (channel, epoch), names in said.items():
+        detail = {"channel": channel, "names": names, "epoch": epoch}
+        number = json.loads(first[channel]["detail"]).get("format", 1)
+        made.append(first[channel] | {"detail": formats.stamp(json.dumps(detail), number)})
+    return made
+
+
+def noted(shared: Control) -> dict[str, NameNote]:
+    return notes_of(shared.rows(KIND))
+
+
+def noted_names(shared: Control) -> dict[str, str]:
+    """Folded name -> the channel that has noted it."""
+    return {name: note.channel for name, note in noted(shared).items()}
+
+
+def first_is_gone(channel: str, path: str) -> TargetError:
+    """A ``channel`` is beside another one, whose control table was at ``path``."""
+    return TargetError(
+        f'the channel "{channel}" came beside another one, which is gone', file=path,
+        hint="put that control table back: it says which tables are whose",
+    )  # fmt: skip
+
+
+def first_channel(first: Control) -> str:
+    owner = first.owner()
+    return (owner and owner[1].channel) or Config.channel
+
+
+_KINDS = (COPY, GIVEN, RESET, TABLE)
+"""kinds of rows that say which paths were given"""
+
+
+class OtherChannels:
+    """Those beside the channel whose control table is ``control``. Not safe from several
+    threads."""
+
+    def __init__(self, control: Control, target: str) -> None:
+        self._own, self._target = control, target
+        first = Layout(target).control
+        self._first = control if control.path == first else Control(first)
+        self._read = {self._first.path: self._first}
+        self._seen: dict[str, tuple[list[Row], GivenPaths]] = {}
+        self._given = GivenPaths()
+
+    def given(self) -> GivenPaths:
+        """Return what was given to the tables of all of them. Raise what reading their control
+        tables raises."""
+        changed = False
+        for control in self._others():
+            rows = [row for row in control.held().others if row["kind"] in _KINDS]
+            before = self._seen.get(control.path)
+            if before is None or before[0] != rows:
+                self._seen[control.path], changed = (rows, given_paths(control)), True
+        if changed:
+            self._given = GivenPaths.union(given for _, given in self._seen.values())
+        return self._given
+
+    def _others(self) -> list[Control]:
+        """Return their control tables, of which each is read further."""
+        for control in self.controls():
+            self._read.setdefault(control.path, control)
+        return [one for path, one in self._read.items() if path != self._own.path]
+
+    def controls(self) -> list[Control]:
+        """Return their control tables, each to be read anew."""
+        homes = map(Layout.home_of, channels_beside(self._first))
+        beside = (Layout(self._target, home=home).control for home in homes)
+        others = [self._first, *(Control(path) for path in beside)]
+        return [one for one in others if one.path != self._own.path]

@@ -1,0 +1,59 @@
+"""Notes about single tables: which have sound statistics, and which another writer has changed.
+
+Tables that the applier creates with sound statistics say so by a property; the others are recorded
+here when they are checked. A table whose rows another writer has changed may have keys that no log
+contains. From that version on the applier looks up each key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from ..table.row_formats import known_fields
+
+if TYPE_CHECKING:
+    from ..table.control import Control
+    from ..table.control_rows import ControlRows
+
+_STATISTICS = "statistics"
+
+
+def record_checked(control: Control, versions: Mapping[str, int]) -> None:
+    """Record the version of each table, by its path, from which on its statistics are sound. Raises
+    as ``Control.write``."""
+    control.write(_STATISTICS, detail=json.dumps({"tables": versions}))
+
+
+def checked_versions(control: ControlRows) -> dict[str, int]:
+    """Return the recorded versions by the tables' paths. Raises as ``ControlRows.rows``."""
+    versions: dict[str, int] = {}
+    for row in control.rows(_STATISTICS):
+        versions |= json.loads(row["detail"])["tables"]
+    return versions
+
+
+_FOREIGN = "foreign"
+
+
+@dataclass(frozen=True)
+class ForeignChange:
+    """``name``: the table's; ``version``: of theirs that was seen."""
+
+    name: str
+    version: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        return cls(**known_fields(cls, json.loads(row["detail"])))
+
+
+def record_foreign_change(control: Control, change: ForeignChange) -> None:
+    """Raises as ``Control.write``."""
+    control.write(_FOREIGN, detail=json.dumps(asdict(change)))
+
+
+def foreign_changes(control: Control) -> list[ForeignChange]:
+    return [ForeignChange.of(row) for row in control.rows(_FOREIGN)]

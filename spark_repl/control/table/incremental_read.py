@@ -1,0 +1,63 @@
+"""Newer rows: what was appended to the control table since a version that somebody knows.
+
+All of them take seconds to read with thousands of cuts; what came since is a small file a commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...delta.checkpoint import is_newest
+from ...delta.log_replay import read_commit
+from ...delta.storage import data_file, read
+from ...errors import TargetError
+from ...runtime.threads import Pool
+from .row_formats import SCHEMA
+
+_AT_ONCE = 8
+"""files, each a request to storage"""
+_APPENDS = {"add", "commitInfo", "txn"}
+_MOST = 200
+"""commits; to read more takes as long as all rows do, which are one file mostly"""
+
+
+def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
+    """The newest version, and the rows that came since ``version``; None where that is not all that
+    was done since, or can't be told from the commits. Raises OSError."""
+    if version < 0:
+        return None
+    files, newest = list[str](), version
+    try:
+        while (actions := read_commit(folder, newest + 1)) is not None:
+            appends = all(_APPENDS.issuperset(action) for action in actions)
+            if not (actions and appends) or newest - version == _MOST:
+                return None
+            files += [action["add"]["path"] for action in actions if "add" in action]
+            newest += 1
+        # Else commits were removed, behind a checkpoint that is newer.
+        if newest == version or not is_newest(folder, newest):
+            return None
+        return newest, rows_of(folder, files)
+    except (FileNotFoundError, TargetError, ValueError, pa.ArrowInvalid):
+        return None
+
+
+def rows_of(folder: str, paths: Sequence[str]) -> pa.Table:
+    """The rows of data files of the control table. Raises OSError, and ArrowInvalid or ValueError
+    for a file that isn't one."""
+    count = min(_AT_ONCE, len(paths))
+    if count < 2:
+        tables = [_read(folder, path) for path in paths]
+    else:
+        with Pool(count) as pool:
+            tables = list(pool.map(lambda path: _read(folder, path), paths))
+    return pa.concat_tables([SCHEMA.empty_table(), *tables])
+
+
+def _read(folder: str, path: str) -> pa.Table:
+    """Read a file, of few kilobytes mostly, in one request."""
+    content = pa.BufferReader(read(data_file(folder, path)))
+    return pq.read_table(content, columns=SCHEMA.names, use_threads=False).cast(SCHEMA)

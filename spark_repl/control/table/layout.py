@@ -1,0 +1,200 @@
+"""Where things lie: tables at ``<target>/<database>/<table>``, our own state in ``_repl``.
+
+What must not be lost is the target's: tables, control table, bytes of prepared XA branches. All
+else is working state, in ``state_path``: it may be lost at any time, needs rename and mmap, and is
+local where the target is on an object store.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from ...config.renaming import SHARD, numbered, shared_path, whole_of
+from ...delta import storage
+from ...runtime.object_store import canonical, is_remote, state_folder
+from ...runtime.user_cache import cache_folder
+from .given_paths import GivenPaths
+
+if TYPE_CHECKING:
+    from ...config import Target
+
+SAFE = "$-_."  # besides letters and digits, which quote() never touches
+# File systems give a name 255 bytes; @2 and the like come behind it.
+_LONGEST, _KEPT = 240, 200
+_BROKEN = re.compile("%[0-9A-F]?$")
+
+
+def encode(name: str) -> str:
+    """A database or table name as a folder: UTF-8, percent-encoded but for letters, digits, -_.$
+    One that is too long for a folder keeps its beginning, and a digest behind ~."""
+    encoded = quote(name, safe=SAFE).replace("~", "%7E")
+    if len(encoded) > _LONGEST:
+        kept = _BROKEN.sub("", encoded[:_KEPT])
+        encoded = f"{kept}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    # These three are not names of folders, and _-names are hidden from Delta. "" stands for a
+    # database that begins with a dot: names of tables are split at the first one.
+    if encoded in ("", ".", ".."):
+        return encoded.replace(".", "%2E") or "%"
+    return "%5F" + encoded[1:] if encoded.startswith("_") else encoded
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Absolute paths, or URIs, of one channel of a target. Raises ConfigError for what can't be
+    one."""
+
+    target: str
+    state: str = ""
+    """folder of the working state"""
+    home: str = ""
+    """folder below ``_repl``, and below the working state, of all that is this channel's alone; "":
+    none between, where the channel is that had the target first"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "target", canonical(self.target))
+        state = os.path.join(self.state or self._usual_state(), self.home)
+        object.__setattr__(self, "state", os.path.abspath(state))
+
+    @classmethod
+    def of(cls, target: Target, home: str = "") -> Layout:
+        return cls(target.path, target.state_path, home)
+
+    @staticmethod
+    def home_of(channel: str) -> str:
+        """The ``home`` of a channel that came when another one had the target."""
+        return f"channels/{encode(channel)}"
+
+    def _usual_state(self) -> str:
+        if is_remote(self.target):
+            return str(cache_folder() / "state" / state_folder(self.target))
+        return os.path.join(self.target, "_repl")
+
+    def _own(self, name: str) -> str:
+        return os.path.join(self.target, "_repl", self.home, name)
+
+    def table(self, path: str) -> str:
+        """The folder of a table; of a shard that of the Delta table which it is in."""
+        return os.path.join(self.target, whole_of(path))
+
+    @staticmethod
+    def path_of(database: str, table: str) -> str:
+        """The path of a table, relative to the target."""
+        return f"{encode(database)}/{encode(table)}"
+
+    def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
+        """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
+        return self.free_path(self.path_of(database, table), used)
+
+    def free_path(self, path: str, used: Container[str] = ()) -> str:
+        """The path, or one with the next numbers behind @, where nothing is yet."""
+        first, number = numbered(path)
+        if isinstance(used, GivenPaths) and (highest := used.highest(first)) >= number:
+            number, path = highest + 1, f"{first}@{highest + 1}"
+        while path in used or storage.exists(self.table(path)):
+            number += 1
+            path = f"{first}@{number}"
+        return path
+
+    @staticmethod
+    def shard_path(whole: str, used: Container[str], *, shared: bool = False) -> str:
+        """A path, which none had before, of a shard in the Delta table at the path ``whole``.
+        ``shared``: several channels feed that."""
+        given = used.highest(f"{whole}{SHARD}") if isinstance(used, GivenPaths) else 0
+        paths = (
+            shared_path(whole, number) if shared else f"{whole}{SHARD}{number}"
+            for number in itertools.count(1 if shared else given + 1)
+        )
+        return next(path for path in paths if path not in used)
+
+    @property
+    def control(self) -> str:
+        return self._own("control")
+
+    @property
+    def index(self) -> str:
+        return os.path.join(self.state, "index")
+
+    def checkpoint(self, epoch: int) -> str:
+        """Folder of the stream's checkpoint under this owner."""
+        return os.path.join(self.state, "checkpoint", str(epoch))
+
+    @property
+    def requests(self) -> str:
+        """Folder of what the running applier is asked to do."""
+        return os.path.join(self.state, "requests")
+
+    @property
+    def xa(self) -> str:
+        """Folder of the prepared XA branches' bytes."""
+        return self._own("xa")
+
+    @property
+    def quarantine(self) -> str:
+        """Folder of the transactions whose changes of some tables are kept and not applied."""
+        return self._own("quarantine")
+
+    @property
+    def xa_here(self) -> str:
+        """Folder where workers read them: ``xa``, or a copy where that is on an object store."""
+        return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
+
+    @property
+    def status(self) -> str:
+        return os.path.join(self.state, "status.json")
+
+    @property
+    def run(self) -> str:
+        return os.path.join(self.state, "run.json")
+
+    @property
+    def verify(self) -> str:
+        """Folder of what a verify has read, and of the last one's result."""
+        return os.path.join(self.state, "verify")
+
+    @property
+    def verified(self) -> str:
+        return os.path.join(self.verify, "last.json")
+
+    def staging(self, epoch: int) -> str:
+        """Folder of what this owner has in work."""
+        return os.path.join(self.state, "staging", str(epoch))
+
+    def written_to(self, epoch: int) -> list[str]:
+        """Folders of the working state in which files are replaced as a whole."""
+        checkpoint = self.checkpoint(epoch)
+        below = [os.path.join(checkpoint, name) for name in ("offsets", "commits", "sources/0")]
+        return [self.state, self.requests, checkpoint, *below]
+
+    def vacuumed(self, path: str) -> str:
+        """A file whose time is that of the table's last VACUUM."""
+        return os.path.join(self.state, "vacuumed", path)
+
+    def forgotten(self, path: str) -> str:
+        """A file whose time is when indexes of the table's data files that are gone were removed
+        last."""
+        return os.path.join(self.state, "forgotten", path)
+
+    @property
+    def durable(self) -> str:
+        """Folder of notes, by the table's path: up to which version it has been synced."""
+        return os.path.join(self.state, "durable")
+
+    def replaced(self, path: str) -> str:
+        """A file whose time is when it was first seen that nothing names the table."""
+        return os.path.join(self.state, "replaced", path)
+
+    def keys(self, path: str, key: Sequence[str] = ()) -> str:
+        """Folder of the key index of one table, by the names that the key's columns have in the
+        data files; without them that of all its indexes."""
+        folder = os.path.join(self.state, "keys", path)
+        if not key:
+            return folder
+        return os.path.join(folder, hashlib.sha256(json.dumps(key).encode()).hexdigest()[:16])

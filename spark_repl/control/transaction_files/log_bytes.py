@@ -1,0 +1,53 @@
+"""Bytes of the relay log that the target keeps, durably: of prepared XA branches, and of the
+transactions that tables in quarantine lack."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from ...crash_points import reach
+from ...delta.durable import sync_above
+from ...errors import TargetError
+from ...runtime.private_files import make_folder
+
+_COPY_BYTES = 16 << 20
+
+
+def copy_bytes(source: BinaryIO, out: BinaryIO, size: int, path: str) -> None:
+    """Copies ``size`` bytes from where ``source``, the log's file at ``path``, stands. Memory is
+    bounded whatever the size. Raises OSError, and TargetError where the log is shorter."""
+    while size:
+        data = source.read(min(size, _COPY_BYTES))
+        if not data:
+            raise TargetError("the relay log is shorter than when it was indexed", file=path)
+        out.write(data)
+        size -= len(data)
+
+
+@contextmanager
+def durable_file(
+    path: str, root: str, keeping: str, opener: Callable[[str, int], int] | None = None
+) -> Iterator[BinaryIO]:
+    """What is written in the block is the file at ``path`` behind it, whole and synced, with the
+    folders up to the one that names ``root``. The crash point ``keeping`` is reached before it has
+    its name. ``opener``: as ``open`` takes it. Raises OSError."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        make_folder(folder)
+        sync_above(folder, root)
+    fresh = f"{path}.{uuid.uuid4().hex}.new"
+    with open(fresh, "wb", opener=opener) as out:
+        yield out
+        out.flush()
+        os.fsync(out.fileno())
+    reach(keeping)
+    os.replace(fresh, path)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,228 @@
+"""QuarantineStore: the bytes of transactions whose changes of a table are kept, below
+``_repl/quarantine``: a folder for each quarantine, a file for each group that has some.
+
+Invariant: what a published cut stands behind lies in files that are whole and synced. A file is the
+transactions' events as they are in the relay log, end to end, and behind them where each lay. It is
+named by where the last one ends in the log, and by the owner's epoch: one that ends behind the
+newest cut was kept by a run that was cut off, and the log has it still. Of each owner the cut's
+mark says how many transactions it has kept: what an owner that slept has kept since is not meant.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import struct
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ... import formats
+from ...crash_points import reach
+from ...decode.staged import Span
+from ...delta import storage
+from ...delta.removing import Remover
+from ...errors import QuarantineError, TargetError
+from ...position import OFFSET_BITS
+from ...relay.record import gtid_text
+from ...runtime.object_store import is_remote
+from ...runtime.private_files import opener
+from .log_bytes import copy_bytes, durable_file
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+Longs = npt.NDArray[np.int64]
+
+_FORMAT = 2
+"""2: the owner's epoch is in the name; files of format 1 are read, too"""
+_MAGIC = b"sparkrq1"
+_TAIL = struct.Struct("<Q8s")
+_EVENTS = ".events"
+_NAME = re.compile(r"(\d{20})(?:-(\d+))?\.events")
+
+
+@dataclass(frozen=True)
+class KeptTransactions:
+    """The transactions of one file. ``sizes`` in bytes, ``at``: their places in the log's order
+    (packed), ``ends``: where they end there; ``commit_times`` in microseconds."""
+
+    path: str
+    sizes: Longs
+    at: Longs
+    ends: Longs
+    compressed: npt.NDArray[np.bool_]
+    checksum: npt.NDArray[np.bool_]
+    gtids: tuple[str, ...]
+    commit_times: Longs
+
+    @property
+    def bytes(self) -> int:
+        return int(self.sizes.sum())
+
+    @property
+    def epoch(self) -> int:
+        """That of the owner that kept it; 0: the name has none."""
+        match = _NAME.fullmatch(os.path.basename(self.path))
+        return int(match[2] or 0) if match else 0
+
+    def spans(self, path: str = "") -> Iterator[tuple[Span, int]]:
+        """What a worker reads of it, each with the index of its first transaction. ``path``: where
+        the file lies for workers."""
+        edges = np.concatenate(([0], np.cumsum(self.sizes)))
+        cuts = np.flatnonzero(np.diff(self.checksum.astype(np.int8))) + 1
+        for chosen in np.split(np.arange(len(self.sizes)), cuts):
+            at = self.at[chosen]
+            yield Span(
+                path or self.path, int(at[0]) >> OFFSET_BITS, edges[chosen], edges[chosen + 1],
+                self.compressed[chosen], bool(self.checksum[chosen[0]]), at,
+            ), int(chosen[0])  # fmt: skip
+
+
+class QuarantineStore:
+    """``folder``: that of all quarantines of a target; ``root``: the target's; ``epoch``: that of
+    the owner which keeps transactions, and removes them by the ``remover``."""
+
+    def __init__(
+        self, folder: str, root: str, epoch: int = 0, remover: Remover | None = None
+    ) -> None:
+        self.folder, self._root, self._epoch = folder, root, epoch
+        self._remover = remover or Remover()
+
+    def keep(self, number: str, spans: Sequence[Span], records: Any) -> KeptTransactions:
+        """Copies the transactions of ``spans``, whose index records these are, durably: of the
+        quarantine of this id. Raises OSError, and TargetError where the relay log is shorter."""
+        made = KeptTransactions(
+            self._path(number, int(records["end"][-1])),
+            np.concatenate([span.ends - span.starts for span in spans]),
+            records["position"].astype(np.int64),
+            records["end"].astype(np.int64),
+            np.concatenate([span.compressed for span in spans]),
+            np.concatenate([np.full(len(span), span.checksum) for span in spans]),
+            tuple(gtid_text(records)),
+            records["commit_time"].astype(np.int64),
+        )
+        if is_remote(made.path):
+            with storage.open_output(made.path) as out:
+                _write(out, spans, made)
+            return made
+        with durable_file(made.path, self._root, "quarantine_keeping", opener) as out:
+            _write(out, spans, made)
+        reach("quarantine_kept")
+        return made
+
+    def _path(self, number: str, end: int) -> str:
+        owner = f"-{self._epoch}" if self._epoch else ""
+        return os.path.join(self.folder, number, f"{end:020d}{owner}{_EVENTS}")
+
+    def _names(self, number: str) -> list[str]:
+        return sorted(storage.names(os.path.join(self.folder, number)))
+
+    def kept(self, number: str, owners: Mapping[int, tuple[int, int]]) -> list[KeptTransactions]:
+        """What is kept of a quarantine, in the log's order: of the files of each owner, by its
+        epoch, the first ones with so many transactions. Raises OSError, TargetError and FormatError
+        for a file that can't be read."""
+        folder, left = os.path.join(self.folder, number), {e: n for e, (n, _) in owners.items()}
+        chosen = []
+        for name in (name for name in self._names(number) if name.endswith(_EVENTS)):
+            one = _read(os.path.join(folder, name))
+            if left.get(one.epoch, 0) > 0:
+                left[one.epoch] -= len(one.sizes)
+                chosen.append(one)
+        return chosen
+
+    def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
+        """Removes, at start, what was kept behind the newest cut, at a packed position, when
+        ``settle`` has made that cut durable: the log brings it again. Raises OSError,
+        FencedError."""
+        matches = [(name, _NAME.fullmatch(name)) for name in self._names(number)]
+        behind = [name for name, match in matches if not match or int(match[1]) > position]
+        self._remover.files((os.path.join(self.folder, number, name) for name in behind), settle)
+
+    def numbers(self) -> list[str]:
+        """Return the ids of the quarantines of which anything is kept. Raise OSError."""
+        return storage.names(self.folder)
+
+    def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
+        """Removes what was kept of quarantines that have ended, when ``settle`` has made durable
+        what shows that. Raises OSError."""
+        there = set(self.numbers())
+        kept = [number for number in ended if number in there]
+        if kept:
+            settle()
+            for number in kept:
+                reach("quarantine_forget")
+                self._remover.folder(os.path.join(self.folder, number), bool)
+
+
+def total(owners: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
+    """(transactions, bytes) of all owners."""
+    return sum(count for count, _ in owners.values()), sum(size for _, size in owners.values())
+
+
+def check_whole(
+    table: str, kept: Iterable[KeptTransactions], owners: Mapping[int, tuple[int, int]]
+) -> None:
+    """Raise QuarantineError unless all is there that the cut's mark says of each owner."""
+    by_owner = dict.fromkeys(owners, (0, 0))
+    for one in kept:
+        transactions, size = by_owner[one.epoch]
+        by_owner[one.epoch] = transactions + len(one.sizes), size + one.bytes
+    if by_owner != dict(owners):
+        (count, size), (whole, all_bytes) = total(by_owner), total(owners)
+        raise QuarantineError(
+            f"{count} transactions of {size} bytes are kept, and the cut's mark says {whole} of"
+            f" {all_bytes} bytes", table=table,
+            hint=f"copy the table again: spark-repl snapshot --config F --table {table}",
+        )  # fmt: skip
+
+
+def _write(out: BinaryIO, spans: Sequence[Span], made: KeptTransactions) -> None:
+    for span in spans:
+        apart = np.flatnonzero(span.starts[1:] != span.ends[:-1]) + 1
+        firsts, lasts = np.append(0, apart), np.append(apart, len(span)) - 1
+        with span.open() as source:
+            for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+                source.seek(int(span.starts[first]))
+                copy_bytes(source, out, int(span.ends[last] - span.starts[first]), span.path)
+    fields = {
+        "sizes": made.sizes.tolist(), "at": made.at.tolist(), "ends": made.ends.tolist(),
+        "compressed": made.compressed.tolist(), "checksum": made.checksum.tolist(),
+        "gtids": list(made.gtids), "commit_times": made.commit_times.tolist(),
+    }  # fmt: skip
+    text = formats.stamp(json.dumps(fields), _FORMAT).encode()
+    out.write(text + _TAIL.pack(len(text), _MAGIC))
+
+
+def _read(path: str) -> KeptTransactions:
+    with storage.open_input(path) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL.size))
+        tail = file.read()
+        length, magic = _TAIL.unpack(tail) if len(tail) == _TAIL.size else (0, b"")
+        if magic != _MAGIC or length > size:
+            raise TargetError(
+                "a file of the quarantine is damaged", file=path,
+                hint="restore it; or copy its table again: spark-repl snapshot --config F --table"
+                " DB.T",
+            )  # fmt: skip
+        file.seek(size - _TAIL.size - length)
+        text = file.read(length).decode()
+    fields = json.loads(formats.unstamp(text, _FORMAT, "a file of the quarantine", path))
+    kept = KeptTransactions(
+        path,
+        np.array(fields["sizes"], np.int64),
+        np.array(fields["at"], np.int64),
+        np.array(fields["ends"], np.int64),
+        np.array(fields["compressed"], np.bool_),
+        np.array(fields["checksum"], np.bool_),
+        tuple(fields["gtids"]),
+        np.array(fields["commit_times"], np.int64),
+    )
+    if kept.bytes != size - _TAIL.size - length:
+        raise TargetError("a file of the quarantine is damaged", file=path)
+    return kept
