@@ -16,14 +16,14 @@ from ..sql.actions import (
     DropIndex,
     RenameIndex,
 )  # fmt: skip
-from ..sql.columns import not_null
 from ..sql.create_table import keys_of
 from ..sql.keys import PRIMARY, UNIQUE, Key
+from ..sql.new_columns import not_null
 from ..tables.column import CHARACTER_TYPES, ColumnType
 
 if TYPE_CHECKING:
     from ..sql.actions import Alteration
-    from ..sql.key_clause import KeyClause
+    from ..sql.keys import KeyClause
     from ..tables.column import Column
     from ..tables.table_definition import TableDefinition
     from ..tables.table_keys import ForeignKey, PlainIndex, UniqueIndex

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from ..errors import StatementError
 from ..sql.actions import Alteration, RowsGo, SetCharset
 from ..sql.charsets import ASSUMED
-from ..sql.columns import finished, in_charset
 from ..sql.create_table import is_text
-from ..sql.new_columns import is_nullable, with_timestamps
+from ..sql.new_columns import finished, in_charset, is_nullable, with_timestamps
 from ..sql.string_literals import in_column
 from ..sql.table_options import ROWLESS, other_engine
 from ..tables.column import CHARACTER_TYPES, Column, ColumnType

@@ -15,9 +15,9 @@ from ..sql.actions import (
     SetDefault,
     SetVisible,
 )  # fmt: skip
-from ..sql.columns import implicit_default
+from ..sql.case_folding import one_for_spark
 from ..sql.default_literals import settled
-from ..sql.folded_name import one_for_spark
+from ..sql.new_columns import implicit_default
 from ..sql.string_literals import in_own_charset
 from ..tables.column import ColumnType
 

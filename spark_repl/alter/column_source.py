@@ -11,10 +11,9 @@ from ..expressions.assign_literal import as_stored
 from ..expressions.collations import compared, compares_nothing
 from ..expressions.reader import read
 from ..expressions.resolution import resolved
-from ..sql.columns import is_longer, prints_alike, same_collation, same_type, zero_of
-from ..sql.default_clause import NOT_KNOWN, Default, constant
-from ..sql.moment_default import is_moment
-from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
+from ..sql.default_clause import NOT_KNOWN, Default, constant, is_moment
+from ..sql.new_columns import is_longer, prints_alike, same_collation, same_type, zero_of
+from ..sql.session import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
 from ..sql.sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from ..sql.string_literals import in_own_charset
 from ..tables.column import ColumnType

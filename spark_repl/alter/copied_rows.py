@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..sql.actions import AddColumn, AddKey, ChangeColumn, DropIndex, PartitionBy, SetCharset
-from ..sql.columns import is_longer, same_type
 from ..sql.keys import PRIMARY
+from ..sql.new_columns import is_longer, same_type
 from ..tables.column import ColumnType
 
 if TYPE_CHECKING:

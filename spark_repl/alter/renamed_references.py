@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 
 if TYPE_CHECKING:
     from ..tables.table_keys import ForeignKey

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..errors import DecodeError, StatementError
+from ..sql.case_folding import fold
 from ..sql.classify import Effect, Statement, classify_in
-from ..sql.folded_name import fold
 from ..sql.session import Session
 from ..tables.table_name import table_name
 from .apply_alter import alter

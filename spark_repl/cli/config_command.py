@@ -25,14 +25,14 @@ from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
 from ..source.account import mask_key, password_of, tls_of
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 from ..sql.policy import Policies
 from .configuration import failing
 from .inspect import emit
 from .other_engines import engine_findings
 
 if TYPE_CHECKING:
-    from ..rules.database_renames import Rewrites
+    from ..rules.rewrites import Rewrites
 
 MASK = "***"
 _SECRETS = ("source.password", "source.password_command")

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets.charset import charset_of
 from ..errors import Unconvertible, UnknownZone
 from ..sql.charsets import collation
-from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH, TIME_TRUNCATE_FRACTIONAL
+from ..sql.session import PAD_CHAR_TO_FULL_LENGTH, TIME_TRUNCATE_FRACTIONAL
 from ..tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
 
 if TYPE_CHECKING:

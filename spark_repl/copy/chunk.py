@@ -27,7 +27,7 @@ from ..errors import (
     SparkReplError,
     Unconvertible,
 )
-from ..rules.projection import hidden_columns
+from ..rules.column_rules import hidden_columns
 from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN, is_temporary

@@ -43,7 +43,7 @@ from ..rules.table_mode import MIRROR
 from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 from ..write.shared.shard_tables import check_alike
 from .chunk import patiently
 from .prepared import before_branches

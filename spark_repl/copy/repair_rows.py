@@ -17,7 +17,7 @@ from ..binlog.types.forms import Forms
 from ..decode.added_columns import deleted_from
 from ..errors import RowsOutdated, RowsRefused
 from ..gtid import GtidSet
-from ..rules.projection import ColumnRules
+from ..rules.column_rules import ColumnRules
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..source.account import mask_key

@@ -9,15 +9,14 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
-from ..alter.lower_names import folded_definition
 from ..binlog.charsets.charset import KEY_TEXT_HINT, charset_of, to_text
 from ..config.renaming import whole_of
 from ..decode.renamed_tables import claim
 from ..errors import DecodeError, NoTableError, SchemaError, SourceError
 from ..rules.masking import masks_order
 from ..rules.replication_filters import ReplicationFilters
+from ..sql.case_folding import fold, folded_definition
 from ..sql.classify import Effect, classify
-from ..sql.folded_name import fold
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..tables.table_definition import SYSTEM_SCHEMAS, TableDefinition
 from ..tables.table_name import parts_of, table_name

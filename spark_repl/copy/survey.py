@@ -17,7 +17,7 @@ from ..config.tables import NO_ROWS
 from ..decode.renamed_tables import claim
 from ..errors import NoTableError, SourceError, SparkReplError
 from ..receiver.identity import read_identity
-from ..rules.projection import ColumnRules
+from ..rules.column_rules import ColumnRules
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import check_without_rows

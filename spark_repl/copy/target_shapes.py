@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..config.tables import NO_ROWS
 from ..errors import ConfigError, SettingError
-from ..rules.projection import ColumnRules
+from ..rules.column_rules import ColumnRules
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import check_without_rows
-from ..sql.folded_name import check_columns
+from ..sql.case_folding import check_columns
 from ..write.tables.table_options import TableOptions
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.types.forms import USUAL, Forms
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 from .cascade_kernel import DELETED, INSERTED, UPDATED
 from .spans import read_images, slices
 

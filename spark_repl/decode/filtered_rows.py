@@ -19,7 +19,7 @@ from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..binlog.rows.partial_rows import PartialImages
 from ..errors import DecodeError, Unconvertible
 from ..position import RelayPosition
-from ..rules.projection import hidden_columns
+from ..rules.column_rules import hidden_columns
 from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..rules.table_mode import OF_IMAGES
 

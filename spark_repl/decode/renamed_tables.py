@@ -11,7 +11,7 @@ from ..tables.table_definition import SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
     from ..binlog.types.forms import Forms
-    from ..rules.database_renames import Rewrites
+    from ..rules.rewrites import Rewrites
     from ..tables.table_definition import TableDefinition
 
 SHARED = (

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..binlog.kernels.jit import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
 from ..errors import DecodeError
 from ..position import RelayPosition
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages

@@ -21,8 +21,8 @@ from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
+from ..rules.column_rules import hidden_columns
 from ..rules.metadata_columns import keeps_deleted
-from ..rules.projection import hidden_columns
 from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import APPEND, MIRROR, OF_IMAGES
 from ..tables.table_definition import SYSTEM_SCHEMAS

@@ -12,8 +12,8 @@ from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..relay.pieces import Piece, open_pieces, size_of
-from ..rules.database_renames import Rewrites
-from ..rules.projection import ColumnRules
+from ..rules.column_rules import ColumnRules
+from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
 from .renamed_tables import RenamedTables
 from .seen_cascades import Cascades

@@ -2,7 +2,7 @@
 
 The target may keep columns that the source dropped (``alter.retained_columns``; they are NULL) or
 widened types, have metadata columns (``rules.metadata_columns``), and lack or mask columns of the
-source (``rules.projection``)."""
+source (``rules.column_rules``)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ..convert.conversion import convert
 from ..convert.type_change import TypeChange
 from ..convert.widening import UTC
 from ..errors import SchemaError
+from ..rules.column_rules import hidden_columns
 from ..rules.masking import hashed, is_constant, masked, masks_key
 from ..rules.metadata_columns import extra_of
-from ..rules.projection import hidden_columns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..rules.replication_filters import ReplicationFilters
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 from ..tables.table_definition import UNREAD
 from .packed_tables import Packing
 
 if TYPE_CHECKING:
-    from ..rules.database_renames import Rewrites
+    from ..rules.rewrites import Rewrites
     from ..tables.table_definition import TableDefinition
 
 

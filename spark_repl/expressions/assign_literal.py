@@ -20,7 +20,7 @@ from ..convert.temporal import to_clock, zero_date
 from ..convert.type_change import TypeChange, TypeFamily, characters, family_of
 from ..errors import NotComputed, Unconvertible, UnknownZone
 from ..sql.charsets import WIDE
-from ..sql.member_names import has_twin_before
+from ..sql.default_literals import has_twin_before
 from ..sql.real_literal import REAL_DETAIL, real_digits, real_literal_text
 from ..sql.temporal_literals import letters_of, moment_letters, moment_of, time_of
 from ..tables.column import DATE_TYPES, Column, ColumnType, Form

@@ -11,7 +11,7 @@ from ..convert.exact import exact
 from ..convert.temporal import read_moments, read_times
 from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed
-from ..sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH
+from ..sql.session import PAD_CHAR_TO_FULL_LENGTH
 from ..tables.column import Column, ColumnType, Form
 from .uncertainty import uncertain
 from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, UNKNOWN, ResultType, ValueType

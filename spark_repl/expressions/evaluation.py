@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..errors import Unconvertible
-from ..sql.sql_modes import STRICT, TIME_TRUNCATE_FRACTIONAL
+from ..sql.session import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .assignment import assigned
 from .columns import read
 from .functions import COMPUTED, LAZY

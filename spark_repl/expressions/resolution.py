@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ..convert.type_change import TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.charsets import WIDE
-from ..sql.columns import same_type
-from ..sql.sql_modes import TIME_TRUNCATE_FRACTIONAL
+from ..sql.new_columns import same_type
+from ..sql.session import TIME_TRUNCATE_FRACTIONAL
 from ..tables.column import ColumnType
 from .assignment import check
 from .columns import type_of

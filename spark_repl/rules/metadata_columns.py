@@ -1,9 +1,9 @@
-"""Columns that the target has and the source has not: of which table, transaction and operation a
-row's last change was, and whether the source has deleted the row (``extra_columns`` of
-``[[tables]]``).
+"""Columns that the target has and the source has not (``extra_columns`` of ``[[tables]]``): table,
+transaction and operation of a row's last change, and whether the source has deleted the row.
 
-They stand behind all others, so numbers of the source's columns are the same without them; a
-definition has them as ``kept``, ``extra`` says which.
+They follow all other columns, so the source's columns keep their numbers. A definition has them as
+``kept``, with ``extra``. No statement may merge or remove rows that the source has deleted and the
+target keeps: the source's server has not checked them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..alter.alteration import KeptColumn
 from ..config.tables import CHANNEL
+from ..convert.widening import widens
 from ..errors import BEGIN_AGAIN, SettingError
+from ..sql.new_columns import same_type
 from ..tables.column import Column, ColumnType
 
 if TYPE_CHECKING:
+    from ..alter.alteration import Altered
     from ..tables.table_definition import TableDefinition
 
 _T = ColumnType
@@ -129,3 +133,36 @@ def _column(extra: str, shard: str) -> Column:
 
 def _refused(table: TableDefinition, key: str, reason: str) -> SettingError:
     return SettingError(f"{key}: {reason}", table=table.name, hint=_HINTS[key])
+
+
+_DELETED_HINT = (
+    "leave the statement out: spark-repl skip --config F --gtid GTID; or copy the table again,"
+    " without the deleted rows: spark-repl snapshot --config F --table DB.T"
+)
+
+
+def check_deleted_rows(there: TableDefinition, made: Altered) -> None:
+    """Raises SettingError where the target's table ``there`` becomes what ``made`` says, and rows
+    that are deleted might go, with a partition, or be one with others by the key: of either the log
+    says nothing."""
+    if not keeps_deleted(there):
+        return
+    if made.gone:
+        raise _deleted_row_error(there, "the rows of a partition go")
+    target = made.definition
+    key = {
+        origin.number: target.columns[number]
+        for number, origin in enumerate(made.origins)
+        if number in target.primary_key and isinstance(origin, KeptColumn)
+    }
+    for number in there.primary_key:
+        old, new = there.columns[number], key.get(number)
+        if new is None or not (same_type(old, new) or widens(old, new)):
+            raise _deleted_row_error(
+                there, f"column {old.name} does not tell its rows apart as it did"
+            )
+
+
+def _deleted_row_error(there: TableDefinition, what: str) -> SettingError:
+    reason = f"{what}, and the table keeps rows that are deleted (extra_columns: deleted)"
+    return SettingError(reason, table=there.name, hint=_DELETED_HINT)

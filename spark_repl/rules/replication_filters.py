@@ -14,9 +14,9 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..config.wildcards import first_fitting
-from ..sql.folded_name import fold, unlike_rule
+from ..sql.case_folding import fold, unlike_rule
 from ..tables.table_name import database_of, plain_name
-from .database_renames import Rewrites
+from .rewrites import Rewrites
 from .table_routes import Entries, Routes
 
 if TYPE_CHECKING:

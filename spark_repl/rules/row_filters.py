@@ -37,7 +37,7 @@ from ..expressions.collations import compared
 from ..expressions.evaluation import InputRows, evaluate
 from ..expressions.reader import read
 from ..expressions.resolution import row_wise
-from ..sql.columns import same_collation, same_type
+from ..sql.new_columns import same_collation, same_type
 from ..sql.session import Session
 from ..sql.sql_tokens import WORD, tokens
 from ..tables.column import ColumnType, Form
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ..expressions.value_type import Node
     from ..tables.column import Column
     from ..tables.table_definition import TableDefinition
-    from .projection import ColumnRules
+    from .column_rules import ColumnRules
 
 Bools = npt.NDArray[np.bool_]
 

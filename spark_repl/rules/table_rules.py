@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 from ..config.tables import CHANNEL, TableRule
 from ..config.wildcards import is_plain
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 from .table_routes import Routes, kept_from
 from .tool_names import may_have_rows_of
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..tables.partitioning import Partition, Partitioning
     from .column_clause import ColumnClause
     from .default_clause import Default
-    from .key_clause import KeyClause
+    from .keys import KeyClause
 
 
 _ROWS_GO = {

@@ -27,7 +27,7 @@ from .actions import (
 )  # fmt: skip
 from .column_clause import read_column
 from .default_clause import read_default
-from .key_clause import at_key, read_key
+from .keys import at_key, read_key
 from .partition_clause import at_partitioning, read_partitioning, read_partitions
 from .table_options import OF_OTHERS, SETS, WITHOUT_ROWS, name_of_set, option
 

@@ -1,19 +1,27 @@
-"""What a logged statement does to tables: nothing, makes one, drops some, or can't be applied."""
+"""Classify a logged statement: what it does to tables, or why that is not known.
+
+Of a statement that cannot be read as a whole ``named_table`` returns the one table that it changes,
+so that the table can be copied, or the statement left out by the table's name.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import name_of
 from ..errors import SparkReplError, StatementError
 from .actions import AddKey, Alteration, ChangePartitions, DropIndex, RenameTable, RowsGo
 from .alter_table import read_alteration
 from .create_table import definition
-from .key_clause import index
-from .named_table import named_table
+from .keys import index
 from .session import Session
 from .sql_tokens import Cursor, Token, tokens
 from .statement import ROW_CHANGES, TEMPORARY, Effect, Statement
 from .string_literals import as_read
 from .table_options import merged, option
+
+if TYPE_CHECKING:
+    from .sql_tokens import Cursor
 
 __all__ = ("Effect", "Statement", "classify", "classify_in")
 
@@ -302,3 +310,45 @@ def _rename(cursor: Cursor, database: str) -> Statement:
         renames=tuple(renames),
         reason="RENAME TABLE renames tables",
     )
+
+
+_NOT_OF_TABLES = ("COLUMN", "INDEX", "KEY")
+
+
+def named_table(cursor: Cursor, database: str) -> tuple[str, ...]:
+    """The one table that ALTER TABLE, CREATE TABLE, CREATE or DROP INDEX changes, as db.table;
+    () where that is not sure: it may rename one, or another statement follows."""
+    try:
+        name = _name(cursor, database)
+    except StatementError:
+        return ()
+    return () if not name or _is_of_others(cursor) else (name,)
+
+
+def _name(cursor: Cursor, database: str) -> str:
+    verb = cursor.word("ALTER", "CREATE", "DROP")
+    cursor.word("ONLINE", "OFFLINE")
+    cursor.word("IGNORE", "UNIQUE", "FULLTEXT", "SPATIAL")
+    if verb in ("ALTER", "CREATE") and cursor.word("TABLE"):
+        cursor.phrase("IF NOT EXISTS")
+        return cursor.table(database)
+    if verb in ("CREATE", "DROP") and cursor.word("INDEX"):
+        while not cursor.word("ON"):
+            cursor.next()
+        return cursor.table(database)
+    return ""
+
+
+def _is_of_others(cursor: Cursor) -> bool:
+    """Whether what follows may name another table that changes."""
+    while not cursor.done():
+        if cursor.word("RENAME"):
+            if not cursor.at(*_NOT_OF_TABLES):
+                return True
+        elif cursor.phrase("EXCHANGE PARTITION"):
+            return True
+        elif cursor.mark(";"):
+            return not cursor.done()
+        else:
+            cursor.next()
+    return False

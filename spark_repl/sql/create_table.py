@@ -11,7 +11,7 @@ from ..tables.table_name import database_of, parts_of
 from . import foreign_keys, keys
 from .charsets import ASSUMED
 from .column_clause import ColumnClause, read_column
-from .key_clause import KeyClause, KeyPart, at_key, read_key
+from .keys import KeyClause, KeyPart, at_key, read_key
 from .new_columns import is_nullable, new_columns
 from .partition_clause import read_partitioning
 from .statement import SELECT

@@ -1,12 +1,14 @@
-"""What stands behind DEFAULT: a literal, CURRENT_TIMESTAMP, an expression."""
+"""The DEFAULT clause of a column: a literal, CURRENT_TIMESTAMP or an expression."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import UTF8, to_text
 from ..errors import DecodeError, StatementError
+from ..tables.column import Column, ColumnType
 from .charsets import padded
 from .sql_tokens import NAME, NUMBER, STRING
 
@@ -123,3 +125,21 @@ def constant(inner: Cursor) -> str | None:
     except StatementError:
         return None
     return text if inner.done() else None
+
+
+_DATE_EXPRESSION = re.compile(r"(?:CURRENT_DATE(?: \( \))?|CURDATE \( \))", re.IGNORECASE)
+_NOW_EXPRESSION = re.compile(
+    r"(?:NOW(?= \()|CURRENT_TIMESTAMP|LOCALTIMESTAMP|LOCALTIME)(?: \( (?:(\d) )?\))?",
+    re.IGNORECASE,
+)
+_WITH_TIME = (ColumnType.DATETIME, ColumnType.TIMESTAMP)
+
+
+def is_moment(expression: str, column: Column) -> bool:
+    """``expression``: its words, as ``Default`` has them."""
+    while expression.startswith("( ") and expression.endswith(" )"):
+        expression = expression[2:-2]
+    if column.type == ColumnType.DATE:
+        return bool(_DATE_EXPRESSION.fullmatch(expression))
+    now = _NOW_EXPRESSION.fullmatch(expression) if column.type in _WITH_TIME else None
+    return now is not None and int(now[1] or 0) == column.meta

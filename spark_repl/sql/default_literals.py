@@ -1,11 +1,16 @@
-"""Literals of DEFAULT as their columns store them: what one means is said by the column, by its
-session, and by the server's having taken it."""
+"""Normalise DEFAULT literals to the form that the column stores, and find the members of ENUM and
+SET that a literal names.
+
+The server has accepted the literal, so it is valid. What it means depends on the column and on the
+session.
+"""
 
 from __future__ import annotations
 
 import datetime
 import math
 import re
+import unicodedata
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
@@ -21,9 +26,8 @@ from ..tables.column import (
     ColumnType,
 )
 from .charsets import WIDE, collation
-from .member_names import has_twin_before, member_of
 from .real_literal import REAL_DETAIL, real_digits, real_literal_text
-from .sql_modes import TIME_TRUNCATE_FRACTIONAL
+from .session import TIME_TRUNCATE_FRACTIONAL
 from .temporal_literals import SECOND, letters_of, moment_letters, moment_of, time_of
 
 if TYPE_CHECKING:
@@ -275,3 +279,25 @@ def _letters(said: str, wide: bool) -> str:
     if wide:
         raise ValueError(said)
     return real_literal_text(float(said))
+
+
+def member_of(name: str, members: tuple[str, ...]) -> str | None:
+    """The member that a name means which the server has taken for one; None: not known."""
+    if name in members:
+        return name
+    same = [one for one in members if one.lower() == name.lower()]
+    plain = len(same) == 1 and all(one.isascii() for one in (name, *members))
+    return same[0] if plain else None
+
+
+def has_twin_before(name: str, members: tuple[str, ...]) -> bool:
+    """Whether a member before this one may be the same to its collation, and be meant then: a
+    server that isn't strict takes such lists."""
+    bare = _bare(name)
+    return any(_bare(one) == bare for one in members[: members.index(name)])
+
+
+def _bare(text: str) -> str:
+    """Without case and marks."""
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(one for one in parts if not unicodedata.combining(one))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import StatementError
 from ..tables.partitioning import Partition, Partitioning
-from .partition_functions import FUNCTIONS, constant
+from .partition_axis import FUNCTIONS, constant
 from .sql_tokens import NUMBER, STRING, WORD
 
 if TYPE_CHECKING:

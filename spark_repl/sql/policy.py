@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from ..config.renaming import whole_of
 from ..config.rules import policed
 from ..tables.table_name import plain_name
-from .folded_name import fold
+from .case_folding import fold
 
 
 class Policy(StrEnum):

@@ -1,4 +1,4 @@
-"""Session: what a statement's event says of the session that ran it."""
+"""Session: what a statement's event says about the session that ran it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .folded_name import fold
-from .sql_modes import STRICT
+from .case_folding import fold
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
+
+# Bits of sql_mode by which the server stores other values.
+STRICT = 1 << 21 | 1 << 22
+"""STRICT_TRANS_TABLES and STRICT_ALL_TABLES"""
+TIME_TRUNCATE_FRACTIONAL = 1 << 32
+PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted,
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
 from ..observe.reports.verify_status import MODE_REASON, WITHOUT_HISTORY
+from ..rules.column_rules import ColumnRules, masked_otherwise
 from ..rules.metadata_columns import deleted_column, without_extra
-from ..rules.projection import ColumnRules, masked_otherwise
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_mode import appends, keeps_more
 from ..rules.table_rules import TableRules

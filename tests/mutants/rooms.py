@@ -184,9 +184,9 @@ ROOMS: dict[str, Room] = {
     ),
     "statements": Room(
         ("sql/classify.py", "sql/create_table.py", "sql/alter_table.py", "sql/sql_tokens.py",
-         "sql/foreign_keys.py", "alter/lower_names.py", "alter/apply_alter.py",
+         "sql/foreign_keys.py", "sql/case_folding.py", "alter/apply_alter.py",
          "alter/altered_keys.py",
-         "alter/column_actions.py", "sql/keys.py", "sql/columns.py", "alter/column_source.py",
+         "alter/column_actions.py", "sql/keys.py", "sql/new_columns.py", "alter/column_source.py",
          "alter/altered_partitions.py", "alter/partition_rows.py"),
         ("unit/sql/test_partition_clause.py", "unit/sql/test_actions.py",
          "unit/alter/test_apply_alter.py",
@@ -208,7 +208,7 @@ ROOMS: dict[str, Room] = {
          "unit/rules/test_row_filters.py", "applier/test_computed_columns.py"),
     ),
     "partitions": Room(
-        ("sql/partition_axis.py", "sql/partition_clause.py", "sql/partition_functions.py",
+        ("sql/partition_axis.py", "sql/partition_clause.py", "sql/partition_axis.py",
          "alter/partition_rows.py", "delta/partitions.py", "write/alter/partition_files.py"),
         ("unit/sql/test_partition_clause.py", "unit/alter/test_partition_rows.py",
          "unit/delta/test_partitions.py",

@@ -20,7 +20,7 @@ from ...decode.cascade_plan import HINT, Plan, plan
 from ...decode.staged import same_shape
 from ...errors import DecodeError
 from ...position import RelayPosition
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ...write.cascades.emulated_cascades import CascadeTask
 from ...write.cascades.referencing import FindTask, find
 from ...write.files.compaction import CompactTask

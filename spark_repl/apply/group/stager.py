@@ -25,7 +25,7 @@ from ...runtime.workers import all_of
 from ...schedule.group import StagedGroup
 from ...schedule.planner import shared_out
 from ...schedule.tasks import Mask, stage_tasks
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ...tables.table_definition import UNREAD
 from ..log.quarantine_changes import Quarantining
 from .reading import Reading

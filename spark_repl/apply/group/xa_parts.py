@@ -24,7 +24,7 @@ from ...relay.record import Flag, Kind, gtid_text
 from ...relay.split import is_split, pieces_of
 from ...schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ...schedule.group import XA_PARTS, Records
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from .failures import said
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ...binlog.events.event import Query
     from ...relay.log import RelayLog
-    from ...rules.database_renames import Rewrites
+    from ...rules.rewrites import Rewrites
     from ...sql.statement import Statement
     from .statement_event import Logged
 

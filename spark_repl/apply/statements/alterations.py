@@ -14,13 +14,13 @@ from ...alter.renamed_references import with_parent, with_referenced
 from ...alter.retained_columns import additive
 from ...errors import SettingError, StatementError
 from ...rules.channel_rows import check_key_stays
-from ...rules.deleted_rows import check_deleted_rows
-from ...rules.projection import ruled, with_gone
+from ...rules.column_rules import ruled, with_gone
+from ...rules.metadata_columns import check_deleted_rows
 from ...rules.row_filters import check_looked_at
 from ...rules.table_mode import check_without_rows, outlives_source
 from ...rules.tool_names import Role, tool_table
+from ...sql.case_folding import check_columns
 from ...sql.ddl_outcome import Way
-from ...sql.folded_name import check_columns
 from ...sql.policy import Policy
 from ...write.alter.altered_rows import UNKNOWN_ROWS, without_zero_dates
 from ...write.shared.shard_tables import check_renamed_shard

@@ -15,7 +15,7 @@ from ...sql.statement import Effect
 if TYPE_CHECKING:
     from ...binlog.events.event import Query
     from ...control.table.cut import Cut
-    from ...rules.database_renames import Rewrites
+    from ...rules.rewrites import Rewrites
     from ...sql.statement import Statement
     from ...write.tables.tracking import Tracking
 

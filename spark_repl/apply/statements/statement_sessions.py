@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...control.records.system_time_zone import recorded
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ...sql.session import Session
 from ...sql.statement import ROW_CHANGES, Effect
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from ...control.records.copies import CatchUp
     from ...control.table.cut import Cut
-    from ...rules.database_renames import Rewrites
+    from ...rules.rewrites import Rewrites
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog

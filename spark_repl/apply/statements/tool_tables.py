@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ...alter.alteration import Altered
-    from ...rules.database_renames import Rewrites
+    from ...rules.rewrites import Rewrites
     from ...tables.table_definition import TableDefinition
     from ...write.tables.tracking import Tracking
     from ..log.statement_event import Logged

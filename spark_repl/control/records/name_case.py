@@ -12,9 +12,8 @@ import logging
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from ...alter.lower_names import folded
 from ...errors import SchemaError, SettingError, StatementError
-from ...sql.folded_name import CASE_HINT, fold, unlike_rule
+from ...sql.case_folding import CASE_HINT, fold, folded, unlike_rule
 from ...sql.statement import Effect, Statement
 from ...tables.table_name import database_of
 

@@ -17,7 +17,7 @@ from ... import formats
 from ...config import Config
 from ...config.renaming import SHARD, is_shared, shard_of, whole_of
 from ...errors import TargetError
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ..table.control import Control
 from ..table.cut import shown_tables
 from ..table.given_paths import KIND as GIVEN

@@ -26,7 +26,7 @@ from typing import Any
 from deltalake.exceptions import TableNotFoundError
 
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, OtherChannelError, SettingError, TargetError
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ..table.control import Control
 from ..table.layout import Layout
 from ..table.row_formats import CHANNELS, SHARED

@@ -15,17 +15,17 @@ from ...alter.declared_charsets import says_charset, told_by
 from ...binlog.charsets.charset import REPLACEMENT
 from ...errors import SchemaError, SettingError, reset_table
 from ...rules.channel_rows import check_key_stays
+from ...rules.column_rules import hides_columns, shown_columns
 from ...rules.metadata_columns import check_extra, extra_of, shard_column
-from ...rules.projection import hides_columns, shown_columns
 from ...rules.table_mode import check_mode
 from ...rules.tool_names import tool_table
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ...tables.column import NUMERIC_TYPES, ColumnType
 from .row_error import copied_anew
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
-    from ...rules.projection import ColumnRules
+    from ...rules.column_rules import ColumnRules
     from ...tables.column import Column
     from ...tables.table_definition import TableDefinition
     from .table import Table

@@ -27,7 +27,7 @@ from ...delta.stamp import Stamp
 from ...errors import ConcurrentChangeError, TargetError, about_table
 from ...rules.metadata_columns import shard_column
 from ...rules.row_filters import check_row_filter
-from ...sql.folded_name import check_columns
+from ...sql.case_folding import check_columns
 from ..shared.shard_tables import beside, check_policy
 from ..shared.shared_metadata import Joining, left_over, make_or_join, widen
 from .table_metadata import COMPLETE, COPIED, columns_of_all, own_properties

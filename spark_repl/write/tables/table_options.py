@@ -14,12 +14,12 @@ from ...delta import checkpoint, partitions
 from ...delta.columns import schema_json
 from ...delta.corrected_statistics import CORRECT, PROPERTY
 from ...delta.snapshot import NewTable
+from ...rules.column_rules import ColumnRules
 from ...rules.metadata_columns import shard_column
-from ...rules.projection import ColumnRules
 from ...rules.replication_filters import ReplicationFilters
 from ...rules.table_rules import TableRules
 from ...source.account import mask_key
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold
 from ...sql.policy import Policies, Policy
 from ..upkeep import file_retention
 

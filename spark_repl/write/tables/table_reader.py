@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...alter.lower_names import folded_definition
 from ...alter.renamed import rename
 from ...config.renaming import SHARD, is_shared, shard_of
 from ...control.records.copies import consistent_paths
@@ -15,6 +14,7 @@ from ...delta import features
 from ...delta.columns import Columns
 from ...errors import TargetError
 from ...gtid import GtidSet
+from ...sql.case_folding import folded_definition
 from ..shared.shard_tables import columns_of
 from ..shared.shared_commits import SharingChannels
 from .table import DeltaState, Table

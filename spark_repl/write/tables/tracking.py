@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ...alter.lower_names import folded_definition
 from ...config.renaming import SHARD, is_shared
 from ...control.records.database_charsets import DatabaseCharsets
 from ...control.records.definitions import Definitions
@@ -26,7 +25,7 @@ from ...control.records.shared_tables import shared_rules
 from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
-from ...sql.folded_name import fold
+from ...sql.case_folding import fold, folded_definition
 from ...tables.table_definition import LEFT_OUT
 from ..files.key_index import KeyIndex
 from ..shared.shard_tables import check_ended, not_copied
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from ...errors import SparkReplError
     from ...gtid import GtidSet
     from ...relay.source_place import SourcePlace
-    from ...rules.projection import ColumnRules
+    from ...rules.column_rules import ColumnRules
     from ...sql.policy import Policy
     from ...tables.table_definition import TableDefinition
     from ...tables.table_keys import ForeignKey

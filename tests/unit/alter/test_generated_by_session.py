@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from spark_repl.alter.alteration import Computed, KeptColumn, Unknown
-from spark_repl.sql.sql_modes import PAD_CHAR_TO_FULL_LENGTH
+from spark_repl.sql.session import PAD_CHAR_TO_FULL_LENGTH
 from tests.support.altered_table import altered, table
 
 _BASE = (

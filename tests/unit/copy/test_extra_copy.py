@@ -15,7 +15,7 @@ from spark_repl.copy import chunk
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
 from spark_repl.copy.repair_rows import _Gone, stage_gone
 from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition

@@ -14,7 +14,7 @@ from spark_repl.config.tables import TableRule
 from spark_repl.copy import chunk
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import SchemaError
-from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 

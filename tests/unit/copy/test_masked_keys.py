@@ -15,7 +15,7 @@ from spark_repl.config.tables import TableRule
 from spark_repl.copy.chunk import copied_rows
 from spark_repl.copy.source_tables import SourceTable, chunk_ends
 from spark_repl.errors import DecodeError
-from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition

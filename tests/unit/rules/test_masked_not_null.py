@@ -7,7 +7,7 @@ import pytest
 from spark_repl.alter.alteration import KeptColumn
 from spark_repl.config.tables import TableRule
 from spark_repl.errors import StatementError
-from spark_repl.rules.projection import ColumnRules, ruled
+from spark_repl.rules.column_rules import ColumnRules, ruled
 from spark_repl.rules.table_rules import TableRules
 from tests.support.altered_table import altered, table
 

@@ -18,8 +18,8 @@ from spark_repl.alter.defaults import default_value, literal
 from spark_repl.binlog.kernels.sha256 import hmac_sha256
 from spark_repl.config.tables import TableRule
 from spark_repl.position import RelayPosition
+from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.masking import masked
-from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 from spark_repl.tables.column import Column, ColumnType

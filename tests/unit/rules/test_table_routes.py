@@ -10,8 +10,8 @@ import pytest
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
 from spark_repl.errors import ConfigError, SchemaError
-from spark_repl.rules.database_renames import Rewrites
 from spark_repl.rules.replication_filters import ReplicationFilters
+from spark_repl.rules.rewrites import Rewrites
 from spark_repl.rules.table_routes import Routes
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify

@@ -6,7 +6,7 @@ import pytest
 
 from spark_repl.config.tables import TableRule
 from spark_repl.errors import SettingError
-from spark_repl.rules.projection import ColumnRules
+from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 
 HIDDEN = (("mail", "null"),)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
+from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.metadata_columns import keeps_deleted
-from spark_repl.rules.projection import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 from spark_repl.write.rows.soft_deletes import Truncated

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import shard_of
 from ..sql.actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
-from ..sql.folded_name import fold, unlike_rule
+from ..sql.case_folding import fold, unlike_rule
 from ..tables.table_name import database_of, generated_prefix, parts_of, table_name
 from .table_routes import Entries, Routes
 

@@ -1,13 +1,20 @@
-"""Names as others compare them: a source with lower_case_table_names = 1 or 2, and Spark."""
+"""Fold names to the case in which others compare them: Spark, and a source with
+lower_case_table_names = 1 or 2.
+
+Such a source has names in lower case in its TABLE_MAPs. It logs statements as they were written.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
+from .actions import Alteration, RenameTable
 
 if TYPE_CHECKING:
     from ..tables.table_definition import TableDefinition
+    from .classify import Statement
 
 CASE_HINT = (
     "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"
@@ -52,3 +59,37 @@ def one_for_spark(name: str, other: str, table: str) -> SettingError:
         hint="leave out one of the columns (exclude in [[tables]]), or the table"
         " (filters.ignore_table)",
     )
+
+
+def folded_definition(definition: TableDefinition) -> TableDefinition:
+    return replace(
+        definition,
+        database=fold(definition.database),
+        table=fold(definition.table),
+        source_name=fold(definition.source_name),
+    )
+
+
+def folded(statement: Statement) -> Statement:
+    """The statement with the names of its databases and tables folded."""
+    definition, alteration = statement.definition, statement.alteration
+    return replace(
+        statement,
+        tables=tuple(map(fold, statement.tables)),
+        database=fold(statement.database),
+        definition=definition and folded_definition(definition),
+        like=fold(statement.like),
+        renames=tuple((fold(old), fold(new)) for old, new in statement.renames),
+        alteration=alteration and _folded_alteration(alteration),
+    )
+
+
+def _folded_alteration(alteration: Alteration) -> Alteration:
+    actions = tuple(
+        RenameTable(fold(action.new)) if isinstance(action, RenameTable) else action
+        for action in alteration.actions
+    )
+    return replace(
+        alteration, table=fold(alteration.table), actions=actions,
+        exchanged=fold(alteration.exchanged),
+    )  # fmt: skip
