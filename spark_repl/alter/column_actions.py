@@ -16,7 +16,7 @@ from ..sql.actions import (
     SetVisible,
 )  # fmt: skip
 from ..sql.case_folding import one_for_spark
-from ..sql.default_literals import settled
+from ..sql.default_literals import normalize_or_keep
 from ..sql.new_columns import implicit_default
 from ..sql.string_literals import in_own_charset
 from ..tables.column import ColumnType
@@ -177,7 +177,7 @@ def _new_default(action: SetDefault, column: Column, session: Session) -> str | 
     if action.default is None:
         return implicit_default(column)
     literal = in_own_charset(action.default, column).set_by_alter
-    return literal and settled(literal, column, session)
+    return literal and normalize_or_keep(literal, column, session)
 
 
 def _once(entries: list[Entry], table: str) -> list[Entry]:

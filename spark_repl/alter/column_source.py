@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..errors import NotComputed, Unconvertible
-from ..expressions.assign_literal import as_stored
+from ..convert.to_json import normal_json
+from ..errors import NotComputed
 from ..expressions.collations import compared, compares_nothing
 from ..expressions.reader import read
 from ..expressions.resolution import resolved
 from ..sql.default_clause import NOT_KNOWN, Default, constant, is_moment
+from ..sql.default_literals import normalize
 from ..sql.new_columns import is_longer, prints_alike, same_collation, same_type, zero_of
 from ..sql.session import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIONAL
 from ..sql.sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
@@ -133,7 +134,8 @@ class _Origins:
             made = in_own_charset(Default(constant=value, charset=self._charset(i, cursor)), column)
             if made.constant is None:
                 return Unknown(f"{said}: {made.unknown}")
-            return _filled(made.constant, column, self._reading if virtual else self._session)
+            session = self._reading if virtual else self._session
+            return _filled(made.constant, column, session, assigned=True)
         return self._computed(i, expression, said)
 
     def _charset(self, i: int, cursor: Cursor) -> str:
@@ -257,11 +259,17 @@ class _Origins:
         return kept and alike and after.nullable >= before.nullable
 
 
-def _filled(said: str, column: Column, session: Session) -> Filled | Unknown:
+def _filled(
+    literal: str, column: Column, session: Session, *, assigned: bool = False
+) -> Filled | Unknown:
+    """Return what existing rows get of a literal. ``assigned``: it is an expression's constant."""
     try:
-        return Filled(as_stored(said, column, session))
-    except Unconvertible as error:
-        return Unknown(error.message)
+        if assigned and column.type == ColumnType.JSON and literal.startswith("'"):
+            return Filled(f"'{normal_json(literal[1:])}")
+        return Filled(normalize(literal, column, session, assigned=assigned))
+    except (ValueError, RecursionError):
+        # The literal itself is not shown: the column may be one that nobody may see.
+        return Unknown(f"what column {column.name} stores of a literal is not known")
 
 
 def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
@@ -276,7 +284,7 @@ def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
         return _filled(column.default, column, session)
     if default.constant is None:
         return Unknown(f"the default of column {column.name} is an expression")
-    return _filled(default.constant, column, session)
+    return _filled(default.constant, column, session, assigned=True)
 
 
 def _expression(generated: str, sql_mode: int) -> Cursor:

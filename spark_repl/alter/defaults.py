@@ -2,7 +2,7 @@
 
 The server logs the values of functions and expressions, but not those of literals: they are in
 CREATE TABLE only. ``Column.default`` keeps them: ``NULL``, a number, ``'text`` (no closing quote),
-``0x...`` or ``0b...``; where it was known, as the column stores them (``settled_default``).
+``0x...`` or ``0b...``; where it was known, as the column stores them (``default_literals``).
 Of a source's column that is masked ``*mask*`` and what the mask makes of it (``masks``).
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import DecodeError, StatementError
-from ..sql.default_literals import settle
+from ..sql.default_literals import normalize
 from ..sql.session import Session
 from ..sql.temporal_literals import time_of
 from ..tables.column import TIME_TYPES, Column, ColumnType, Form
@@ -50,7 +50,7 @@ def literal(column: Column) -> pa.Array:
     where it is not understood."""
     assert column.default is not None
     try:
-        said = settle(column.default, column, Session())
+        said = normalize(column.default, column, Session())
         return pa.array([_value(column, said)], column.arrow_type)
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise StatementError(f"the default of column {column.name} is not understood") from error

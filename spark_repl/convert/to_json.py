@@ -6,7 +6,7 @@ Keys go by length and bytes, of two alike the last stays; whole numbers beyond 6
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,27 +23,30 @@ _ESCAPED = str.maketrans({**{chr(n): f"\\u{n:04x}" for n in range(32)}, **_ESCAP
 
 
 def store_json(texts: pa.Array, change: TypeChange) -> Converted:
-    """Raises Unconvertible for text that is no JSON, which every server refuses."""
+    """Convert text to JSON. Raise Unconvertible for text that is no JSON, as every server."""
     if change.after.form == Form.VARIANT:
         raise change.refused("text doesn't say which types a VARIANT is to have")
-    return by_distinct(texts, _normal(change), pa.string())
-
-
-def _normal(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]:
-    decoder = json.JSONDecoder(
-        parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_sorted
-    )
 
     def normal(text: str | None) -> tuple[str | None, bool]:
         if text is None:
             return None, True
         try:
-            value = decoder.decode(text.strip(" \t\n\r"))
-            return _printed(value, 0), True
+            return normal_json(text), True
         except (ValueError, RecursionError) as error:
             raise change.refused(f"{text[:60]!r} is no JSON: {error}") from error
 
-    return normal
+    return by_distinct(texts, normal, pa.string())
+
+
+def normal_json(text: str) -> str:
+    """Return the JSON text as the server prints it. Raise ValueError for text that is no JSON, and
+    RecursionError for a document that is too deep for the parser."""
+    return _printed(_decoder().decode(text.strip(" \t\n\r")), 0)
+
+
+@cache
+def _decoder() -> json.JSONDecoder:
+    return json.JSONDecoder(parse_int=_integer, parse_constant=_refuse, object_pairs_hook=_sorted)
 
 
 def _integer(digits: str) -> int | float:

@@ -1,8 +1,9 @@
-"""Normalise DEFAULT literals to the form that the column stores, and find the members of ENUM and
-SET that a literal names.
+"""Literals as their columns store them: a DEFAULT, or a constant that is assigned to the column;
+and the members of ENUM and SET that a literal names.
 
-The server has accepted the literal, so it is valid. What it means depends on the column and on the
-session.
+The result depends on the literal, the column and the session. The server accepted a literal of
+DEFAULT, so it is valid. A constant of an expression may be out of range: a server that is not
+strict stores the nearest value then.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import re
 import unicodedata
 from decimal import Context, Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo
 
 from ..binlog.charsets.charset import charset_of, to_text
@@ -35,92 +36,137 @@ if TYPE_CHECKING:
     from .session import Session
 
 _T = ColumnType
+_N = TypeVar("_N", int, float, Decimal)
 _MICROSECOND = datetime.timedelta(microseconds=1)
 _START = datetime.datetime(1970, 1, 1)
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
 _TEXT = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)\s*")
-_PLAIN_NUMBER = re.compile("0|[1-9][0-9]*", re.ASCII)
+_PLAIN_NUMBER = re.compile("0|[1-9][0-9]{0,18}", re.ASCII)
+_DIGIT = re.compile("[0-9]", re.ASCII)
 _LONGLONG_BYTES = 8
 _DIGITS = Context(prec=100)
 """more than any DECIMAL has"""
 _TIMESTAMPS = (_T.TIMESTAMP, _T.TIMESTAMP_OLD)
+_TIMESTAMP_MAX_MICROS = ((1 << 31) - 1) * SECOND + 999_999
+_TIME_MAX_MICROS = ((838 * 60 + 59) * 60 + 59) * SECOND
+_INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64}
+_ALL_CHARACTERS = frozenset(("utf8mb4", "utf16", "utf16le", "utf32"))
+_YEAR_MIN, _YEAR_MAX = 1901, 2155
+_FLOAT_MAX = 3.4028234663852886e38
 
 
-def settled(said: str, column: Column, session: Session) -> str:
-    """``settle``; ``said`` where it isn't known."""
+def normalize_or_keep(literal: str, column: Column, session: Session) -> str:
+    """Return ``normalize``, or the literal itself if what the column stores is not known."""
     try:
-        return settle(said, column, session)
+        return normalize(literal, column, session)
     except ValueError:
-        return said
+        return literal
 
 
-def settle(said: str, column: Column, session: Session) -> str:
-    """A literal of DEFAULT, as ``Column.default`` has it, as the column stores it: numbers with its
-    digits, ENUM and SET by the names of the members, dates and TIME in the form that the server
-    prints, TIMESTAMP with its distance from UTC, bytes in hexadecimal digits. Raises ValueError
-    where it isn't known."""
-    if said == "NULL":
-        return said
+def normalize(literal: str, column: Column, session: Session, *, assigned: bool = False) -> str:
+    """Return a literal, as ``Column.default`` has it, as the column stores it.
+
+    Numbers have the column's digits. ENUM and SET are names of members. Dates and times are as the
+    server prints them, TIMESTAMP with its distance from UTC. Bytes are hexadecimal digits.
+    ``assigned``: the literal is the constant of an expression, not of DEFAULT. Raise ValueError if
+    what the column stores is not known.
+    """
+    if literal == "NULL":
+        return literal
     truncates = bool(session.sql_mode & TIME_TRUNCATE_FRACTIONAL)
     try:
         if column.type in DATE_TYPES:
-            return _moment(said, column, session, truncates)
+            return _date(literal, column, session, truncates)
         if column.type in TIME_TYPES:
-            return _time(said, column, truncates)
-        return _value(said, column)
+            return _time(literal, column, truncates)
+        lenient = assigned and not session.is_strict
+        if column.type in (_T.ENUM, _T.SET):
+            return (_numbered_member if assigned else _member)(literal, column, exact=lenient)
+        if column.type in CHARACTER_TYPES:
+            if assigned:
+                _check_charset(literal, column, session)
+            # A double that is too long gets other digits.
+            is_double = not literal.startswith(("'", "0x", "0b")) and "e" in literal.lower()
+            cuts = lenient and not is_double
+            return (_bytes if column.collation == BINARY else _text)(literal, column, cuts=cuts)
+        if column.type == _T.JSON and literal.startswith("'") and not assigned:
+            return literal  # a document in the server's form: DEFAULT has no JSON literals
+        return _number_text(literal, column, session.is_strict)
     except (ArithmeticError, KeyError) as error:  # KeyError: of a time zone
-        raise ValueError(said) from error
+        raise ValueError(literal) from error
 
 
-def _value(said: str, column: Column) -> str:
-    if column.type in CHARACTER_TYPES:
-        if column.collation == BINARY:
-            return _bytes(said, column)
-        charset = charset_of(column.collation) if column.collation else "utf8mb4"
-        return _text(said, column, collation(charset)[1])
-    if column.type in (_T.ENUM, _T.SET):
-        return _member(said, column)
+def _number_text(literal: str, column: Column, strict: bool) -> str:
     if column.type == _T.DECIMAL:
-        return _decimal(said, column)
+        return _decimal(literal, column, strict)
     if column.type in (_T.FLOAT, _T.DOUBLE):
-        return _real(said, column)
+        return _real(literal, column, strict)
     if column.type == _T.YEAR:
-        return _year(said)
+        return _year(literal, strict)
     if column.type == _T.BIT:
-        return _bits(said)
+        return _bits(literal, column, strict)
     if column.type in NUMERIC_TYPES:
-        return _integer(said)
-    if column.type == _T.JSON and said.startswith("'"):
-        return said  # a document in the server's form: no literal of DEFAULT is one
-    raise ValueError(said)
+        return _integer(literal, column, strict)
+    raise ValueError(literal)
 
 
-def _member(said: str, column: Column) -> str:
-    if not said.startswith(("'", "0x", "0b")) and not _PLAIN_NUMBER.fullmatch(said):
-        raise ValueError(said)
-    names = [letters_of(said)]
+def _fitted(value: _N, low: _N, high: _N, strict: bool) -> _N:
+    """Return the nearest value of the range. Raise ValueError for another one if the server is
+    strict: it refuses the statement."""
+    if low <= value <= high:
+        return value
+    if strict:
+        raise ValueError(value)
+    return low if value < low else high
+
+
+def _numbered_member(literal: str, column: Column, *, exact: bool) -> str:
+    """Return ``_member``. A number is a position in the list of members of ENUM, and the bits of
+    SET."""
+    if not _PLAIN_NUMBER.fullmatch(literal):
+        return _member(literal, column, exact=exact)
+    number, members = int(literal), column.literals
+    if column.type == _T.ENUM:
+        if not 0 < number <= len(members):
+            raise ValueError(literal)
+        return _member(f"'{members[number - 1]}", column, exact=exact)
+    if number >> len(members):
+        raise ValueError(literal)
+    chosen = ",".join(member for at, member in enumerate(members) if number >> at & 1)
+    return _member(f"'{chosen}", column, exact=exact)
+
+
+def _member(literal: str, column: Column, *, exact: bool) -> str:
+    """``exact``: a name that differs from a member may be no member, by the collation."""
+    if not literal.startswith(("'", "0x", "0b")) and not _PLAIN_NUMBER.fullmatch(literal):
+        raise ValueError(literal)
+    names = [letters_of(literal)]
     if column.type == _T.SET:
         names = names[0].split(",") if names[0] else []
     # Only members of CHARACTER SET binary end with spaces.
-    bare = (name if name in column.literals else name.rstrip(" ") for name in names)
+    bare = [name if name in column.literals else name.rstrip(" ") for name in names]
+    if exact and not set(bare) <= set(column.literals):
+        raise ValueError(literal)
     members = [member_of(name, column.literals) for name in bare]
-    if any(one is None or has_twin_before(one, column.literals) for one in members):
-        raise ValueError(said)
-    return "'" + ",".join(one for one in column.literals if one in members)
+    if any(member is None or has_twin_before(member, column.literals) for member in members):
+        raise ValueError(literal)
+    return "'" + ",".join(member for member in column.literals if member in members)
 
 
-def _moment(said: str, column: Column, session: Session, truncates: bool) -> str:
-    micros, ahead = moment_of(moment_letters(said), truncates=truncates)
+def _date(literal: str, column: Column, session: Session, truncates: bool) -> str:
+    micros, ahead = moment_of(moment_letters(literal), truncates=truncates)
     is_date = column.type == _T.DATE
     if micros is None:
         return "'0000-00-00" if is_date else "'0000-00-00 00:00:00"
     if ahead is not None and is_date:
-        raise ValueError(said)
+        raise ValueError(literal)
     unit = 10 ** (6 - column.meta)
     micros = (micros + (0 if truncates else unit // 2)) // unit * unit
     zone = ""
     if column.type in _TIMESTAMPS:
         micros, zone = _utc(micros, ahead, session.time_zone), "+00:00"
+        if not SECOND <= micros <= _TIMESTAMP_MAX_MICROS:
+            raise ValueError(literal)
     elif ahead is not None:
         micros = _clock(micros - ahead, session.time_zone)
     moment = _START + micros * _MICROSECOND
@@ -129,8 +175,9 @@ def _moment(said: str, column: Column, session: Session, truncates: bool) -> str
 
 
 def _utc(micros: int, ahead: int | None, zone: str) -> int:
-    """A moment of a clock that is so far ``ahead`` of UTC, or of the zone's; of two the first.
-    Raises ValueError for one that the zone leaves out."""
+    """Return the microseconds since 1970 in UTC of a clock that is ``ahead`` of UTC, or that is in
+    the zone. Of two times with that clock, return the first. Raise ValueError for a time that the
+    zone leaves out."""
     fixed = _ahead(zone) if ahead is None else ahead
     if fixed is not None:
         return micros - fixed
@@ -150,7 +197,8 @@ def _clock(utc: int, zone: str) -> int:
 
 
 def _ahead(zone: str) -> int | None:
-    """Microseconds; None for a zone that has a name. Raises ValueError for the server's own."""
+    """Return the microseconds that a zone is ahead of UTC; None for a zone that has a name. Raise
+    ValueError for the server's own zone."""
     if zone in ("", "SYSTEM"):
         raise ValueError(zone)
     if zone == "UTC":
@@ -161,124 +209,159 @@ def _ahead(zone: str) -> int | None:
     return -size if match[1] == "-" else size
 
 
-def _time(said: str, column: Column, truncates: bool) -> str:
-    micros = time_of(letters_of(said), truncates=truncates)
+def _time(literal: str, column: Column, truncates: bool) -> str:
+    micros = time_of(letters_of(literal), truncates=truncates)
     unit = 10 ** (6 - column.meta)
     size = (abs(micros) + (0 if truncates else unit // 2)) // unit * unit
+    if size > _TIME_MAX_MICROS:
+        raise ValueError(literal)
     seconds, fraction = divmod(size, SECOND)
     sign = "-" if micros < 0 and size else ""
     text = f"{sign}{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"'{text}" + (f".{fraction:06d}"[: 1 + column.meta] if column.meta else "")
 
 
-def _integer(said: str) -> str:
-    number = _number(said)
-    if isinstance(number, float):
-        if abs(number) >= 2.0**63:
-            raise ValueError(said)
-        return str(round(number))
-    return str(_rounded(number, 0))
+def _integer(literal: str, column: Column, strict: bool) -> str:
+    number = _number(literal, strict)
+    value = round(number) if isinstance(number, float) else int(_rounded(number, 0))
+    bits = _INTEGER_BITS[ColumnType(column.type)]
+    low, high = (0, (1 << bits) - 1) if column.unsigned else (-1 << bits - 1, (1 << bits - 1) - 1)
+    if isinstance(number, float) and abs(number) >= 2.0**63:
+        raise ValueError(literal)
+    return str(_fitted(value, low, high, strict))
 
 
-def _decimal(said: str, column: Column) -> str:
-    number = _number(said)
+def _decimal(literal: str, column: Column, strict: bool) -> str:
+    number = _number(literal, strict)
     exact = Decimal(repr(number)) if isinstance(number, float) else number
-    return f"{_rounded(exact, column.scale):f}"
+    high = Decimal(10**column.precision - 1).scaleb(-column.scale, _DIGITS)
+    low = Decimal(0) if column.unsigned else -high
+    fitted = _fitted(_rounded(exact, column.scale), low, high, strict)
+    return f"{_rounded(fitted, column.scale):f}"
 
 
-def _real(said: str, column: Column) -> str:
-    """Raises ValueError where it is not known whether the column has a number of digits."""
-    value = float(_number(said))
+def _real(literal: str, column: Column, strict: bool) -> str:
+    """Raise ValueError if it is not known whether the column has a number of digits."""
+    value = float(_number(literal, strict))
     if column.detail is None and not value.is_integer():
-        raise ValueError(said)
-    has_digits = column.detail and REAL_DETAIL.search(column.detail)
-    value = real_digits(value, column.detail or "") if has_digits else value
+        raise ValueError(literal)
+    if column.detail and REAL_DETAIL.search(column.detail):
+        value = real_digits(value, column.detail, clips=not strict)
+    if column.type == _T.FLOAT and abs(value) > _FLOAT_MAX:
+        raise ValueError(literal)
+    if column.unsigned:
+        value = _fitted(value, 0.0, math.inf, strict)
     return repr(value or abs(value))
 
 
-def _bits(said: str) -> str:
-    """A text's bytes are the bits."""
-    if said.startswith("'"):
-        return str(int.from_bytes(said[1:].encode(), "big"))
-    number = _number(said)
+def _bits(literal: str, column: Column, strict: bool) -> str:
+    """Return the bits as a number. Those of a text are its bytes."""
+    most = (1 << column.meta) - 1
+    if literal.startswith("'"):
+        return str(_fitted(int.from_bytes(literal[1:].encode(), "big"), 0, most, strict))
+    number = _number(literal, strict)
     if number < 0:
-        raise ValueError(said)
-    return str(math.trunc(number) if isinstance(number, float) else _rounded(number, 0))
+        raise ValueError(literal)
+    value = math.trunc(number) if isinstance(number, float) else int(_rounded(number, 0))
+    return str(_fitted(value, 0, most, strict))
 
 
-def _year(said: str) -> str:
-    number, text = _number(said), said.removeprefix("'")
+def _year(literal: str, strict: bool) -> str:
+    number, text = _number(literal, strict), literal.removeprefix("'")
     year = math.trunc(number) if isinstance(number, float) else int(_rounded(number, 0))
-    if year < 0 or (year == 0 and "-" in text):
-        raise ValueError(said)
+    if year == 0 and "-" in text:
+        raise ValueError(literal)
+    if year == 0:
+        is_short = literal[:1] == "'" and _DIGIT.search(text) and len(text) != len("0000")
+        return "2000" if is_short else "0"
     if 0 < year < 100:
         return str(year + (2000 if year < 70 else 1900))
-    return "2000" if year == 0 and said[:1] == "'" and len(text) != len("0000") else str(year)
+    if not _YEAR_MIN <= year <= _YEAR_MAX:
+        if strict:
+            raise ValueError(literal)
+        return "0"
+    return str(year)
 
 
-def _text(said: str, column: Column, longest: int) -> str:
-    """``longest``: bytes of a character. Raises ValueError for bytes that are no text in the
-    column's character set, and for doubles whose text is not known."""
+def _check_charset(literal: str, column: Column, session: Session) -> None:
+    """Raise ValueError if the column's character set may lack characters of an assigned constant:
+    a server that is not strict replaces them."""
+    if column.assumed and literal[:2] in ("0x", "0b") and _raw(literal):
+        raise ValueError(literal)
+    plain = column.collation == BINARY or session.is_strict or literal.isascii()
+    if not plain and column.collation and charset_of(column.collation) not in _ALL_CHARACTERS:
+        raise ValueError(literal)
+
+
+def _text(literal: str, column: Column, *, cuts: bool) -> str:
+    """Raise ValueError for bytes that are no text in the column's character set, for doubles whose
+    text is not known, and for text that is too long unless the server cuts it."""
     charset = charset_of(column.collation) if column.collation else "utf8mb4"
-    if said[:2] in ("0x", "0b"):
+    if literal[:2] in ("0x", "0b"):
         try:
-            text = to_text(_raw(said), charset)
+            text = to_text(_raw(literal), charset)
         except DecodeError as error:
-            raise ValueError(said) from error
+            raise ValueError(literal) from error
     else:
-        text = _letters(said, charset in WIDE)
+        text = _letters(literal, charset in WIDE)
     if column.type == _T.STRING:
         text = text.rstrip(" ")
     if column.type != _T.BLOB:
-        most = column.meta // longest
-        if text[most:].strip(" ") or (said[:1] != "'" and len(text) > most):
-            raise ValueError(said)
+        most = column.meta // collation(charset)[1]
+        lost = text[most:].strip(" ") or (literal[:1] != "'" and len(text) > most)
+        if lost and not cuts:
+            raise ValueError(literal)
         text = text[:most]
     return f"'{text}"
 
 
-def _bytes(said: str, column: Column) -> str:
-    raw = _raw(said) if said[:2] in ("0x", "0b") else _letters(said, False).encode()
+def _bytes(literal: str, column: Column, *, cuts: bool) -> str:
+    is_raw = literal[:2] in ("0x", "0b")
+    raw = _raw(literal) if is_raw else _letters(literal, False).encode()
     if column.type != _T.BLOB and len(raw) > column.meta:
-        raise ValueError(said)
+        if not cuts:
+            raise ValueError(literal)
+        raw = raw[: column.meta]
     return "0x" + (raw.ljust(column.meta, b"\0") if column.type == _T.STRING else raw).hex()
 
 
-def _raw(said: str) -> bytes:
-    base, digits = said[:2], said[2:]
+def _raw(literal: str) -> bytes:
+    base, digits = literal[:2], literal[2:]
     if base == "0x":
         return bytes.fromhex("0" * (len(digits) % 2) + digits)
     return int(digits or "0", 2).to_bytes((len(digits) + 7) // 8, "big")
 
 
-def _number(said: str) -> Decimal | float:
-    """Exact, but for a double. Raises ValueError."""
-    if said.startswith("'"):
-        if not (match := _TEXT.fullmatch(said[1:])):
-            raise ValueError(said)
-        return Decimal(match[1])
-    if said[:2] in ("0x", "0b"):
-        raw = _raw(said).lstrip(b"\0")
+def _number(literal: str, strict: bool) -> Decimal | float:
+    """Return the exact number, or a double. Raise ValueError for text whose number is not known."""
+    if literal.startswith("'"):
+        if match := _TEXT.fullmatch(literal[1:]):
+            return Decimal(match[1])
+        if strict or _DIGIT.search(literal):
+            raise ValueError(literal)
+        return Decimal(0)
+    if literal[:2] in ("0x", "0b"):
+        raw = _raw(literal).lstrip(b"\0")
         if len(raw) > _LONGLONG_BYTES:
-            raise ValueError(said)
+            raise ValueError(literal)
         return Decimal(int.from_bytes(raw, "big"))
-    return float(said) if "e" in said.lower() else Decimal(said)
+    return float(literal) if "e" in literal.lower() else Decimal(literal)
 
 
 def _rounded(number: Decimal, scale: int) -> Decimal:
-    made = number.quantize(Decimal(1).scaleb(-scale), "ROUND_HALF_UP", _DIGITS)
-    return made or abs(made)
+    rounded = number.quantize(Decimal(1).scaleb(-scale), "ROUND_HALF_UP", _DIGITS)
+    return rounded or abs(rounded)
 
 
-def _letters(said: str, wide: bool) -> str:
-    if said.startswith("'"):
-        return said[1:]
-    if "e" not in said.lower():
-        number = Decimal(said)
+def _letters(literal: str, wide: bool) -> str:
+    if literal.startswith("'"):
+        return literal[1:]
+    if "e" not in literal.lower():
+        number = Decimal(literal)
         return f"{number or abs(number):f}"
     if wide:
-        raise ValueError(said)
-    return real_literal_text(float(said))
+        raise ValueError(literal)
+    return real_literal_text(float(literal))
 
 
 def member_of(name: str, members: tuple[str, ...]) -> str | None:

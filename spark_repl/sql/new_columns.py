@@ -17,7 +17,7 @@ from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, Column, Colu
 from . import charsets, column_type
 from .charsets import ASSUMED
 from .default_clause import NOT_KNOWN, Default
-from .default_literals import settled
+from .default_literals import normalize_or_keep
 from .string_literals import in_column
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     said = clause.default.literal
     if said and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
         return replace(column, default=implicit_default(column))
-    return replace(column, default=said and settled(said, column, session))
+    return replace(column, default=said and normalize_or_keep(said, column, session))
 
 
 def _wide_set(clause: ColumnClause, charset: str) -> str:

@@ -7,9 +7,9 @@ import pytest
 
 from spark_repl.alter.alteration import Computed, Filled, KeptColumn, Unknown
 from spark_repl.alter.apply_alter import alter
-from spark_repl.errors import StatementError, Unconvertible
-from spark_repl.expressions.assign_literal import stored
+from spark_repl.errors import StatementError
 from spark_repl.sql.classify import classify_in
+from spark_repl.sql.default_literals import normalize
 from spark_repl.sql.session import Session
 from spark_repl.sql.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from spark_repl.tables.column import Column
@@ -325,8 +325,8 @@ def test_an_expression_of_such_letters_is_not_computed(generated: str) -> None:
 @pytest.mark.parametrize("number", ["1.", "01", "1.0"])
 def test_a_number_that_is_not_printed_as_it_is_written_names_no_member(number: str) -> None:
     column = made(f"c ENUM('a', 'b', '1', '{number}') DEFAULT {number}", UTF8MB4)
-    with pytest.raises(Unconvertible):
-        stored(number, column, UTF8MB4)
+    with pytest.raises(ValueError, match=number):
+        normalize(number, column, UTF8MB4, assigned=True)
     assert column.default == number
 
 
