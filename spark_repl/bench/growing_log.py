@@ -16,7 +16,7 @@ from ..relay.index import build_index
 from ..relay.log import open_log
 
 if TYPE_CHECKING:
-    from ..schedule.stops import Until
+    from ..schedule.until import Until
 
 _STEP_S = 0.002
 
@@ -31,7 +31,7 @@ class GrowingLog:
         self._log, self._folder = open_log(recorded), folder
         with tempfile.TemporaryDirectory() as work:
             records = build_index(self._log, work).records
-        count = prepared.take(records, GtidSet(), self._log, 0)
+        count = prepared.count_before(records, GtidSet(), self._log, 0)
         if count is None or count + 1 >= len(records):
             raise ConfigError("--prepared: less than two transactions of the log lie behind it")
         self.ends = records["end"][count:].astype(np.int64)

@@ -29,7 +29,7 @@ from ..schedule.tasks import stage_tasks
 from .memory import Memory
 
 if TYPE_CHECKING:
-    from ..schedule.stops import Until
+    from ..schedule.until import Until
     from ..tables.table_definition import TableDefinition
 
 _ROUNDS = 5
@@ -75,17 +75,15 @@ def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
         records = build_index(log, folder).records
         size += int(records["length"].sum())
         group = Group.of(records, np.zeros(len(records), np.int32), len(records))
-        options = {
-            "folder": folder,
-            "forms": Forms(zero_dates="null"),
-            "known": _known(log, records),
-        }
-        tasks += stage_tasks(log, 0, group, {}, shards=1, **options)
+        definitions = _definitions(log, records)
+        forms = Forms(zero_dates="null")
+        template = StageTask(0, (), 1, folder, forms=forms, definitions=definitions)
+        tasks += stage_tasks(log, 0, group, {}, template)
     return tasks, size
 
 
-def _known(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
-    """The tables as the log's statements leave them, for maps without names of columns."""
+def _definitions(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
+    """Return the tables as the log's statements leave them, for maps without column names."""
     history = SchemaHistory()
     for record in records[records["kind"] == Kind.QUERY]:
         position = RelayPosition.unpack(int(record["position"]))

@@ -16,12 +16,12 @@ def apply(options: argparse.Namespace) -> int:
     from ..observe.progress import Progress
     from ..relay.log import open_log
     from ..runtime.session import build_session
-    from ..schedule.stops import Until
+    from ..schedule.until import Until
 
     until = Until.parse(options.until) if options.until else None
     relay = open_log(config.relay.path)  # a wrong folder is an error before Spark starts
     if until is not None:
-        until.check(relay)
+        until.check_file(relay)
     check_unowned(config, take_over=options.take_over)
     master = options.master or f"local[{config.apply.workers}]"
     spark = build_session(master=master, delta=False)

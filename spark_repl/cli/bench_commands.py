@@ -53,7 +53,7 @@ def endurance(options: argparse.Namespace) -> int:
     from ..bench.endurance import Age, bench_endurance
     from ..bench.recorded import Recording
     from ..demo.bank_demo import BANK
-    from ..schedule.stops import Until
+    from ..schedule.until import Until
 
     if bool(options.relay) != bool(options.prepared):
         raise ConfigError("--relay and --prepared: give both, or none for the recorded bank")
@@ -84,7 +84,7 @@ def ddl(options: argparse.Namespace) -> int:
 
 def apply(options: argparse.Namespace) -> int:
     from ..bench.recorded import Recording, bench_apply
-    from ..schedule.stops import Until
+    from ..schedule.until import Until
 
     if options.fresh_index and not options.prepared:
         raise ConfigError("--fresh-index needs --prepared: a new target has no index")

@@ -31,7 +31,7 @@ from .text_rows import read_rows, select_list
 if TYPE_CHECKING:
     from ..config import Config, Source
     from ..control.table.cut import Cut
-    from ..decode.part import Part
+    from ..decode.staged import Part
     from ..tables.table_definition import TableDefinition
     from ..write.rows.staged_rows import Keys
 

@@ -94,14 +94,14 @@ def changed_by(
     wanted = extra_of(target)
     if not wanted:
         return {}
-    made = {
+    values = {
         "shard": pa.repeat(shard_of(target.name), len(entries)),
         "source_table": pa.repeat(plain_name(images.definition.name_on_source), len(entries)),
         "operation": _words(target, images, entries),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
     if target.mode in OF_IMAGES:
-        made["position"], made["order"] = pa.array(positions), pa.array(images.order(entries))
+        values["position"], values["order"] = pa.array(positions), pa.array(images.order(entries))
     if not {*_TOLD}.isdisjoint(wanted):
         if commits is None:
             raise SettingError(
@@ -109,8 +109,8 @@ def changed_by(
                 table=target.name,
                 hint="copy the table again: spark-repl snapshot --config F --table DB.T",
             )
-        made["gtid"], made["commit_time"] = commits.at(positions, target.mode)
-    return {name: made[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
+        values["gtid"], values["commit_time"] = commits.at(positions, target.mode)
+    return {name: values[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
 
 
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:

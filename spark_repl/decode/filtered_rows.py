@@ -35,7 +35,7 @@ _IMAGE_HINT = "set binlog_row_image=FULL in every session of the source, and cop
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Selection:
     """``entries`` of ``images``, whose transactions are at ``positions``."""
 
     images: RowImages
@@ -51,7 +51,7 @@ class _Asked:
             lacking = np.flatnonzero(~_holds(images, self.entries, number))
             if len(lacking):
                 name = rule.columns[number].name
-                raise self.refused(
+                raise self.error_at(
                     f"an image lacks column {name}, at which row_filter {rule.text} looks",
                     int(lacking[0]), _IMAGE_HINT,
                 )  # fmt: skip
@@ -66,11 +66,11 @@ class _Asked:
         try:
             return rule.passes(arrays)
         except Unconvertible as error:
-            raise self.refused(
+            raise self.error_at(
                 unknown(rule, error, hidden=self.hidden), rule.first_unknown(arrays), UNKNOWN_HINT
             ) from None
 
-    def refused(self, reason: str, row: int, hint: str) -> DecodeError:
+    def error_at(self, reason: str, row: int, hint: str) -> DecodeError:
         error = DecodeError(reason, table=self.images.definition.name, hint=hint)
         self._placed(error, row)
         return error
@@ -90,13 +90,13 @@ def filtered(
     the walk's transactions. Raises DecodeError, with a place."""
     hidden = hidden_columns(target)
     rule = filter_of(target, images.definition)
-    asked = _Asked(images, entries, positions, rule, bool({*rule.names} & {*hidden}))
-    passes = asked.passes()
+    selection = _Selection(images, entries, positions, rule, bool({*rule.names} & {*hidden}))
+    passes = selection.passes()
     flags = images.flags[entries].copy()
     second = np.flatnonzero(flags & MOVED)
     first = second - 1
     begins, stays = passes[second] & ~passes[first], passes[second] & passes[first]
-    _check_whole(asked, second[begins])
+    _check_whole(selection, second[begins])
     flags[second[begins]] = EXISTS
     keep = passes.copy()
     if images.definition.primary_key and target.mode not in OF_IMAGES:
@@ -111,18 +111,18 @@ def filtered(
     return images.chosen(entries[keep], flags[keep], changes), left
 
 
-def _check_whole(asked: _Asked, rows: Longs) -> None:
+def _check_whole(selection: _Selection, rows: Longs) -> None:
     """Raises DecodeError where a row begins to pass of which the target has nothing, by an image
     without all columns."""
-    images = asked.images
+    images = selection.images
     if not len(rows):
         return
     for number in range(len(images.definition.columns)):
-        lacking = np.flatnonzero(~_holds(images, asked.entries[rows], number))
+        lacking = np.flatnonzero(~_holds(images, selection.entries[rows], number))
         if len(lacking):
             name = images.definition.columns[number].name
-            raise asked.refused(
-                f"a row begins to pass row_filter {asked.rule.text}, and its image lacks column"
+            raise selection.error_at(
+                f"a row begins to pass row_filter {selection.rule.text}, and its image lacks column"
                 f" {name}",
                 int(rows[lacking[0]]), _IMAGE_HINT,
             )  # fmt: skip
@@ -132,6 +132,6 @@ def _holds(images: RowImages, entries: Longs, number: int) -> Bools:
     """Which entries [n] hold a column."""
     if not isinstance(images, PartialImages):
         return np.ones(len(entries), bool)
-    held, _ = images.held(entries)  # a bitmap each
-    bits = np.frombuffer(held.buffers()[2], np.uint8).reshape(len(entries), -1)
+    present, _ = images.presence(entries)  # a bitmap each
+    bits = np.frombuffer(present.buffers()[2], np.uint8).reshape(len(entries), -1)
     return np.asarray(bits[:, number >> 3] >> (number & 7) & 1, bool)

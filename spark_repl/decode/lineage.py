@@ -48,9 +48,9 @@ def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
 
 
 @jit_allocating
-def along(previous: Any, mine: Any) -> Any:
-    """How many of ``mine`` lie on the way from each change to its row's root: int64[n]."""
-    total = mine.astype(np.int64)
+def along(previous: Any, marked: Any) -> Any:
+    """How many of ``marked`` lie on the way from each change to its row's root: int64[n]."""
+    total = marked.astype(np.int64)
     for i in range(total.size):
         if previous[i] >= 0:
             total[i] += total[previous[i]]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Longs = npt.NDArray[np.int64]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.DDL_ROWS)
 _STATEMENT_HINT = "set binlog_format=ROW on the source: a statement's rows are not in the log"
@@ -74,13 +74,15 @@ def read_changes(
     """
     forms, index = Forms(zero_dates, time_as, geometry_as, text_errors=text_errors), None
     with Lease() as lease:
-        relay, _ = look(path, lambda log: lease.hold(log, 0))  # as one that goes over all of it
+        relay, _ = look(
+            path, lambda opened: lease.hold(opened, 0)
+        )  # as one that goes over all of it
         state = _State(relay)
         for index in file_indexes(relay):
             for run in _runs_of(index.number, index.records, state):
                 yield from _run_batches(run, state.history, tables, forms, rows_query)
     if tail := tail_of(relay, index):
-        log.warning("not read: %s", tail)
+        logger.warning("not read: %s", tail)
 
 
 @dataclass
@@ -165,7 +167,9 @@ def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     elif kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
         prepared = state.prepared.pop(_xid(state, file, record), None)
         if prepared is None:
-            log.warning("%s ends an XA transaction that this log does not hold", gtid_name(record))
+            logger.warning(
+                "%s ends an XA transaction that this log does not hold", gtid_name(record)
+            )
         elif kind == Kind.XA_COMMIT:
             yield replace(_run(state, *prepared), records=records)
     elif kind in (Kind.STATEMENT, Kind.INCIDENT):
@@ -211,7 +215,7 @@ def _run_batches(
             for images, ordinals, _ in read_images(
                 run.span.part(first, last),
                 ordinal,
-                known=history.definitions,
+                definitions=history.definitions,
                 forms=forms,
                 pairs=True,
             ):

@@ -93,10 +93,10 @@ def _side(images: RowImages, entries: Longs, forms: Forms) -> tuple[pa.Array, pa
     if not isinstance(images, PartialImages):
         nothing = pa.nulls(len(entries), pa.list_(pa.string()))
         return rows, nothing, nothing
-    there = np.flatnonzero(~none)
-    absent, diffs = _lacks(images, entries[there])
+    existing = np.flatnonzero(~none)
+    absent, diffs = _lacks(images, entries[existing])
     index = np.zeros(len(entries), np.int64)
-    index[there] = np.arange(len(there))
+    index[existing] = np.arange(len(existing))
     back = pa.array(index, mask=none)
     return rows, absent.take(back), diffs.take(back)
 
@@ -104,9 +104,9 @@ def _side(images: RowImages, entries: Longs, forms: Forms) -> tuple[pa.Array, pa
 def _lacks(images: PartialImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
     """Names of the columns that images lack, and the JSON diffs in words; NULL for none."""
     columns = images.definition.columns
-    held, pending = images.held(entries)
+    present, pending = images.presence(entries)
     names = np.array([column.name for column in columns], object)
-    distinct = held.dictionary_encode()
+    distinct = present.dictionary_encode()
     lists = [_absent(bitmap, names) for bitmap in distinct.dictionary.to_pylist()]
     absent = pa.array(lists, pa.list_(pa.string())).take(distinct.indices)
     words: list[list[str] | None] = [None] * len(entries)

@@ -1,9 +1,10 @@
-"""Spans: transactions of a log file, re-read and decoded a slice at a time."""
+"""Reading spans: transactions of a log file, read again and decoded a slice at a time."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,18 +19,20 @@ from ..binlog.events.payload_bodies import (
     payload_heads,
     small_frames,
 )
-from ..binlog.rows.walk import walk
+from ..binlog.rows.walk import Applied, walk
+from ..binlog.types.forms import USUAL
 from ..errors import DecodeError, SparkReplError
 from ..position import OFFSET_BITS, RelayPosition
-from .large import Extent, plain, too_short, unpacked
+from .oversized_transactions import Extent, file_too_short, payload_windows, plain_windows
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
+    from ..tables.table_definition import TableDefinition
     from .staged import Span
 
 Longs = npt.NDArray[np.int64]
 
-# Bytes decoded at a time, which bounds a worker's memory. 16 to 24 MB is 10 % quicker than 48 or 4.
+# Bytes decoded at a time: bounds a worker's memory. 16 to 24 MB is 10 % faster than 4 or 48 MB.
 _SLICE_BYTES = 16 << 20
 _NO_BODY = {
     BAD_CRC: "an event's CRC32 is wrong",
@@ -38,7 +41,7 @@ _NO_BODY = {
 
 
 def slices(span: Span) -> Iterator[tuple[int, int]]:
-    """Ranges of a span's transactions with at most _SLICE_BYTES each (one transaction at least)."""
+    """Yield ranges of a span's transactions, at most _SLICE_BYTES or one transaction each."""
     edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
     first = 0
     while first < len(span):
@@ -48,54 +51,86 @@ def slices(span: Span) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def read_images(
-    span: Span, ordinal: Longs, **options: Any
-) -> Iterator[tuple[RowImages, Longs, Longs]]:
-    """(images, ordinal of each of their transactions, its packed position) of a slice of a span,
-    whose transactions are ``ordinal`` [n].
+@dataclass(frozen=True)
+class _Walker:
+    """The arguments of ``walk`` that all windows of a span have in common."""
 
-    ``options`` are those of ``walk``. A transaction larger than a slice comes in several windows
-    one behind the other. DecodeError with the transaction's place.
+    definitions: Mapping[str, TableDefinition] | None
+    forms: Applied
+    pairs: bool | Container[str]
+
+    def walk(
+        self, buffer: Any, edges: tuple[Longs, Longs], positions: Longs, *, checksum: bool
+    ) -> list[RowImages]:
+        """Return the images of the transactions ``buffer[edges[0][i]:edges[1][i]]``."""
+        return walk(
+            buffer,
+            *edges,
+            positions,
+            checksum,
+            definitions=self.definitions,
+            forms=self.forms,
+            pairs=self.pairs,
+        )
+
+
+def read_images(
+    span: Span,
+    ordinal: Longs,
+    *,
+    definitions: Mapping[str, TableDefinition] | None = None,
+    forms: Applied = USUAL,
+    pairs: bool | Container[str] = False,
+) -> Iterator[tuple[RowImages, Longs, Longs]]:
+    """Yield the row images of a slice of a span, whose transactions have the numbers ``ordinal``
+    [n].
+
+    Yields (images, ordinal of each of their transactions, packed position of each). A transaction
+    larger than a slice comes in several windows, one after the other. ``definitions``, ``forms``
+    and ``pairs`` are those of ``walk``. Raises DecodeError with the transaction's position.
     """
+    walker = _Walker(definitions, forms, pairs)
     positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts
     if span.at is not None:
         positions = span.at
     compressed = span.compressed
     edges = np.concatenate(([0], np.cumsum(span.ends - span.starts)))
     if edges[-1] > _SLICE_BYTES and len(span) == 1:
-        for images in _large(span, 0, positions, **options):
+        for images in _oversized(span, 0, positions, walker):
             yield images, ordinal, positions
         return
     buffer = _read(span, positions)
     starts, ends = edges[:-1], edges[1:]
     if not compressed.all():
-        loose = ~compressed
-        args = starts[loose], ends[loose], positions[loose]
-        for images in walk(buffer, *args, span.checksum, **options):
-            yield images, ordinal[loose], positions[loose]
-    for chosen, events, edge in _unpacked(
+        plain = ~compressed
+        bounds = starts[plain], ends[plain]
+        for images in walker.walk(buffer, bounds, positions[plain], checksum=span.checksum):
+            yield images, ordinal[plain], positions[plain]
+    for chosen, events, edge in _decompressed(
         span, buffer, starts, ends, positions, np.flatnonzero(compressed)
     ):
         if events is not None:
-            walked: Iterable[RowImages] = walk(
-                events, edge[:-1], edge[1:], positions[chosen], False, **options
+            bounds = edge[:-1], edge[1:]
+            walked: Iterable[RowImages] = walker.walk(
+                events, bounds, positions[chosen], checksum=False
             )
         else:
-            walked = _large(span, int(chosen[0]), positions[chosen], **options)
+            walked = _oversized(span, int(chosen[0]), positions[chosen], walker)
         for images in walked:
             yield images, ordinal[chosen], positions[chosen]
 
 
-def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[RowImages]:
+def _oversized(span: Span, index: int, position: Longs, walker: _Walker) -> Iterator[RowImages]:
+    """Yield the images of one transaction larger than a slice, window by window."""
     extent = Extent(int(span.starts[index]), int(span.ends[index]), span.checksum)
-    read = unpacked if span.compressed[index] else plain
+    read = payload_windows if span.compressed[index] else plain_windows
     number = before = 0
     with span.open() as file:
         try:
             for window, checksum in read(file, extent, _SLICE_BYTES):
                 number += 1
-                edge = np.array([0], np.int64), np.array([len(window)], np.int64)
-                for images in walk(window, *edge, position, checksum, **options):
+                bounds = np.array([0], np.int64), np.array([len(window)], np.int64)
+                for images in walker.walk(window, bounds, position, checksum=checksum):
                     yield images.behind(before)
                 before += len(window)
         except SparkReplError as error:
@@ -104,11 +139,15 @@ def _large(span: Span, index: int, position: Longs, **options: Any) -> Iterator[
             raise error.at(position=RelayPosition.unpack(int(position[0]))) from error
 
 
-def _unpacked(
+def _decompressed(
     span: Span, buffer: Any, starts: Longs, ends: Longs, positions: Longs, which: Longs
 ) -> Iterator[tuple[Longs, Any, Longs]]:
-    """(indexes of compressed transactions, uint8 of their events end to end, int64[n + 1] where
-    each one's begin), up to _SLICE_BYTES together; one that is larger comes alone and with None."""
+    """Yield the events of the compressed transactions ``which``, up to _SLICE_BYTES at a time.
+
+    Yields (indexes of transactions, uint8 of their events end to end, int64[n + 1] where each
+    transaction's events begin). A transaction larger than a slice comes by itself, with None
+    instead of events.
+    """
     bodies = payload_bodies(buffer, starts[which], ends[which], span.checksum)
     heads = payload_heads(buffer, bodies)
     together, places = small_frames(buffer, bodies, heads, _SLICE_BYTES)
@@ -127,15 +166,18 @@ def _unpacked(
             yield which[first:last], events, edges[first : last + 1] - edges[first]
         else:
             run = slice(first, last)
-            yield from _singly(buffer, bodies[run], heads[run], positions, which[run])
+            yield from _one_by_one(buffer, bodies[run], heads[run], positions, which[run])
         first = last
 
 
-def _singly(
+def _one_by_one(
     buffer: Any, bodies: Longs, heads: Longs, positions: Longs, which: Longs
 ) -> Iterator[tuple[Longs, Any, Longs]]:
-    """What ``_unpacked`` gives, one transaction at a time; a DecodeError has the position of the
-    damaged one. ``positions``: those of all."""
+    """Yield what ``_decompressed`` yields, one transaction at a time.
+
+    ``positions``: those of all transactions of the slice. Raises DecodeError with the position of
+    the damaged transaction.
+    """
     data = memoryview(buffer)
     for i, (begin, end), fields in zip(which, bodies.tolist(), heads.tolist(), strict=True):
         events = None
@@ -152,8 +194,10 @@ def _singly(
 
 
 def _read(span: Span, positions: Longs) -> npt.NDArray[np.uint8]:
-    """The transactions' bytes end to end, without what lies between them. Runs of a wave may be
-    small: whatever is done per buffer is done once for many of them."""
+    """Return the transactions' bytes end to end, without the bytes between them.
+
+    One buffer holds many runs of adjacent transactions, because the runs of a wave may be small.
+    """
     starts, ends = span.starts, span.ends
     buffer = np.empty(int((ends - starts).sum()), np.uint8)
     edges = np.concatenate(([0], np.flatnonzero(starts[1:] != ends[:-1]) + 1, [len(starts)]))
@@ -163,6 +207,6 @@ def _read(span: Span, positions: Longs) -> npt.NDArray[np.uint8]:
             size = int(ends[b - 1] - starts[a])
             file.seek(int(starts[a]))
             if file.readinto(buffer.data[filled : filled + size]) != size:  # type: ignore[attr-defined]
-                raise too_short().at(position=RelayPosition.unpack(int(positions[b - 1])))
+                raise file_too_short().at(position=RelayPosition.unpack(int(positions[b - 1])))
             filled += size
     return buffer

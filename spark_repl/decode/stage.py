@@ -1,8 +1,9 @@
-"""Staging: a worker's part of a group, from the log to net changes in Arrow, nothing visible yet.
+"""Staging: a worker turns its part of a group from log events into changes in Arrow.
 
-The first phase of WL#3970's two here. A worker re-reads its spans, verifies and decodes them, folds
-the changes of each key and hands on one Arrow IPC stream per (table, shard): in memory for a tiny
-group, else in one file below the staging folder. It is told nothing by the driver but numbers.
+This is the first of two phases, as in MySQL's WL#3970; the second writes the tables. A worker reads
+its spans, verifies and decodes them, folds the changes of each key, and returns one Arrow IPC
+stream per table and shard. The streams of a tiny group are in memory, others in one file below the
+staging folder. Readers of the target see none of them.
 """
 
 from __future__ import annotations
@@ -30,16 +31,15 @@ from .added_columns import changed_by
 from .filtered_rows import filtered
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .key_hash import hash_binary
-from .part import Part
 from .renamed_tables import RenamedTables
 from .spans import read_images, slices
-from .staged import SplitTables, Staged, StageTask, same_shape
+from .staged import Part, SplitTables, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
     from ..tables.table_definition import TableDefinition
-    from .seen_cascades import Seen
+    from .cascade_detection import Seen
 
 Longs = npt.NDArray[np.int64]
 
@@ -48,7 +48,7 @@ _BATCH_ROWS = 1 << 17
 
 
 def stage(task: StageTask) -> Staged:
-    """Runs a task. Raises DecodeError and LogError with file and position."""
+    """Run a task. Raises DecodeError and LogError with file and position."""
     out, forms, split = _Output(task), task.applied(), SplitTables(task)
     before = 0
     for span in task.spans:
@@ -56,7 +56,11 @@ def stage(task: StageTask) -> Staged:
             ordinal = before + np.arange(first, last)
             try:
                 for images, ordinals, positions in read_images(
-                    span.part(first, last), ordinal, known=task.known, forms=forms, pairs=split
+                    span.part(first, last),
+                    ordinal,
+                    definitions=task.definitions,
+                    forms=forms,
+                    pairs=split,
                 ):
                     out.add(images, ordinals, positions)
             except SparkReplError as error:
@@ -73,7 +77,7 @@ def stage(task: StageTask) -> Staged:
 
 
 class _Output:
-    """Collects streams: one file per worker, the parts one behind the other."""
+    """The parts that a worker staged: one file per worker, one part after the other."""
 
     def __init__(self, task: StageTask) -> None:
         self.task = task
@@ -82,7 +86,7 @@ class _Output:
         self.changes: dict[str, int] = {}
         self.referred: dict[str, int] = {}
         self.cascading: dict[str, int] = {}
-        self.held: dict[str, Longs] = {}
+        self.quarantined: dict[str, Longs] = {}
         self.decided: dict[str, int] = {}
         self.filtered: dict[str, int] = {}
         self.passed_over: dict[str, int] = {}
@@ -90,7 +94,7 @@ class _Output:
         self.path = self.file = None
         if task.folder is not None:
             self.path = os.path.join(task.folder, f"worker-{task.worker}-{os.getpid()}.arrow")
-            # A batch is written buffer by buffer, most of them small.
+            # Arrow writes a batch buffer by buffer, and most buffers are small.
             self.file = pa.BufferedOutputStream(pa.OSFile(self.path, "wb"), _BUFFER_BYTES)
 
     def add(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
@@ -98,10 +102,11 @@ class _Output:
         for kind in self.task.deciding(name):
             self.decided[kind] = self.decided.get(kind, 0) + len(images.transactions)
         if name in self.task.left_out or images.definition.database in SYSTEM_SCHEMAS:
-            refusing = replace(self.task.cascades, emulated=False)  # into tables that are kept
+            # Cascades from a table that is not applied can't be emulated, as its rows are unknown.
+            refusing = replace(self.task.cascades, emulated=False)
             self._note(name, refusing.check(images, positions))
             if name in self.task.quarantined:
-                self._hold(images, ordinals, positions)
+                self._note_quarantined(images, ordinals, positions)
             return
         earlier = self.definitions.setdefault(name, images.definition)
         if earlier is not images.definition and not same_shape(earlier, images.definition):
@@ -112,11 +117,11 @@ class _Output:
             )
         entries = np.arange(len(images.flags))
         skipped = self.task.skip.get(name)
-        done = None
+        applied = None
         if skipped is not None:
-            done = skipped[ordinals]
-            entries = np.flatnonzero(~done[images.transaction])
-        self._note(name, self.task.cascades.check(images, positions, done))
+            applied = skipped[ordinals]
+            entries = np.flatnonzero(~applied[images.transaction])
+        self._note(name, self.task.cascades.check(images, positions, applied))
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
         if len(entries) and self.task.mode(name) == APPEND:
@@ -139,7 +144,7 @@ class _Output:
         self.text_errors += images.text_errors
 
     def _filtered(self, images: RowImages, entries: Longs, positions: Longs) -> RowImages:
-        """What ``entries`` are to a table that has not all rows."""
+        """Return what ``entries`` are to a table with a row filter."""
         name = images.definition.name
         target = self.task.target(images.definition)
         assert target is not None
@@ -152,15 +157,16 @@ class _Output:
         self.filtered[name] = self.filtered.get(name, 0) + left
         return images
 
-    def _hold(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
-        """Notes which transactions change a table that is not to be changed now, but for those that
-        it has already."""
-        name, mine = images.definition.name, images.transactions
+    def _note_quarantined(self, images: RowImages, ordinals: Longs, positions: Longs) -> None:
+        """Record which transactions change a table in quarantine and are not in it already."""
+        name, transactions = images.definition.name, images.transactions
         skipped = self.task.skip.get(name)
         if skipped is not None:
-            mine = mine[~skipped[ordinals[mine]]]
-        if len(mine):  # a large one comes more than once
-            self.held[name] = np.union1d(self.held.get(name, mine[:0]), positions[mine])
+            transactions = transactions[~skipped[ordinals[transactions]]]
+        if len(transactions):  # an oversized transaction comes in several windows
+            self.quarantined[name] = np.union1d(
+                self.quarantined.get(name, transactions[:0]), positions[transactions]
+            )
 
     def _note(self, name: str, seen: Seen) -> None:
         for at_first, noted in ((seen.referred, self.referred), (seen.cascades, self.cascading)):
@@ -168,7 +174,7 @@ class _Output:
                 noted[name] = min(at_first, noted.get(name, at_first))
 
     def _singly(self, name: str, images: RowImages, entries: Longs) -> bool:
-        """Whether the change that counts may not be the last one of its key, or all do."""
+        """Return whether every change has to be staged, not only the last one of each key."""
         if self._asks(name, images, entries) or self.task.mode(name) != MIRROR:
             return True
         if name not in self.task.idempotent:
@@ -177,7 +183,7 @@ class _Output:
         return target is not None and keeps_deleted(target)
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
-        """Whether rows move between keys, and only the target says if they do."""
+        """Return whether the target's rows decide if rows move between keys."""
         if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
             return False
         if self.task.mode(name) in OF_IMAGES:
@@ -185,7 +191,7 @@ class _Output:
         return bool((images.flags[entries] & MOVED).any())
 
     def _keys(self, images: RowImages, entries: Longs) -> pa.Array:
-        key, target = _taken(images.key(), entries), self.task.target(images.definition)
+        key, target = _take(images.key(), entries), self.task.target(images.definition)
         return target_keys(key, target, self.task.columns.key)
 
     def _fold(self, images: RowImages, entries: Longs, positions: Longs) -> None:
@@ -205,21 +211,21 @@ class _Output:
             "flags": pa.ListArray.from_arrays(edges, pa.array(flags[by_key.order])),
             "positions": pa.ListArray.from_arrays(edges, pa.array(positions[by_key.order])),
             "count": pa.array(count),
-            "key": _taken(key, by_key.last).cast(pa.large_binary()),
+            "key": _take(key, by_key.last).cast(pa.large_binary()),
             "held": pa.nulls(len(count), pa.binary()),
             "diffs": pa.nulls(len(count), pa.binary()),
         }
-        # Where nothing goes, twins that come are as good two entries as one.
+        # Without removed rows, equal rows of different bytes may as well be separate entries.
         twins = bool((count < 0).any()) and has_twins(images.definition, self.task.forms)
         for number, chosen in self._shards(extra["key"], whole=twins):
             last = by_key.last[chosen]
             rows = self._decode(images, entries[last], positions[last])
-            picked = {column: _taken(values, chosen) for column, values in extra.items()}
+            picked = {column: _take(values, chosen) for column, values in extra.items()}
             self._write(Part(name, number, len(rows), whole=twins, twins=twins), rows, picked)
 
     def _keep(self, images: RowImages, entries: Longs, positions: Longs) -> None:
-        """Writes every change by itself: the columns of a row may come from several of them, and
-        from those of other workers."""
+        """Stage every change by itself: the columns of a row may come from several changes, also
+        of other workers."""
         name = images.definition.name
         key, flags = self._keys(images, entries), images.flags[entries]
         lenient, asks = name in self.task.idempotent, self._asks(name, images, entries)
@@ -245,8 +251,8 @@ class _Output:
         }
         for number, chosen in self._shards(extra["key"], whole=whole):
             rows = self._decode(images, entries[chosen], positions[chosen])
-            picked = {column: _taken(values, chosen) for column, values in extra.items()}
-            picked["held"], picked["diffs"] = self._held(images, entries[chosen])
+            picked = {column: _take(values, chosen) for column, values in extra.items()}
+            picked["held"], picked["diffs"] = self._presence(images, entries[chosen])
             self._write(Part(name, number, len(rows), whole=whole, asks=asks), rows, picked)
 
     def _decode(self, images: RowImages, entries: Longs, positions: Longs) -> pa.RecordBatch:
@@ -263,13 +269,13 @@ class _Output:
                 error.at(position=RelayPosition.unpack(int(positions[error.row])))
             raise
 
-    def _held(self, images: RowImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
-        held, diffs = images.held(entries)
+    def _presence(self, images: RowImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
+        present, diffs = images.presence(entries)
         target = self.task.target(images.definition)
-        return (held, diffs) if target is None else target_gaps(held, diffs, target)
+        return (present, diffs) if target is None else target_gaps(present, diffs, target)
 
     def _shards(self, key: pa.Array, *, whole: bool = False) -> Iterator[tuple[int, Longs]]:
-        """(shard, indexes of its keys) in batches."""
+        """Yield (shard, indexes of its keys) in batches."""
         if self.task.shards == 1 or whole:
             for chosen in _batches(np.arange(len(key))):
                 yield 0, chosen
@@ -280,7 +286,7 @@ class _Output:
                 yield int(number), chosen
 
     def _write(self, part: Part, rows: pa.RecordBatch, extra: dict[str, Any]) -> None:
-        """Appends the batch to the file, or to ``part`` itself; notes the part with its place."""
+        """Write the batch to the file, or into ``part``, and add the part with its place."""
         names = [str(i) for i in range(rows.num_columns)] + list(extra)
         batch = pa.RecordBatch.from_arrays([*rows.columns, *extra.values()], names=names)
         sink = self.file or pa.BufferOutputStream()
@@ -305,19 +311,19 @@ class _Output:
             self.zero_dates,
             self.referred,
             self.cascading,
-            self.held,
+            self.quarantined,
         )
 
 
 def _hide(error: DecodeError, target: TableDefinition | None) -> None:
-    """Takes what nobody may see out of the error's text."""
+    """Remove values of masked columns from the error's text."""
     for name in hidden_columns(target) if target else ():
         if error.message.startswith(f"column {name}: "):
             error.message = f"column {name}: a value that can't be decoded, and is masked"
 
 
-def _taken(values: pa.Array, rows: Longs) -> pa.Array:
-    """``values.take``, which copies nothing where ``rows`` are all of them in their order."""
+def _take(values: pa.Array, rows: Longs) -> pa.Array:
+    """Return ``values.take(rows)``, without a copy if ``rows`` are all rows in their order."""
     if len(rows) == len(values) and np.array_equal(rows, np.arange(len(rows))):
         return values
     return values.take(pa.array(rows))
@@ -329,21 +335,23 @@ def _batches(entries: Longs) -> Iterator[Longs]:
 
 
 def _by_choice(name: str, idempotent: Container[str]) -> bool:
-    """Whether the table is idempotent by exec_mode, or as it has no history, and not as it catches
-    up with its copy."""
+    """Return whether the table is idempotent by exec_mode or because it has no history.
+
+    False for a table that is idempotent only because it catches up with its copy.
+    """
     if isinstance(idempotent, SomeTables):
         return name in idempotent.without_history
     return isinstance(idempotent, EveryTable) and name not in idempotent.copied
 
 
 def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
-    """DecodeError where a table that is catching up with its copy has a row under a new key without
-    all its columns: the copy may have passed over the row under both keys."""
+    """Raise DecodeError if an image without all columns moves a row to a new key, in a table that
+    catches up with its copy: the copy may have missed the row under both keys."""
     if not len(moved):
         return
     count = len(images.definition.columns)
-    held, _ = images.held(moved)  # a bitmap each
-    bits = np.frombuffer(held.buffers()[2], np.uint8).reshape(len(moved), -1)
+    present, _ = images.presence(moved)  # a bitmap each
+    bits = np.frombuffer(present.buffers()[2], np.uint8).reshape(len(moved), -1)
     whole = np.unpackbits(bits, axis=1, bitorder="little")[:, :count].all(axis=1)
     lacking = np.flatnonzero(~whole)
     if len(lacking):

@@ -1,12 +1,19 @@
-"""What a worker is told to read, and what it found: numbers, paths and Arrow streams."""
+"""A worker's task and its result: what it reads of a group, and what it staged.
+
+A task has numbers, paths and definitions. The result has parts: Arrow streams, each with the
+changes of one table and shard.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
@@ -15,33 +22,32 @@ from ..relay.pieces import Piece, open_pieces, size_of
 from ..rules.column_rules import ColumnRules
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
+from .cascade_detection import Cascades
+from .ignored_tables import IgnoredTables
 from .renamed_tables import RenamedTables
-from .seen_cascades import Cascades
-from .unapplied import Unapplied
 
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
     from ..tables.table_definition import TableDefinition
     from .added_columns import Commits
-    from .part import Part
 
 Longs = npt.NDArray[np.int64]
 
-# Columns behind the table's own in a staged stream: the chain of the key's changes (lists of flags
-# and packed positions), rows added or gone (tables without a key), the key's wire bytes; of an
-# image without all columns those it holds, and its JSON diffs (``PartialImages.held``).
+# Columns after the table's own in a staged stream: the chain of the key's changes (lists of flags
+# and packed positions), rows added or removed (tables without a key), the key's wire bytes, and for
+# an image without all columns which ones it has, and its JSON diffs (``PartialImages.presence``).
 EXTRA = ("flags", "positions", "count", "key", "held", "diffs")
 
 
 @dataclass(frozen=True)
 class Span:
     """Transactions of one file, ascending: int64[n] offsets of starts and ends, bool[n] flags.
-    Between two of them others may lie, which are other workers'.
 
-    ``at``: their places in the order of the log (packed), where that is not where they lie: a
-    prepared XA branch counts at its XA COMMIT. ``pieces``: of one transaction that lies in several
-    files; offsets are those of the pieces end to end then, and ``path`` is where it begins.
+    Transactions of other workers may lie between them. ``at``: packed positions in the order of the
+    log, if they differ from the transactions' places: a prepared XA branch counts at its XA COMMIT.
+    ``pieces``: the parts of a transaction in several files. Offsets then count in the pieces end to
+    end, and ``path`` is the file in which the transaction begins.
     """
 
     path: str
@@ -54,7 +60,7 @@ class Span:
     pieces: tuple[Piece, ...] = ()
 
     def part(self, first: int, last: int) -> Span:
-        """Its transactions from ``first`` to before ``last``."""
+        """Return the span of transactions ``first`` to ``last``, without ``last``."""
         return replace(
             self,
             starts=self.starts[first:last],
@@ -67,7 +73,7 @@ class Span:
     def joined(
         cls, pieces: tuple[Piece, ...], position: int, *, compressed: bool, checksum: bool
     ) -> Span:
-        """The span of one transaction in several files, at a packed ``position``."""
+        """Return the span of one transaction in several files, at a packed ``position``."""
         return cls(
             pieces[0].path,
             position >> OFFSET_BITS,
@@ -81,7 +87,7 @@ class Span:
 
     @classmethod
     def of(cls, path: str, file_no: int, records: Any) -> Span:
-        """The span of index records of one file, in the log's order."""
+        """Return the span of the index records of one file, in the log's order."""
         return cls(
             path,
             file_no,
@@ -95,14 +101,14 @@ class Span:
         return len(self.starts)
 
     def open(self) -> BinaryIO:
-        """What its offsets count in."""
+        """Open the bytes in which the offsets count."""
         return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
 
 
 @dataclass(frozen=True)
 class StageTask:
     """``idempotent``: tables where missing rows and duplicate keys are no errors.
-    ``known``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL); UNREAD
+    ``definitions``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL); UNREAD
     or LEFT_OUT of a table whose rows nobody wants.
     ``skip``: per table, which of the task's transactions (over all spans) it already has.
     ``cascades``: what is known of foreign keys.
@@ -121,7 +127,7 @@ class StageTask:
     folder: str | None
     idempotent: Container[str] = frozenset()
     forms: Forms = USUAL
-    known: Mapping[str, TableDefinition] = field(default_factory=dict)
+    definitions: Mapping[str, TableDefinition] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     cascades: Cascades = field(default_factory=Cascades)
     wider: Mapping[str, TableDefinition] = field(default_factory=dict)
@@ -133,42 +139,84 @@ class StageTask:
     commits: Commits | None = None
 
     def target(self, logged: TableDefinition) -> TableDefinition | None:
-        """The target's table of ``logged``, where its rows are not as they are."""
-        known = self.wider.get(logged.name)
-        if known is None and self.columns.concern(logged.name):
+        """Return the target's table of ``logged`` if rows have to be reshaped for it, else None."""
+        target = self.wider.get(logged.name)
+        if target is None and self.columns.concern(logged.name):
             return self.columns.shaped(logged)
-        return known
+        return target
 
     def filters_rows(self, name: str) -> bool:
-        """Whether the target has not all rows of the table."""
-        if (known := self.wider.get(name)) is not None:
-            return bool(known.row_filter)
+        """Return whether a row filter applies to the table."""
+        if (target := self.wider.get(name)) is not None:
+            return bool(target.row_filter)
         return self.columns.filters_rows(name)
 
     def mode(self, name: str) -> str:
-        """What the target has of the table's rows."""
-        if (known := self.wider.get(name)) is not None:
-            return known.mode or MIRROR
+        """Return the table's mode (``rules.table_mode``)."""
+        if (target := self.wider.get(name)) is not None:
+            return target.mode or MIRROR
         return self.columns.mode(name)
 
     def deciding(self, name: str) -> tuple[str, ...]:
-        """The kinds of rules of filters that decide about the table's rows."""
-        kinds = self.left_out.deciding(name) if isinstance(self.left_out, Unapplied) else ()
+        """Return the kinds of replication filters that decide about the table's rows."""
+        kinds = self.left_out.deciding(name) if isinstance(self.left_out, IgnoredTables) else ()
         return (*kinds, "rewrite_db") if self.rewrites.renames(name) else kinds
 
     def applied(self) -> RenamedTables | Forms:
-        """How values are kept; it gives the log's tables the target's names, where those are
-        others."""
+        """Return what reshapes definitions of the log: the forms of values and, if databases are
+        renamed, the target's names of tables."""
         if not self.rewrites.any:
             return self.forms
         return RenamedTables(self.rewrites, self.forms, self.left_out)
 
 
 @dataclass(frozen=True)
+class Part:
+    """Changes of one table and shard: an Arrow IPC stream in a file, or in ``blob``.
+
+    ``whole``: rows move between keys, or have no key, so one task has to see all shards of the
+    table. ``asks``: the outcome depends on the target's rows as well (``write.rows.key_changes``).
+    ``twins``: rows of different bytes may be equal values (``binlog.rows.twins``).
+    """
+
+    table: str
+    shard: int
+    rows: int
+    path: str | None = None
+    offset: int = 0
+    length: int = 0
+    blob: bytes | None = None
+    whole: bool = False
+    asks: bool = False
+    twins: bool = False
+
+    def read(self) -> pa.Table:
+        """Return the stream's rows, with the columns ``EXTRA`` after the table's own."""
+        if self.blob is not None:
+            return pa.ipc.open_stream(self.blob).read_all()
+        with open(self.path or "", "rb") as file:
+            file.seek(self.offset)
+            return pa.ipc.open_stream(file.read(self.length)).read_all()
+
+
+def rows_of(parts: Iterable[Part]) -> int:
+    """Return how many rows the parts have."""
+    return sum(part.rows for part in parts)
+
+
+def first_of(parts: Iterable[Part]) -> int | None:
+    """Read the parts, and return the packed position of the first transaction with a change in
+    them; None if they are empty."""
+    firsts = (pc.min(pc.list_flatten(part.read()["positions"])).as_py() for part in parts)
+    return min((position for position in firsts if position is not None), default=None)
+
+
+@dataclass(frozen=True)
 class Staged:
     """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
     tables that foreign keys may reference -> position of the first change that may cascade;
-    ``cascading``: of the first one that does, and is to be emulated. ``held``: tables in quarantine
+    ``cascading``: of the first one that does, and is to be emulated. ``quarantined``: tables in
+    quarantine
     -> positions of the transactions that change them. ``origins``: the tables' names in the log,
     where they may be others."""
 
@@ -179,22 +227,24 @@ class Staged:
     zero_dates: int = 0
     referred: dict[str, int] = field(default_factory=dict)
     cascading: dict[str, int] = field(default_factory=dict)
-    held: dict[str, Longs] = field(default_factory=dict)
+    quarantined: dict[str, Longs] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     decided: dict[str, int] = field(default_factory=dict)
-    """how often rules of filters have, by their kind: once for a table and transaction"""
+    """how often rules of filters decided, by their kind: once for a table and transaction"""
     filtered: dict[str, int] = field(default_factory=dict)
     """row changes that row filters leave out, by table"""
     passed_over: dict[str, int] = field(default_factory=dict)
-    """row changes that are no INSERTs of tables that only take these, by table"""
+    """row changes other than INSERTs of tables in mode append, by table"""
     text_errors: int = 0
     """values in which bytes without a character became U+FFFD"""
 
 
 @dataclass(frozen=True)
 class SplitTables:
-    """A container of the names of tables of which an UPDATE is two entries that are told from
-    others: the target has not all rows, or more of them."""
+    """A container of the names of tables whose UPDATEs are staged as two marked entries.
+
+    The target has fewer rows of them (a row filter) or more (a mode that keeps versions).
+    """
 
     task: StageTask
 
@@ -203,7 +253,7 @@ class SplitTables:
 
 
 def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:
-    """Whether rows of both go into one Delta table: names, types and key are equal."""
+    """Return whether rows of both fit one Delta table: names, types and key are equal."""
     return definition.primary_key == other.primary_key and definition.arrow_schema().equals(
         other.arrow_schema()
     )

@@ -81,16 +81,18 @@ def _widened(values: pa.Array, column: Column) -> pa.Array:
 
 
 def target_gaps(
-    held: pa.Array, diffs: pa.Array, target: TableDefinition
+    present: pa.Array, diffs: pa.Array, target: TableDefinition
 ) -> tuple[pa.Array, pa.Array]:
-    """``held`` and ``diffs`` of some images (``PartialImages.held``) in numbers of the target's
+    """``present`` and ``diffs`` of some images (``PartialImages.held``) in numbers of the target's
     columns. An image holds what the target alone has, NULL, and what is one value for all rows; the
     target has no document that is masked, so no diff of one is kept."""
     own = [-1 if number >= 0 and is_constant(target.columns[number]) else number
            for number in target.own]  # fmt: skip
     return (
-        pa.array([_bits(one, own, len(target.columns)) for one in held.to_pylist()], pa.binary()),
-        pa.array([_diffs(one, own) for one in diffs.to_pylist()], pa.binary()),
+        pa.array(
+            [_bits(bitmap, own, len(target.columns)) for bitmap in present.to_pylist()], pa.binary()
+        ),
+        pa.array([_diffs(packed, own) for packed in diffs.to_pylist()], pa.binary()),
     )
 
 
@@ -107,9 +109,9 @@ def _bits(bitmap: bytes | None, own: Sequence[int], columns: int) -> bytes | Non
 def _diffs(packed: bytes | None, own: Sequence[int]) -> bytes | None:
     if packed is None:
         return None
-    kept = (
+    renumbered = (
         own[column].to_bytes(2, "little") + len(data).to_bytes(4, "little") + data
         for column, data in pending_diffs(packed)
         if own[column] >= 0
     )
-    return b"".join(kept) or None
+    return b"".join(renumbered) or None

@@ -20,7 +20,6 @@ from ..control.records.quarantine import mark_of
 from ..control.records.recorded_filters import recorded
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
-from ..decode.unapplied import Alone
 from ..delta import storage
 from ..delta.delta_table import opened
 from ..errors import SparkReplError
@@ -51,7 +50,7 @@ def kept_rows(
     names, filters = NameCase(control), recorded(control)[0]
     names.load()
     rewrites = (filters.folded() if names.folds else filters).rewrites
-    known = Alone(one.name, _definition(layout, control, one), rewrites)
+    known = OnlyTable(one.name, _definition(layout, control, one), rewrites)
     mark = mark_of(control.last_cut(), one.path)
     for kept in store.kept(one.id, mark.by_owner if mark else {}):
         with _here(kept.path) as path:
@@ -85,7 +84,7 @@ def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefin
 
 
 def _of_span(
-    span: Span, kept: KeptTransactions, first: int, known: Alone
+    span: Span, kept: KeptTransactions, first: int, definitions: OnlyTable
 ) -> Iterator[dict[str, Any]]:
     records = np.zeros(len(span), RECORD)
     last = first + len(span)
@@ -95,9 +94,13 @@ def _of_span(
         try:
             changes = []
             for images, ordinals, _ in read_images(
-                span.part(begin, end), np.arange(begin, end), known=known, forms=_FORMS, pairs=True
+                span.part(begin, end),
+                np.arange(begin, end),
+                definitions=definitions,
+                forms=_FORMS,
+                pairs=True,
             ):
-                if not known.is_of(images.definition.name):
+                if not definitions.is_logged_as(images.definition.name):
                     continue
                 for batch in table_batches(images, records, gtids, ordinals, _FORMS):
                     changes += batch.select(list(_COLUMNS)).to_pylist()

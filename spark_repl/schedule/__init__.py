@@ -1,8 +1,9 @@
-"""Schedule: transactions -> waves, workers and groups, in the source's commit order.
+"""Scheduling: transactions -> waves, workers and groups, in the source's commit order.
 
-In: index records, as NumPy arrays. Out: where a group ends and which worker has which transaction
-(``planner``, by the rules of ``waves``), what that worker has to read (``tasks``), which XA
-branches are prepared (``branches``), where the applier is told to stop (``stops``).
+In: index records, as NumPy arrays. Out: where a group ends and which worker reads which transaction
+(``planner``, by the rules of ``waves``), what a worker has to read (``tasks``), which XA branches
+are prepared (``branches``), where the applier stops (``until``), and which transactions it skips
+(``skipped_records``).
 
-Pure: no threads, no files but the relay log's index, no tables.
+Pure: no threads, no tables, and no files but the relay log's index.
 """

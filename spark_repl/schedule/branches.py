@@ -1,8 +1,8 @@
 """XA branches: prepared at one place of the log, committed or rolled back at another (WL#6860).
 
-A branch is no more than the span of its first part. Until its second part comes, no table sees it:
-its bytes are kept beside the cut that names it, so that neither a restart nor a purged relay log
-loses it. XA COMMIT then has its rows decoded as if they stood where XA COMMIT stands.
+A branch is the span of its first part. Until its second part comes, no table shows it. Its bytes
+are stored beside the cut that names it, so that neither a restart nor a purged relay log loses it.
+At XA COMMIT its rows are decoded as if they were logged there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _UNKNOWN, _WRONG_STATE, _DUPLICATE = 1397, 1399, 1440
 
 @dataclass(frozen=True)
 class Branch:
-    """A prepared branch: ``[start, end)`` of ``path`` holds its first part, or of its ``pieces``
-    end to end.
+    """A prepared branch: ``[start, end)`` of ``path`` holds its first part.
 
-    ``position`` (packed) and ``gtid`` are those of its XA PREPARE; ``prepared_at`` in microseconds.
+    If there are ``pieces``, offsets count in the pieces end to end. ``position`` (packed) and
+    ``gtid`` are those of its XA PREPARE, ``prepared_at`` its time in microseconds since 1970 UTC.
     """
 
     xid: Xid
@@ -41,19 +41,19 @@ class Branch:
     pieces: tuple[Piece, ...] = ()
 
     def open(self) -> BinaryIO:
-        """What ``start`` and ``end`` count in."""
+        """Open the bytes in which ``start`` and ``end`` count."""
         return open_pieces(self.pieces) if self.pieces else open(self.path, "rb")
 
     @property
     def size(self) -> int:
         return self.end - self.start
 
-    def kept(self, path: str) -> Branch:
-        """The same branch, its bytes now alone in a file of their own."""
+    def in_own_file(self, path: str) -> Branch:
+        """Return the branch with its bytes in a file of its own, ``path``."""
         return replace(self, path=path, start=0, end=self.size, pieces=())
 
     def to_json(self) -> dict[str, Any]:
-        """What a cut says of the branch, whose bytes are kept by then."""
+        """Return the branch as a cut records it, after its bytes were stored."""
         return {
             **self.xid.to_json(),
             "position": self.position,
@@ -75,7 +75,7 @@ class Branch:
 
 
 class Branches:
-    """The branches that are prepared at one place of the log, by XID."""
+    """The branches that are prepared at one position of the log, by XID."""
 
     def __init__(self, prepared: Iterable[Branch] = ()) -> None:
         self._prepared = {branch.xid: branch for branch in prepared}
@@ -90,7 +90,7 @@ class Branches:
         return xid in self._prepared
 
     def prepare(self, branch: Branch) -> None:
-        """Raises StatementError 1440 when the XID is prepared already."""
+        """Add a branch. Raises StatementError 1440 if its XID is already prepared."""
         if branch.xid in self._prepared:
             raise StatementError(
                 f"XAER_DUPID: The XID already exists: {branch.xid}", number=_DUPLICATE,
@@ -99,7 +99,7 @@ class Branches:
         self._prepared[branch.xid] = branch
 
     def end(self, xid: Xid) -> Branch:
-        """Takes the branch out. Raises StatementError 1397 when there is none."""
+        """Remove a branch and return it. Raises StatementError 1397 if none has the XID."""
         try:
             return self._prepared.pop(xid)
         except KeyError:
@@ -111,7 +111,7 @@ class Branches:
 
 
 def wrong_state() -> StatementError:
-    """1399: a first part that ends with neither XA PREPARE nor a rollback."""
+    """Return error 1399: a first part ends with neither XA PREPARE nor a rollback."""
     return StatementError(
         "XAER_RMFAIL: The command cannot be executed when global transaction is in the IDLE state:"
         " an XA transaction ends without an XA_PREPARE event",
@@ -125,9 +125,13 @@ Step = tuple[int, Kind, Branch]
 
 @dataclass(frozen=True)
 class XaGroup:
-    """What a group does to branches. ``steps``: its XA parts, by index of its records;
-    ``prepared``: the branches behind it, all durable; ``commits``: whose rows it holds, by index of
-    their XA COMMIT; ``ended``: those that it commits or rolls back."""
+    """What a group does to XA branches.
+
+    ``before``: the branches that are prepared before the group. ``steps``: the group's XA parts, by
+    index of its records. ``prepared``: the branches that are prepared after it, all durable.
+    ``commits``: the branches whose rows it applies, by index of their XA COMMIT. ``ended``: the
+    branches that it commits or rolls back.
+    """
 
     before: tuple[Branch, ...] = ()
     steps: tuple[Step, ...] = ()

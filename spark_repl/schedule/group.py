@@ -1,6 +1,6 @@
-"""Group: transactions that are committed together, and what the workers made of them.
+"""Groups: transactions that are committed together, and what the workers staged of them.
 
-Both are frozen: a group that is tried again, cut short or split by table is another object.
+Both values are frozen: a group that is retried, shortened or split by table is another object.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..decode.seen_cascades import Cascades
+from ..decode.cascade_detection import Cascades
 from ..gtid import GtidSet
 from ..position import RelayPosition
 from ..relay.record import RECORD, Kind, gtid_name
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Records = npt.NDArray[Any]
 Workers = npt.NDArray[np.int32]
 
-# Kinds whose row events are applied; ROLLBACK holds some that never happened.
+# Kinds whose row events are applied. ROLLBACK transactions hold row events that had no effect.
 WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)
 XA_PARTS = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)
 WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
@@ -33,14 +33,17 @@ WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK, Kind.XA_PREPARE, Kind.XA_ROLLBACK)
 NO_SLOT = -1
 
 BY_HAND_MAX = 50
-"""how many XA branches can be ended by hand at one place: fewer than any transaction has bytes"""
+"""XA branches that can be ended by hand at one position: fewer than any transaction has bytes"""
 
 
 @dataclass(frozen=True)
 class ByHand:
-    """Where an XA branch is ended by hand: after the transaction ``gtid`` ("" without one), which
-    was committed at ``committed_us`` and ends at the packed ``position``. ``number``: how many
-    branches were ended there before."""
+    """The place at which an XA branch is ended by hand: after one transaction of the log.
+
+    ``position``: where that transaction ends (packed). ``gtid``: its GTID, "" if it has none.
+    ``committed_us``: when the source committed it, in microseconds since 1970 UTC. ``number``: how
+    many branches were ended by hand at the same position before.
+    """
 
     position: int
     number: int
@@ -49,25 +52,31 @@ class ByHand:
 
     @property
     def end(self) -> int:
-        """The position that tables have then. It is before the end of any later transaction."""
+        """The position of tables after the branch. It precedes the end of any later transaction."""
         return self.position + 1 + self.number
 
     @property
     def place(self) -> int:
-        """The position of the rows, which no other transaction has: after the beginning of every
-        earlier transaction, before that of every later one."""
+        """The position of the branch's rows, which no other transaction has.
+
+        It is after the start of every earlier transaction and before that of every later one.
+        """
         return self.position - BY_HAND_MAX + self.number
 
 
 @dataclass(frozen=True)
 class Group:
-    """``records`` [n] of the index with their ``wave`` [n] and the ``worker`` [n] that reads each.
+    """Transactions that are committed together: index ``records`` [n], each one's ``wave`` [n] and
+    the ``worker`` [n] that reads it.
 
-    ``last``: the index, in its batch, of the transaction behind the group; ``slot``: its place in
-    the commit order; ``executed``: all before the group; ``idempotent``: tables where missing rows
-    and duplicate keys are no errors; ``cascades``: what was known of foreign keys; ``in_a_row``:
-    it is a statement, and another one follows at once in the batch. ``ended_by_hand``: where an XA
-    branch is ended that no log ends; its one record's position is the place of its rows.
+    - ``last``: index, in the batch, of the transaction after the group.
+    - ``slot``: the group's place in the commit order.
+    - ``executed``: GTIDs of all transactions before the group.
+    - ``idempotent``: tables in which missing rows and duplicate keys are no errors.
+    - ``cascades``: the foreign keys that were known when the group was planned.
+    - ``in_a_row``: the group is a statement, and the next transaction of the batch is one as well.
+    - ``ended_by_hand``: where an XA branch is ended by hand, which no log ends. The position of the
+      group's only record is then that of the branch's rows.
     """
 
     records: Records
@@ -84,12 +93,12 @@ class Group:
 
     @classmethod
     def of(cls, records: Records, wave: npt.NDArray[np.int32], last: int) -> Group:
-        """The group as the planner cuts it: shared out to nobody but the first worker."""
+        """Return the group as the planner cuts it, with all transactions for the first worker."""
         return cls(records, wave, np.zeros(len(records), np.int32), last)
 
     @classmethod
     def of_branch(cls, branch: Branch, at: ByHand, xa: XaGroup, executed: GtidSet) -> Group:
-        """One XA COMMIT that is in no log, after everything up to ``at``."""
+        """Return the group of one XA COMMIT that is in no log, after everything up to ``at``."""
         record = np.zeros(1, RECORD)
         record["kind"], record["position"], record["end"] = Kind.XA_COMMIT, at.place, at.end
         record["length"], record["uncompressed"] = branch.size, branch.uncompressed
@@ -99,9 +108,9 @@ class Group:
 
     @cached_property
     def shares(self) -> dict[int, str]:
-        """Worker -> the last transaction that it has."""
-        workers, behind = np.unique(self.worker[::-1], return_index=True)
-        last = len(self.worker) - 1 - behind
+        """The last transaction of each worker, by the worker's number."""
+        workers, distance = np.unique(self.worker[::-1], return_index=True)
+        last = len(self.worker) - 1 - distance
         return {int(k): gtid_name(self.records[i]) for k, i in zip(workers, last, strict=True)}
 
     @property
@@ -111,8 +120,10 @@ class Group:
 
     @property
     def gtids_by_hand(self) -> tuple[str, ...]:
-        """The GTIDs that rows of a branch have which is ended by hand: (that of its XA PREPARE,
-        that of the transaction before its end); () for a group of the log."""
+        """The GTIDs of the rows of a branch that is ended by hand; () for a group of the log.
+
+        They are (GTID of its XA PREPARE, GTID of the transaction before its end).
+        """
         if self.ended_by_hand is None:
             return ()
         return next(iter(self.xa.commits.values())).gtid, self.ended_by_hand.gtid
@@ -123,12 +134,12 @@ class Group:
 
     @property
     def length(self) -> int:
-        """Bytes of the log that hold it."""
+        """The group's bytes in the log."""
         return int(self.records["length"].sum())
 
     @cached_property
     def waves(self) -> int:
-        """How many waves it has transactions of."""
+        """The number of waves of which the group has transactions."""
         return len(np.unique(self.wave))
 
     @property
@@ -141,14 +152,14 @@ class Group:
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
     def of_rows(self) -> Group:
-        """The rows of a statement that has some (CREATE TABLE ... SELECT), as those of a
+        """Return the group with the rows of its statement (CREATE TABLE ... SELECT) as those of a
         transaction."""
         records = self.records.copy()
         records["kind"] = Kind.ROWS
         return replace(self, records=records)
 
     def count_before(self, position: str | None) -> int:
-        """How many transactions stand before the one that holds ``position`` (FILE:OFFSET)."""
+        """Return how many transactions precede the one that contains ``position`` (FILE:OFFSET)."""
         if position is None:
             return 0
         at = RelayPosition.parse(position).packed
@@ -156,14 +167,14 @@ class Group:
         return int(np.argmax(holds))  # 0 as well when none does
 
     def first(self, count: int, xa: XaGroup) -> Group:
-        """Its first ``count`` transactions, which do ``xa`` to branches."""
+        """Return a group of the first ``count`` transactions, which do ``xa`` to branches."""
         return replace(
             self, records=self.records[:count], wave=self.wave[:count],
             worker=self.worker[:count], xa=xa,
         )  # fmt: skip
 
     def reads_as(self, other: Group) -> bool:
-        """Whether having this one read has ``other`` read too."""
+        """Return whether a reading of this group is one of ``other`` as well."""
         return (
             self.records.tobytes() == other.records.tobytes()  # NumPy compares field by field
             and np.array_equal(self.wave, other.wave)
@@ -176,8 +187,11 @@ class Group:
 
 @dataclass(frozen=True)
 class StagedGroup:
-    """A group that the workers have read. ``by_worker``: what each found; ``folder``: its staged
-    files, None where all are here; ``already``: transactions that some table has from before."""
+    """A group that the workers have read.
+
+    ``by_worker``: what each worker staged. ``folder``: the folder of the staged files, None if all
+    streams are in memory. ``already``: how many transactions some table already has.
+    """
 
     group: Group
     by_worker: Sequence[Staged]
@@ -186,12 +200,12 @@ class StagedGroup:
 
     @property
     def changes(self) -> int:
-        """How many row changes the group holds."""
+        """The number of row changes in the group."""
         return sum(sum(part.changes.values()) for part in self.by_worker)
 
     @property
     def changes_by_table(self) -> dict[str, int]:
-        """How many of each table."""
+        """The number of row changes of each table."""
         counts: dict[str, int] = {}
         for part in self.by_worker:
             for name, count in part.changes.items():
@@ -200,7 +214,7 @@ class StagedGroup:
 
     @property
     def cascading(self) -> dict[str, int]:
-        """Tables with changes that foreign keys carry on, unlogged -> position of the first."""
+        """Tables with changes that cascade without being logged -> position of the first one."""
         positions: dict[str, int] = {}
         for part in self.by_worker:
             for name, at in part.cascading.items():
@@ -213,7 +227,10 @@ class StagedGroup:
         return sorted({name for part in self.by_worker for name in part.definitions})
 
     def of_table(self, table: str) -> StagedGroup:
-        """What was staged of one table. The files stay the whole group's: they have no folder."""
+        """Return what was staged of one table.
+
+        It has no folder: the files still belong to the group.
+        """
         staged = [
             replace(
                 part,

@@ -1,4 +1,4 @@
-"""Planner: where groups begin and end, and which worker has which transaction."""
+"""Planner: where groups start and end, and which worker reads which transaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Batch:
-    """Records [n] with their waves [n]; ``barrier`` [n]: applied alone, in a group of their own."""
+    """Records [n] with their waves [n]. ``barrier`` [n]: the transaction gets its own group."""
 
     records: Records
     wave: npt.NDArray[np.int32]
@@ -27,7 +27,7 @@ class Batch:
 
 
 class Planner:
-    """Cuts batches into groups, bounded by what the groups before were found to hold."""
+    """Cuts batches into groups. Bounds on rows use an estimate learned from earlier groups."""
 
     def __init__(self, apply: Apply) -> None:
         self._limits = GroupLimits(
@@ -50,7 +50,7 @@ class Planner:
         return Batch(records, wave, barrier, warnings)
 
     def group(self, batch: Batch, first: int) -> Group | None:
-        """The group that begins with transaction ``first``; None behind the last one."""
+        """Return the group that starts with transaction ``first``; None after the last one."""
         if first == len(batch.records):
             return None
         most = slice(first, first + 2 * self._limits.transactions)
@@ -61,13 +61,13 @@ class Planner:
         return replace(group, in_a_row=bool(batch.barrier[first : last + 1].sum() > 1))
 
     def observe(self, group: Group, changes: int) -> None:
-        """Corrects the estimate by the row changes that a group was found to hold."""
+        """Correct the estimate by the number of row changes that a group turned out to have."""
         size = int(group.records["uncompressed"].sum())
         self._estimate = self._estimate.observe(size, changes)
 
 
-def shared_out(group: Group, workers: int) -> Group:
-    """The group with a worker for each transaction; the first has those without rows."""
+def assign_workers(group: Group, workers: int) -> Group:
+    """Return the group with a worker for each transaction; the first reads those without rows."""
     worker = np.zeros(len(group.records), np.int32)
     holds = np.isin(group.records["kind"], WITH_ROWS)
     worker[holds] = assign(group.wave[holds], group.records["length"][holds], workers)

@@ -1,8 +1,9 @@
-"""Tasks: a group -> what each worker has to read of it."""
+"""Tasks of a group: which spans of the log each worker reads."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,34 +24,39 @@ Mask = npt.NDArray[np.bool_]
 
 
 def stage_tasks(
-    log: RelayLog, base: int, group: Group, skip: Mapping[str, Mask], **options: Any
+    log: RelayLog, base: int, group: Group, skip: Mapping[str, Mask], template: StageTask
 ) -> list[StageTask]:
-    """One task per worker that has rows. ``skip``: by table, which transactions [n] it has already;
-    ``options``: of every task."""
+    """Return one task for each worker that has transactions with rows.
+
+    ``base``: what packed positions add to the numbers of the log's files.
+    ``skip``: by table, which of the group's transactions [n] the table already has. ``template``:
+    a task without spans, whose settings every task gets.
+    """
     holds = np.flatnonzero(np.isin(group.records["kind"], WITH_ROWS))
     records, worker = group.records[holds], group.worker[holds]
     skip = {table: mask[holds] for table, mask in skip.items()}
-    commits, columns = group.xa.commits, options.get("columns")
-    told = columns is not None and columns.adds_columns
+    commits, named = group.xa.commits, template.columns.adds_columns
     tasks = []
     for number in np.unique(worker).tolist():
-        mine = np.flatnonzero(worker == number)
-        branches = {i: commits[at] for i, at in enumerate(holds[mine].tolist()) if at in commits}
-        spans = spans_of(log, base, records[mine], branches)
-        done = {table: mask[mine] for table, mask in skip.items() if mask[mine].any()}
-        names = Commits.of(records[mine], *group.gtids_by_hand) if told else None
-        tasks.append(StageTask(number, spans, skip=done, commits=names, **options))
+        own = np.flatnonzero(worker == number)
+        branches = {i: commits[at] for i, at in enumerate(holds[own].tolist()) if at in commits}
+        spans = spans_of(log, base, records[own], branches)
+        skipped = {table: mask[own] for table, mask in skip.items() if mask[own].any()}
+        names = Commits.of(records[own], *group.gtids_by_hand) if named else None
+        tasks.append(replace(template, worker=number, spans=spans, skip=skipped, commits=names))
     return tasks
 
 
 def spans_of(
     log: RelayLog, base: int, records: Records, branches: Mapping[int, Branch]
 ) -> tuple[Span, ...]:
-    """Where transactions lie that follow each other in the order of the log. ``branches``: those
-    that XA COMMITs of them bring, by index."""
+    """Return the spans of transactions, given in the order of the log.
+
+    ``branches``: by index of its XA COMMIT among the records, the XA branch that it commits.
+    """
     file_no = records["position"] >> OFFSET_BITS
     apart = np.union1d(list(branches), np.flatnonzero(is_split(records))).astype(np.int64)
-    file_no[apart] = ~apart  # each lies somewhere else
+    file_no[apart] = ~apart  # a number of its own: each of these gets a span of its own
     return tuple(
         _branch_span(branches[int(part[0])], records[part[0]])
         if int(part[0]) in branches

@@ -1,7 +1,9 @@
-"""Waves, workers and groups: which transactions may run beside each other, where, and how many.
+"""Waves, workers and groups: which transactions may run in parallel, on which worker, and how many
+are committed together.
 
-Arrays in, arrays out: a batch may hold 170,000 transactions. Rules of LOGICAL_CLOCK as MySQL has
-them (sql/rpl_mta_submode.cc, ``schedule_next_event``), for transactions in log order.
+All functions map arrays to arrays, because a batch may have 170,000 transactions. The rules are
+those of MySQL's LOGICAL_CLOCK (sql/rpl_mta_submode.cc, ``schedule_next_event``), for transactions
+in log order.
 """
 
 from __future__ import annotations
@@ -49,8 +51,9 @@ class GroupLimits:
 class RowEstimate:
     """Row changes per uncompressed byte of the log, learned from the groups that were decoded.
 
-    Counting rows needs decoding; an index record only has bytes. ``weight`` is the bytes that the
-    rate rests on: capped, so that a log whose rows grow is followed within a few groups.
+    An index record counts bytes only; rows are counted when they are decoded. ``weight``: how many
+    bytes the rate is based on. ``memory`` caps it, so that the rate follows a log whose rows grow
+    within a few groups.
     """
 
     rate: float = 1 / 200
@@ -58,13 +61,13 @@ class RowEstimate:
     memory: float = 1 << 28
 
     def observe(self, size: int, rows: int) -> RowEstimate:
-        """The estimate corrected by ``rows`` changes that were found in ``size`` bytes."""
+        """Return the estimate corrected by ``rows`` changes that were found in ``size`` bytes."""
         total = self.weight + size
         rate = (self.rate * self.weight + rows) / total
         return RowEstimate(rate, min(total, self.memory), self.memory)
 
     def rows(self, uncompressed: Ints) -> npt.NDArray[np.float64]:
-        """float64[n]: the rows that transactions of these sizes should have."""
+        """Return the estimated rows of transactions of these sizes, float64[n]."""
         return np.asarray(uncompressed, np.float64) * self.rate
 
 
@@ -74,13 +77,14 @@ def waves(
     sequence_number: npt.ArrayLike,
     barrier: npt.ArrayLike | None = None,
 ) -> tuple[npt.NDArray[np.int32], list[tuple[int, str]]]:
-    """Numbers the commit-parent groups: (int32[n] ascending from 0, warnings (index, text)).
+    """Return the wave of each transaction, int32[n] ascending from 0, and warnings (index, text).
 
-    A wave is a maximal run in which every ``last_committed`` is below the first one's
-    ``sequence_number``. A new file, an unset stamp (0), a gap in the sequence and its new beginning
-    (0, 1: the source's next file, inside of one file of a relay log) start one.
-    Stamps that contradict themselves or the one before put the transaction in a wave of its own,
-    with MySQL's warning; so does ``barrier``, without.
+    A wave is a maximal run in which every ``last_committed`` is below the first transaction's
+    ``sequence_number``. A wave also starts at a new file, at an unset stamp (0), at a gap in the
+    sequence, and where the sequence starts again at 0 or 1. The last is the source's next file in
+    the same file of a relay log. A transaction whose stamps contradict themselves or the previous
+    transaction's is a wave of its own, with MySQL's warning. A transaction with ``barrier`` is a
+    wave of its own as well, without a warning.
     """
     parent = np.ascontiguousarray(last_committed, np.int64)
     number = np.ascontiguousarray(sequence_number, np.int64)
@@ -128,11 +132,11 @@ def _waves(files: Any, parent: Any, number: Any, alone: Any) -> Any:
 
 
 def assign(wave: npt.ArrayLike, length: npt.ArrayLike, workers: int) -> npt.NDArray[np.int32]:
-    """int32[n]: the worker of each transaction; none has length 0.
+    """Return the worker of each transaction, int32[n]. ``length``: bytes of each, none 0.
 
     A wave is cut into at most ``workers`` contiguous runs of about equal bytes, each for another
-    worker; the heaviest run goes to the least loaded worker, so the workers' totals never differ
-    by more than twice the largest transaction.
+    worker. The run with most bytes goes to the worker with fewest bytes so far. The totals of two
+    workers therefore never differ by more than twice the largest transaction.
     """
     if workers < 1:
         raise ConfigError("there must be at least 1 worker")
@@ -149,8 +153,8 @@ def _assign(wave: Any, length: Any, workers: Any) -> Any:
     worker = np.zeros(n, np.int32)
     load = np.zeros(workers, np.int64)
     size = np.zeros(workers, np.int64)
-    place = np.zeros(workers, np.int32)
-    taken = np.zeros(workers, np.bool_)
+    worker_of_run = np.zeros(workers, np.int32)
+    used = np.zeros(workers, np.bool_)
     start = 0
     while start < n:
         stop, total = start, np.int64(0)
@@ -159,33 +163,33 @@ def _assign(wave: Any, length: Any, workers: Any) -> Any:
             stop += 1
         # A transaction belongs to the run in which the middle of its bytes falls.
         size[:] = 0
-        done = np.int64(0)
+        assigned_bytes = np.int64(0)
         for i in range(start, stop):
-            run = (done + length[i] // 2) * workers // total
+            run = (assigned_bytes + length[i] // 2) * workers // total
             worker[i] = run
             size[run] += length[i]
-            done += length[i]
-        _place(size, load, place, taken)
+            assigned_bytes += length[i]
+        _place(size, load, worker_of_run, used)
         for i in range(start, stop):
-            worker[i] = place[worker[i]]
+            worker[i] = worker_of_run[worker[i]]
         start = stop
     return worker
 
 
 @jit
-def _place(size: Any, load: Any, place: Any, taken: Any) -> None:
-    """Heaviest run to the least loaded worker, the next to the next; adds to ``load``."""
-    taken[:] = False
+def _place(size: Any, load: Any, worker_of_run: Any, used: Any) -> None:
+    """Assign runs to workers, the largest run to the least loaded worker; add to ``load``."""
+    used[:] = False
     for _ in range(len(size)):
         heaviest = np.argmax(size)
         if size[heaviest] <= 0:
             break
         lightest = -1
         for w in range(len(load)):
-            if not taken[w] and (lightest < 0 or load[w] < load[lightest]):
+            if not used[w] and (lightest < 0 or load[w] < load[lightest]):
                 lightest = w
-        taken[lightest] = True
-        place[heaviest] = lightest
+        used[lightest] = True
+        worker_of_run[heaviest] = lightest
         load[lightest] += size[heaviest]
         size[heaviest] = 0
 
@@ -193,10 +197,10 @@ def _place(size: Any, load: Any, place: Any, taken: Any) -> None:
 def groups(
     barrier: npt.ArrayLike, uncompressed: npt.ArrayLike, rows: npt.ArrayLike, limits: GroupLimits
 ) -> Ints:
-    """int64[k+1] ascending from 0 to n: group g is the transactions [b[g], b[g+1]).
+    """Return the bounds b of groups, int64[k+1] ascending from 0 to n: group g is [b[g], b[g+1]).
 
-    A transaction with ``barrier`` (DDL) and one that is above the bounds by itself are groups of
-    their own; no other group exceeds a bound. ``rows`` are estimates.
+    A transaction with ``barrier`` (DDL) and one that exceeds a limit by itself are groups of their
+    own. No other group exceeds a limit. ``rows`` are estimates.
     """
     boundaries: Ints = _groups(
         np.ascontiguousarray(barrier, np.bool_),
@@ -215,8 +219,10 @@ def first_group(
     rows: npt.NDArray[np.float64],
     limits: GroupLimits,
 ) -> int:
-    """Where the first group ends. What is left before the next barrier is cut in the middle where
-    it makes two groups: the few transactions of a small last one cost as many commits as many do.
+    """Return where the first group ends.
+
+    If the transactions before the next barrier make two groups, they are cut in the middle. A small
+    second group would cost as many commits as a large one.
     """
     most = int(groups(barrier, uncompressed, rows, limits)[1])
     stops = np.flatnonzero(barrier[1:])
@@ -237,15 +243,15 @@ def _groups(
     n = len(barrier)
     boundaries = np.zeros(n + 1, np.int64)
     k = 0
-    held, held_rows, held_bytes = 0, 0.0, np.int64(0)
+    count, count_rows, count_bytes = 0, 0.0, np.int64(0)
     for i in range(n):
-        full = held + 1 > most
-        full = full or held_rows + rows[i] > most_rows or held_bytes + uncompressed[i] > size
+        full = count + 1 > most
+        full = full or count_rows + rows[i] > most_rows or count_bytes + uncompressed[i] > size
         if i == 0 or full or barrier[i] or barrier[i - 1]:
             k += 1
-            held, held_rows, held_bytes = 0, 0.0, np.int64(0)
-        held += 1
-        held_rows += rows[i]
-        held_bytes += uncompressed[i]
+            count, count_rows, count_bytes = 0, 0.0, np.int64(0)
+        count += 1
+        count_rows += rows[i]
+        count_bytes += uncompressed[i]
         boundaries[k] = i + 1
     return boundaries[: k + 1]

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import (
     HERE,

@@ -14,7 +14,7 @@ from spark_repl.control.table.cut import Cut
 from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.writer import RelayWriter
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive_at
 from tests.support.local_delta import (

@@ -19,7 +19,7 @@ from spark_repl.observe.reports.applier_status import ApplierStatus
 from spark_repl.observe.reports.worker_status import APPLYING, STAGING
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.property.test_histories import Writer, check
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import CRASHES, HERE, LocalDelta, applier, cuts, rows, run

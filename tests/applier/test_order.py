@@ -26,7 +26,7 @@ from spark_repl.observe.reports.applier_status import Counters
 from spark_repl.observe.reports.worker_status import WAITING
 from spark_repl.observe.status.status import status
 from spark_repl.position import RelayPosition
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import LocalDelta, applier, cuts, rows, run, stopped

@@ -9,7 +9,7 @@ from pathlib import Path
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.demo.bank_demo import BANK
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import Table, insert
 from tests.support.local_delta import applier, apply_without_stream, cuts, rows, run
 

@@ -15,7 +15,7 @@ import pytest
 
 from spark_repl.errors import GivenUpError
 from spark_repl.receiver.writer import Limits, RelayWriter
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import receive
 from tests.support.local_delta import CRASHES, applier, broken, cuts, rows, run

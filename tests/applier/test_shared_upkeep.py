@@ -14,7 +14,7 @@ from spark_repl.control.cuts.cut_export import manifest
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.records.retention import pin
 from spark_repl.delta.checkpoint import EVERY
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, apply_without_stream, cuts, run
 from tests.support.shared import BOTH, CHANNELS, FOLDER, check, commits, one, seen, writers

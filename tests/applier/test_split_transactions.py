@@ -15,7 +15,7 @@ from spark_repl.binlog.event_types import EventType
 from spark_repl.decode import spans
 from spark_repl.errors import HistoryError
 from spark_repl.observe.status.status import status
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, Xid, delete, insert, update
 from tests.support.cut_off import STRIDE, shown
 from tests.support.local_delta import (

@@ -22,7 +22,7 @@ from pathlib import Path
 from spark_repl.bench.recorded import Recording, bench_apply
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.live.server import Server
 
 _RELAXED = (

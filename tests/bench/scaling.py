@@ -25,7 +25,7 @@ from unittest.mock import patch
 
 from spark_repl.apply.start.replica_parts import Parts
 from spark_repl.decode.stage import stage
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from spark_repl.write.rows.direct import write_direct
 from tests.support import local_delta
 

@@ -25,7 +25,7 @@ from spark_repl.receiver.purge import purge
 from spark_repl.receiver.report import read_report
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.live.receiving import (
     Process,
     Running,
@@ -128,13 +128,15 @@ def _check_until(config: Config, server: Server, tmp_path: Path) -> None:
         at = RelayPosition.unpack(int(records[1]["end"][number]))
         for offset in (at.offset - 1, at.offset, at.offset + 1, 4, 1 << 30):
             until = Until.parse(f"source:{names[at.file_no]}:{offset}")
-            until.check(logs[0])
+            until.check_file(logs[0])
             mine, theirs = (
-                until.take(found, GtidSet(), log, 0)
+                until.count_before(found, GtidSet(), log, 0)
                 for found, log in zip(records, logs, strict=True)
             )
             assert mine == theirs, until
-    assert Until.parse("source:other.000001:4").take(records[0], GtidSet(), logs[0], 0) is None
+    assert (
+        Until.parse("source:other.000001:4").count_before(records[0], GtidSet(), logs[0], 0) is None
+    )
 
 
 def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2) -> None:

@@ -14,9 +14,8 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.decode.folding import EveryTable
-from spark_repl.decode.part import Part
 from spark_repl.decode.stage import stage
-from spark_repl.decode.staged import Span, StageTask
+from spark_repl.decode.staged import Part, Span, StageTask
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify

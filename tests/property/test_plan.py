@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.decode import spans
-from spark_repl.decode.staged import Span
+from spark_repl.decode.staged import Span, StageTask
 from spark_repl.errors import DecodeError
 from spark_repl.position import OFFSET_BITS
 from spark_repl.relay.record import RECORD, Kind
 from spark_repl.schedule.group import Group
-from spark_repl.schedule.planner import shared_out
+from spark_repl.schedule.planner import assign_workers
 from spark_repl.schedule.tasks import stage_tasks
 
 # wave (grows by), length, bytes of no transaction before it, whether a new file begins
@@ -48,8 +48,8 @@ def test_tasks_read_each_transaction_once(
     relay = SimpleNamespace(file=lambda number: SimpleNamespace(path=str(tmp_path / str(number))))
     wave = np.cumsum([t[0] for t in log]).astype(np.int32)
     left_out = np.array([length % 2 == 0 for _, length, _, _ in log])
-    group = shared_out(Group.of(records, wave, len(records)), workers)
-    tasks = stage_tasks(relay, 0, group, {"t": left_out}, shards=1, folder=None)
+    group = assign_workers(Group.of(records, wave, len(records)), workers)
+    tasks = stage_tasks(relay, 0, group, {"t": left_out}, StageTask(0, (), 1, None))
 
     seen: list[int] = []
     with patch.object(spans, "_SLICE_BYTES", slice_bytes):

@@ -30,7 +30,7 @@ class Kept:
 
     def keep(self, branch: Branch) -> Branch:
         self.held.add(branch.position)
-        return branch.kept(f"kept/{branch.position}")
+        return branch.in_own_file(f"kept/{branch.position}")
 
     def forget(self, branches: Iterable[Branch]) -> None:
         self.held -= {branch.position for branch in branches}

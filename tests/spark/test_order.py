@@ -13,7 +13,7 @@ from typing import Any
 
 from spark_repl import Config, Replica
 from spark_repl.apply.stream.stream import RelayStream
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.spark.lab import PARTS, assert_applied_once, assert_rows, cuts, read, run, versions
 from tests.support.binlog_writer import Table, insert
 

@@ -145,7 +145,9 @@ def _feed(piece: bytes, forms: Forms) -> int:
     starts, ends = _edges(piece)
     pairs = len(piece) % 3 == 0
     at = POSITION + np.arange(len(starts))
-    for images in walk(data, starts, ends, at, False, known=known(), forms=forms, pairs=pairs):
+    for images in walk(
+        data, starts, ends, at, False, definitions=known(), forms=forms, pairs=pairs
+    ):
         entries = np.arange(len(images.flags))
         images.key().validate(full=True)
         if isinstance(images, PartialImages):

@@ -39,7 +39,7 @@ from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.reports.applier_status import Result
 from spark_repl.runtime.workers import _Guarded, all_of
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import Table
 
 

@@ -12,7 +12,8 @@ from .log_scenario_guards import LOG_GUARDS
 
 _XA, _ORDER, _RETRY = "apply/group/xa_parts.py", "apply/group/commit_order.py", "runtime/retry.py"
 _LANDING, _PIPELINE = "apply/group/apply_group.py", "apply/group/pipeline.py"
-_WAVES, _DUE, _MARK = "schedule/waves.py", "schedule/due.py", "apply/group/low_water_mark.py"
+_WAVES, _MARK = "schedule/waves.py", "apply/group/low_water_mark.py"
+_SKIPPED = "schedule/skipped_records.py"
 _CUTS = "apply/group/cut_publisher.py"
 _RECOVERY, _WRITER, _HISTORY = (
     "receiver/recovery.py",
@@ -36,8 +37,8 @@ GUARDS: dict[int, Guard] = {
     6: Guard("starts the applier at a position inside a group, with several workers",
              "apply/start/applier.py", "if index.damage and not stop.is_set():", "if False:"),
     7: Guard("sends an event larger than replica_pending_jobs_size_max between small ones",
-             _WAVES, "full = full or held_rows + rows[i] > most_rows"
-             " or held_bytes + uncompressed[i] > size", "full = full or held_rows > most_rows"),
+             _WAVES, "full = full or count_rows + rows[i] > most_rows"
+             " or count_bytes + uncompressed[i] > size", "full = full or count_rows > most_rows"),
     8: Guard("STOP REPLICA under load: Exec_Source_Log_Pos is the last checkpoint's",
              _MARK, "self.executed.union(group.gtids), position",
              "self.executed.union(group.gtids), position + 1"),
@@ -57,7 +58,7 @@ GUARDS: dict[int, Guard] = {
               "schedule/group.py", "WITHOUT_ROWS = (Kind.EMPTY, Kind.ROLLBACK,",
               "WITHOUT_ROWS = (Kind.ROLLBACK,"),
     26: Guard("a filtered transaction between others waits for its turn, and is recorded",
-              _DUE, "records[\"kind\"][hits] = Kind.EMPTY", "records = records[~hits]"),
+              _SKIPPED, "records[\"kind\"][hits] = Kind.EMPTY", "records = records[~hits]"),
     31: Guard("XA COMMIT's worker is turned away: 3197, and the branch stays in XA RECOVER",
               _ORDER, "return CommitOrderError(_XA_RETRY, number=3197)",
               "return CommitOrderError(_TURNED_AWAY, number=3030)"),
@@ -147,7 +148,7 @@ GUARDS |= {
               "present, renewed=False)"),
     56: _like(57, "relay logs cut in DDL, DML, XA and payloads: the tail ends at a boundary"),
     63: Guard("SOURCE_DELAY: nothing is applied before its time",
-              _DUE, "/ 1e6 + delay_s - time.time())", "/ 1e6 - time.time())"),
+              _SKIPPED, "/ 1e6 + delay_s - time.time())", "/ 1e6 - time.time())"),
     64: Guard("replica_exec_mode=IDEMPOTENT: duplicate keys and missing rows pass",
               _PIPELINE, "return EveryTable(copied) if ", "return copied if "),
     65: _like(66, "interleaved branches, clients disconnect, the server restarts"),
@@ -182,7 +183,7 @@ def _after_a_crash(steps: str) -> Guard:
 
 GUARDS |= {
     12: Guard("UNTIL a position, SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, with several workers",
-              "schedule/stops.py", "if int(np.count_nonzero(wanted)) < missing.count():",
+              "schedule/until.py", "if int(np.count_nonzero(wanted)) < missing.count():",
               "if False:"),
     13: Guard("workers write their rows of slave_worker_info at one moment",
               "control/table/control.py",

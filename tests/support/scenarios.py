@@ -70,7 +70,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     11: ("rpl_mts_gtids_restart_slave_io_lost_trx", (f"{_RELAY}::test_goes_on_after_a_stop",)),
     12: ("rpl_mts_until", (
-        "unit/schedule/test_stops.py::test_until", f"{_SPARK_ORDER}::test_until",
+        "unit/schedule/test_until.py::test_until", f"{_SPARK_ORDER}::test_until",
     )),
     13: ("rpl_mts_debug", ("unit/control/test_control.py::test_several_threads_write_at_once",)),
     14: ("binlog_mts_logical_clock", (
@@ -116,7 +116,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     26: ("rpl_mts_replica_preserve_commit_order_nobinlog_filter", (
         f"{_APPLIER}::test_empty_and_skipped_transactions_take_their_slots",
-        "unit/schedule/test_stops.py::test_left_out_keeps_the_slot",
+        "unit/schedule/test_until.py::test_left_out_keeps_the_slot",
         f"{_SLOTS}::test_waits_for_the_one_before_and_is_waited_for",
         f"{_FILTERS}::test_what_is_kept",
     )),
@@ -260,7 +260,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     62: ("binlog_gtid_binlog_recovery_errors", (f"{_XA_ERRORS}::test_malformed_sequences",)),
     63: ("rpl_delayed_slave", (
-        "unit/schedule/test_stops.py::test_delay",
+        "unit/schedule/test_until.py::test_delay",
         f"{_SPARK_ORDER}::test_stop_waits_for_the_delay_no_longer",
     )),
     64: ("rpl_idempotency", (f"{_ENGINES}/test_refusals.py::test_idempotent_mode",)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ...alter.declared_charsets import told_by
 from ...control.records.quarantine import CURE
-from ...decode.cascade_plan import HINT, Plan, plan
+from ...decode.cascades.cascade_plan import HINT, CascadePlan, plan_cascades
 from ...decode.staged import same_shape
 from ...errors import DecodeError
 from ...position import RelayPosition
@@ -28,8 +28,7 @@ from ...write.files.key_index import build
 from ...write.files.write_task import LiveFile
 
 if TYPE_CHECKING:
-    from ...decode.part import Part
-    from ...decode.staged import Staged
+    from ...decode.staged import Part, Staged
     from ...delta.log_replay import Action
     from ...schedule.group import Group, StagedGroup
     from ...tables.table_definition import TableDefinition
@@ -83,7 +82,7 @@ class Cascading:
     def _followed(self, staged: StagedGroup, folder: str) -> StagedGroup:
         tracking, group = self._tracking, staged.group
         forms = tracking.forms
-        following = plan(
+        following = plan_cascades(
             staged.cascading,
             tracking.foreign_keys(),
             self._definitions(staged),
@@ -144,7 +143,7 @@ class Cascading:
             if part.rows
         ]
 
-    def _check(self, following: Plan, group: Group) -> None:
+    def _check(self, following: CascadePlan, group: Group) -> None:
         """Raises DecodeError where tables are not what they were on the source."""
         executed, tracking = group.executed, self._tracking
         still = tracking.quarantines()
@@ -179,7 +178,7 @@ class Cascading:
                     table=name, hint='set apply.exec_mode = "strict"; or ' + HINT,
                 )  # fmt: skip
 
-    def _base(self, following: Plan, group: Group) -> _Base:
+    def _base(self, following: CascadePlan, group: Group) -> _Base:
         tables = {name: self._tracking.tables[name] for name in following.children}
         for table in tables.values():
             with table.lock:
@@ -229,7 +228,7 @@ def _seen(table: Table, adds: Mapping[str, Action]) -> tuple[LiveFile, ...]:
     return tuple(LiveFile(path, add.get("deletionVector")) for path, add in adds.items())
 
 
-def _without(part: Staged, following: Plan) -> Staged:
+def _without(part: Staged, following: CascadePlan) -> Staged:
     """What a worker has staged of other tables than the plan's children."""
     children = {fold(name) for name in following.children}
     return replace(

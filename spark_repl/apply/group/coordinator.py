@@ -18,8 +18,8 @@ from ...crash_points import reach
 from ...errors import CommitOrderError, Stopped
 from ...observe.reports.applier_status import DELAYED, PACED, WAITING_FOR_WORK, ApplierStatus
 from ...observe.reports.worker_status import STAGING
-from ...schedule.due import due_in, left_out
 from ...schedule.planner import Planner
+from ...schedule.skipped_records import seconds_until_due, skip_transactions
 from .pace import Pace
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...relay.index import TransactionIndex
     from ...schedule.group import Group, Records
-    from ...schedule.stops import Until
+    from ...schedule.until import Until
     from ..log.applied_log import AppliedLog
     from ..log.quarantine_changes import Fault
     from .apply_group import Dispatched
@@ -200,7 +200,7 @@ class Coordinator:
             index = self._applied.refresh()
             if self._until.is_after_gaps:
                 self.reached_until = not self._gaps.are_open
-            elif self._until.met(index, self.position, self.executed, self._applied.relay):
+            elif self._until.is_reached(index, self.position, self.executed, self._applied.relay):
                 self.reached_until = True
         return self.reached_until
 
@@ -214,7 +214,7 @@ class Coordinator:
                 records = records[:most]
                 self.reached_until = True
         records = self._pipeline.not_there(records)
-        records, skipped = left_out(records, self._skip, statements=False)
+        records, skipped = skip_transactions(records, self._skip, statements=False)
         self._status.count(skipped=skipped)
         return records
 
@@ -222,12 +222,12 @@ class Coordinator:
         """How many of the records come before the stop; None when it is not among them."""
         if until.is_after_gaps:
             return self._gaps.take(records)
-        return until.take(records, self.executed, self._applied.relay, self._applied.base)
+        return until.count_before(records, self.executed, self._applied.relay, self._applied.base)
 
     def _due(self, group: Group) -> bool:
         """Waits until the group is ``delay_s`` old, and far enough from the one before; False when
         stop() came first."""
-        left = due_in(group.records, self._apply.delay_s)
+        left = seconds_until_due(group.records, self._apply.delay_s)
         if left > 0:
             self._pipeline.publish_held_back()
             self._status.state(DELAYED, str(group.gtids))
@@ -244,7 +244,7 @@ class Coordinator:
         while left > 0:
             if self.stopping.wait(min(left, _CLOCK_S)):
                 return False
-            left = due_in(records, self._apply.delay_s)
+            left = seconds_until_due(records, self._apply.delay_s)
         return True
 
     def _learn(self, dispatched: Dispatched) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...relay.source_place import SourcePlace
-from ...schedule.due import copied, left_out
+from ...schedule.skipped_records import skip_copied, skip_transactions
 
 if TYPE_CHECKING:
     from ...control.records.copies import CatchUp
@@ -59,13 +59,15 @@ class LowWaterMark:
         """Return the records with those made empty that all tables have by other ways: from another
         log, or from a copy. Statements that were carried out before stay: they say what names mean.
         """
-        records, _ = left_out(records, self._executed_at_start)  # they take slots, change nothing
-        return copied(records, self._catch_up.copied)
+        records, _ = skip_transactions(
+            records, self._executed_at_start
+        )  # they take slots, change nothing
+        return skip_copied(records, self._catch_up.copied)
 
     def count_new(self, group: Group) -> int:
         """Return how many transactions of the group the tables did not have."""
         records = group.records
-        existing = left_out(records, self._executed_at_start)[1]
+        existing = skip_transactions(records, self._executed_at_start)[1]
         existing += int(np.count_nonzero(records["end"] <= self.replayed_to))
         return len(records) - existing
 

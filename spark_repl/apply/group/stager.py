@@ -13,17 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...control.table.owner import succeed
-from ...decode.packed_tables import Packing
-from ...decode.seen_cascades import Cascades, unknown_refusal
+from ...decode.cascade_detection import Cascades, unknown_refusal
 from ...decode.staged import StageTask
-from ...decode.unapplied import AllBut, Alone, KnownTables, Unapplied
 from ...delta import storage
 from ...relay.source_place import SourcePlace
 from ...runtime.object_store import is_remote
 from ...runtime.private_files import opener
 from ...runtime.workers import all_of
 from ...schedule.group import StagedGroup
-from ...schedule.planner import shared_out
+from ...schedule.planner import assign_workers
 from ...schedule.tasks import Mask, stage_tasks
 from ...sql.case_folding import fold
 from ...tables.table_definition import UNREAD
@@ -75,7 +73,7 @@ class Stager:
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
-        self._numbers, self._packing = itertools.count(1), Packing()
+        self._numbers, self._packer = itertools.count(1), TablePacker()
         control, layout, self._filters = tracking.control, tracking.layout, tracking.filters
         self._folder = layout.staging(control.epoch)
         self.clean()
@@ -87,7 +85,7 @@ class Stager:
         known = self.tracking.foreign_keys()
         small = self.workers.is_small(log_bytes=group.length)
         return replace(
-            shared_out(group, 1 if small else self.workers.count),
+            assign_workers(group, 1 if small else self.workers.count),
             cascades=Cascades.of(known, self._without_cascades, emulated=self._emulated),
         )
 
@@ -126,27 +124,26 @@ class Stager:
     ) -> list[StageTask]:
         still = self.tracking.quarantines()
         left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
-        unapplied = Unapplied(frozenset(left_out), self._filters.now)
+        ignored = IgnoredTables(frozenset(left_out), self._filters.now)
         known = {**self.tracking.logged_definitions(), **left_out}
-        return stage_tasks(
-            self._log.relay,
-            self._log.base,
-            group,
-            skip,
-            shards=shards,
-            folder=folder,
+        template = StageTask(
+            0,
+            (),
+            shards,
+            folder,
             idempotent=group.idempotent,
             cascades=group.cascades,
             forms=self.tracking.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
-            known=KnownTables(known, unapplied, group.cascades.keys, self._packing),
+            definitions=KnownTables(known, ignored, group.cascades.keys, self._packer),
             wider=self._wider(),
             leftover=self._leftover(),
-            left_out=unapplied,
+            left_out=ignored,
             quarantined=still.keys(),
-            rewrites=unapplied.filters.rewrites,
+            rewrites=ignored.filters.rewrites,
             columns=self.tracking.column_rules,
         )
+        return stage_tasks(self._log.relay, self._log.base, group, skip, template)
 
     def _wider(self) -> dict[str, TableDefinition]:
         """The tables of which the target keeps more than the source has, at that place."""
@@ -180,10 +177,10 @@ class Stager:
                 number, tuple(spans[i] for i in share), self.workers.count, folder,
                 idempotent=group.idempotent,
                 forms=self.tracking.forms,
-                known=Alone(name, known.get(name), rewrites),
+                definitions=OnlyTable(name, known.get(name), rewrites),
                 wider=self._wider(),
                 leftover=self._leftover(),
-                left_out=AllBut(name),
+                left_out=AllTablesExcept(name),
                 rewrites=rewrites,
                 columns=self.tracking.column_rules,
                 commits=commits,
@@ -198,7 +195,7 @@ class Stager:
 
     def whole(self, group: Group) -> list[StageTask]:
         """The group as one worker would read it, with what each table has of it."""
-        return self._tasks(shared_out(group, 1), self._skip(group), 1, None)
+        return self._tasks(assign_workers(group, 1), self._skip(group), 1, None)
 
     def check_cascades(self, staged: StagedGroup) -> None:
         """Groups are asked about in the order of the log. Raises DecodeError for the first change

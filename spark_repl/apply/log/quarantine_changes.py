@@ -194,16 +194,16 @@ class Quarantining:
         """Keeps what the group has for tables in quarantine, before a cut is published that stands
         behind it; may be called again when it has failed. Raises OSError, TargetError, and
         QuarantineError where it is too much."""
-        held: dict[str, list[np.ndarray]] = {}
+        quarantined: dict[str, list[np.ndarray]] = {}
         for part in staged.by_worker:
-            for name, positions in part.held.items():
-                held.setdefault(name, []).append(positions)
-        if not held:
+            for name, positions in part.quarantined.items():
+                quarantined.setdefault(name, []).append(positions)
+        if not quarantined:
             return
         still = self._tracking.quarantines()
         kept: dict[str, KeptTransactions] = {}
-        for name in sorted(held.keys() & still.keys()):
-            one, positions = still[name], np.unique(np.concatenate(held[name]))
+        for name in sorted(quarantined.keys() & still.keys()):
+            one, positions = still[name], np.unique(np.concatenate(quarantined[name]))
             chosen = np.searchsorted(staged.group.records["position"], positions)
             chosen = chosen[~self._has(staged.group.records[chosen])]
             if len(chosen):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
-    from ...decode.part import Part
+    from ...decode.staged import Part
     from ...gtid import GtidSet
     from ...tables.table_definition import TableDefinition
     from ...write.rows.staged_rows import Keys

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex
-    from ...schedule.stops import Until
+    from ...schedule.until import Until
     from ..log.quarantine_changes import Fault
     from .read_rows import RowsToRepair
 
@@ -136,7 +136,7 @@ class Replica:
         self.note("page", missing)
         relay = open_log(self._relay_path)
         if self._until is not None:
-            self._until.check(relay)
+            self._until.check_file(relay)
         # Spark's first Python data source costs a second or two: meanwhile the tables are read.
         with Pool(1) as meanwhile:
             registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)

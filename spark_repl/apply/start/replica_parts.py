@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...config.rules import LISTEN
 from ...control.table.control import Control
-from ...decode.cascade_events import read_changes_of
+from ...decode.cascades.logged_changes import read_logged_changes
 from ...decode.stage import stage
 from ...delta.table_log import TableLog
 from ...observe.reports.applier_status import ApplierStatus
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...runtime.retry import Wait
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
 
-_EMULATE = partial(emulate, read_changes_of)
+_EMULATE = partial(emulate, read_logged_changes)
 
 
 @dataclass(frozen=True)

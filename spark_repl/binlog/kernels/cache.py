@@ -44,8 +44,8 @@ _SIGNATURE = 3
 KERNEL_MODULES = (
     "binlog",
     "copy/text_rows.py",
-    "decode/cascade_kernel.py",
-    "decode/cascade_rows.py",
+    "decode/cascades/cascade_simulation.py",
+    "decode/cascades/row_chains.py",
     "decode/folding.py",
     "decode/key_hash.py",
     "decode/lineage.py",

@@ -57,7 +57,7 @@ class PartialImages(RowImages):
         return replace(super().chosen(entries, flags, changes), _place=self._place[entries])
 
     def decode(self, entries: Ints, forms: Forms = USUAL) -> pa.RecordBatch:
-        """Does what ``RowImages.decode`` does; columns that an image lacks are NULL (``held``)."""
+        """Does what ``RowImages.decode`` does; columns that an image lacks are NULL."""
         schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
         arrays = self.values(entries, forms, keys=True)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -76,7 +76,7 @@ class PartialImages(RowImages):
             if only is None or column in only
         ]
 
-    def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
+    def presence(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
         """(bitmap of the columns that each entry holds: bit i of byte i // 8; its pending diffs).
 
         BinaryArray[n] both; the diffs are NULL, or what ``pending_diffs`` reads: those whose

@@ -97,7 +97,7 @@ class RowImages:
         """First column of each range of ``_key``, and the one behind its last."""
         return row_format(self.definition).bounds.reshape(-1, 2)
 
-    def held(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
+    def presence(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
         """What ``PartialImages.held`` gives for images that are whole: NULL both."""
         nothing = pa.nulls(len(entries), pa.binary())
         return nothing, nothing

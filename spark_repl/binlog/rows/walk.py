@@ -70,7 +70,7 @@ def walk(
     positions: Ints,
     checksum: bool,
     *,
-    known: Mapping[str, TableDefinition] | None = None,
+    definitions: Mapping[str, TableDefinition] | None = None,
     forms: Applied = USUAL,
     pairs: bool | Container[str] = False,
 ) -> list[RowImages]:
@@ -91,17 +91,17 @@ def walk(
     if code != kernels.DONE:
         raise transactions.error(code, transaction, at)
     # Maps that differ in other ways (a flag, a statistics field) may parse to one definition.
-    definitions: dict[TableDefinition, list[int]] = {}
+    by_definition: dict[TableDefinition, list[int]] = {}
     for i, (begin, end) in enumerate(maps):
         try:
-            logged = forms.apply(parse_table_map(bytes(8) + data[begin:end].tobytes(), known))
+            logged = forms.apply(parse_table_map(bytes(8) + data[begin:end].tobytes(), definitions))
         except SparkReplError as error:
             first = events[np.argmax(events[:, kernels.MAP] == i)] if len(events) else None
             place = None if first is None else positions[first[kernels.TRANSACTION]]
             raise error.at(position=_position(place)) from error
-        definitions.setdefault(logged, []).append(i)
+        by_definition.setdefault(logged, []).append(i)
     images = []
-    for definition, rows in _by_table(definitions, events[:, kernels.MAP], len(maps)):
+    for definition, rows in _by_table(by_definition, events[:, kernels.MAP], len(maps)):
         mine = events if len(rows) == len(events) else events[rows]
         if not definition.columns:
             images.append(transactions.left_out(definition, mine))

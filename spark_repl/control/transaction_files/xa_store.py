@@ -78,7 +78,7 @@ class XaStore:
             with open(path, "rb") as source, storage.open_output(self._kept(path)) as out:
                 shutil.copyfileobj(source, out, _COPY_BYTES)
         reach("xa_kept")
-        return branch.kept(path)
+        return branch.in_own_file(path)
 
     @property
     def _apart(self) -> bool:

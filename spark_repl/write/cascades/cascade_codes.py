@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...binlog.charsets.comparing import comparable
-from ...decode.cascade_kernel import CASCADE, NO_ACTION, SET_NULL
-from ...decode.cascade_rows import Graph
+from ...decode.cascades.cascade_simulation import CASCADE, NO_ACTION, SET_NULL
+from ...decode.cascades.row_chains import Graph
 from ...delta.columns import one_chunk
 from ...errors import DecodeError
 from ..rows.bag_changes import value_codes
@@ -19,7 +19,7 @@ from ..rows.bag_changes import value_codes
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ...decode.cascade_plan import Plan
+    from ...decode.cascades.cascade_plan import CascadePlan
 
 Longs = npt.NDArray[np.int64]
 Place = tuple[int, int]
@@ -55,7 +55,7 @@ class Codes:
     width: int
 
 
-def codes_of(plan: Plan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]) -> Codes:
+def codes_of(plan: CascadePlan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]) -> Codes:
     """``rows``: of each of the plan's tables; ``asked``: by number of a key, values of what it
     references. Raises DecodeError with the table where values can't be compared."""
     tables = list(plan.definitions)
@@ -91,7 +91,7 @@ def codes_of(plan: Plan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]
     return Codes(tuple(of), asked_codes, domains, place, np.concatenate(classes), width)
 
 
-def _places(plan: Plan) -> dict[Place, int]:
+def _places(plan: CascadePlan) -> dict[Place, int]:
     """For each column of a key its place in the codes."""
     place = {}
     for number, name in enumerate(plan.definitions):
@@ -100,7 +100,7 @@ def _places(plan: Plan) -> dict[Place, int]:
     return place
 
 
-def _rest(plan: Plan, number: int, rows: pa.Table, place: Mapping[Place, int]) -> Longs:
+def _rest(plan: CascadePlan, number: int, rows: pa.Table, place: Mapping[Place, int]) -> Longs:
     """Codes of what tells the rows of a table apart beside the columns of keys."""
     definition = plan.definitions[list(plan.definitions)[number]]
     wanted = definition.primary_key or range(len(definition.columns))
@@ -118,7 +118,7 @@ def _rest(plan: Plan, number: int, rows: pa.Table, place: Mapping[Place, int]) -
     return value_codes(pa.Table.from_arrays(columns, names=names))[0].astype(np.int64)
 
 
-def _classes(plan: Plan, member: tuple[str, int], domain: Domain) -> Longs:
+def _classes(plan: CascadePlan, member: tuple[str, int], domain: Domain) -> Longs:
     try:
         same = comparable(domain.values, plan.collation(member))
     except DecodeError as error:
@@ -126,7 +126,7 @@ def _classes(plan: Plan, member: tuple[str, int], domain: Domain) -> Longs:
     return np.asarray(same.dictionary_encode().indices.to_numpy()) + np.int64(domain.first)
 
 
-def graph_of(plan: Plan, codes: Codes) -> Graph:
+def graph_of(plan: CascadePlan, codes: Codes) -> Graph:
     """The plan's keys for the kernel."""
     tables, count = list(plan.definitions), len(plan.keys)
     numbers = {name: number for number, name in enumerate(tables)}
@@ -162,6 +162,6 @@ def graph_of(plan: Plan, codes: Codes) -> Graph:
         own=chains,
         identity=identity,
         keyed=np.array([bool(plan.definitions[name].primary_key) for name in tables]),
-        kept=np.array([name in plan.children for name in tables]),
+        tracked=np.array([name in plan.children for name in tables]),
         classes=codes.classes,
     )

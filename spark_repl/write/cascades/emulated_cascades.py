@@ -2,7 +2,7 @@
 logging them.
 
 A worker runs this part. It applies the group's changes in log order to the rows that cascades may
-reach, as numbers (``decode.cascade_kernel``). It puts each change that a key causes at the place
+reach, as numbers (``decode.cascades``). It puts each change that a key causes at the place
 where InnoDB made it. At first the worker does not know which of the target's rows reference a key.
 It then returns the values that it looked for in vain. The next attempt gets their rows
 (``referencing``), until no value is left.
@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from ...binlog.kernels.jit import DONE, FULL
 from ...binlog.rows.change_bits import EXISTED
-from ...decode.cascade_kernel import DEEP, DEPTH_MAX, Out, Stack, simulate
-from ...decode.cascade_plan import HINT
-from ...decode.cascade_rows import Events, Graph, RowChains
+from ...decode.cascades.cascade_plan import HINT
+from ...decode.cascades.cascade_simulation import DEEP, DEPTH_MAX, Out, Stack, simulate
+from ...decode.cascades.row_chains import Events, Graph, RowChains
 from ...decode.staged import Staged
 from ...delta.columns import one_chunk
 from ...errors import DecodeError
@@ -32,20 +32,19 @@ from .cascade_codes import Codes, codes_of, graph_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ...decode.cascade_events import LoggedChanges
-    from ...decode.cascade_plan import Plan
-    from ...decode.part import Part
-    from ...decode.staged import StageTask
+    from ...decode.cascades.cascade_plan import CascadePlan
+    from ...decode.cascades.logged_changes import LoggedChanges
+    from ...decode.staged import Part, StageTask
 
-    Reads = Callable[[Plan, Sequence[StageTask]], LoggedChanges]
-    from ...decode.cascade_plan import Plan
+    Reads = Callable[[CascadePlan, Sequence[StageTask]], LoggedChanges]
+    from ...decode.cascades.cascade_plan import CascadePlan
     from ...decode.staged import Staged, StageTask
 
 Longs = npt.NDArray[np.int64]
 
 
 def emulate(read: Reads, task: CascadeTask) -> Cascaded:
-    """``read``: reads the changes that cascades may have made (``decode.cascade_events``). Raises
+    """``read``: reads the logged changes of the tables of the plan. Raises
     DecodeError and LogError with the change's place."""
     plan, tables = task.plan, list(task.plan.definitions)
     changes = read(plan, task.stage)
@@ -86,12 +85,12 @@ def _read_all(parts: Sequence[tuple[int, Part]]) -> dict[int, pa.Table]:
     return {n: pa.concat_tables(tables).combine_chunks() for n, tables in by_key.items()}
 
 
-def _empty(plan: Plan, name: str) -> pa.Table:
+def _empty(plan: CascadePlan, name: str) -> pa.Table:
     types = plan.definitions[name].arrow_schema().types
     return pa.schema([(str(i), kind) for i, kind in enumerate(types)]).empty_table()
 
 
-def _referencing_rows(parts: Sequence[Part], plan: Plan, name: str) -> pa.Table:
+def _referencing_rows(parts: Sequence[Part], plan: CascadePlan, name: str) -> pa.Table:
     """The rows that were found, each once."""
     if not parts:
         return _empty(plan, name)
@@ -102,7 +101,7 @@ def _referencing_rows(parts: Sequence[Part], plan: Plan, name: str) -> pa.Table:
     return rows.drop_columns([FILE, ROW]).take(pa.array(np.sort(once)))
 
 
-def _logged(plan: Plan, changes: LoggedChanges, number: int) -> pa.Table:
+def _logged(plan: CascadePlan, changes: LoggedChanges, number: int) -> pa.Table:
     name = list(plan.definitions)[number]
     if not changes.images[number]:
         return _empty(plan, name)
@@ -147,9 +146,9 @@ def _simulated(graph: Graph, events: Events) -> tuple[int, Out]:
     while True:
         rows = RowChains(
             table=zeros(count), image=zeros(count), alive=zeros(count) > 0,
-            codes=zeros(count, width), heads=zeros(chains) - 1, behind=zeros(count),
-            ahead=zeros(count), key_heads=zeros(chains) - 1, key_behind=zeros(count, each),
-            key_ahead=zeros(count, each), counts=zeros(1),
+            codes=zeros(count, width), heads=zeros(chains) - 1, following=zeros(count),
+            preceding=zeros(count), key_heads=zeros(chains) - 1, key_following=zeros(count, each),
+            key_preceding=zeros(count, each), counts=zeros(1),
         )  # fmt: skip
         stack = Stack(
             table=zeros(DEPTH_MAX), key=zeros(DEPTH_MAX), gone=zeros(DEPTH_MAX) > 0,
@@ -167,7 +166,7 @@ def _simulated(graph: Graph, events: Events) -> tuple[int, Out]:
         room *= 2
 
 
-def _wanted(plan: Plan, graph: Graph, codes: Codes, out: Out) -> list[tuple[int, pa.Table]]:
+def _wanted(plan: CascadePlan, graph: Graph, codes: Codes, out: Out) -> list[tuple[int, pa.Table]]:
     """By key, the values that were carried on and that nobody has looked for."""
     count, tables = int(out.counts[1]), list(plan.definitions)
     wanted = []
@@ -216,10 +215,12 @@ class _Staging:
         """The table's changes, each by itself, in the order in which they were made."""
         out, count = self.out, int(self.out.counts[0])
         transaction = self.changes.transaction[out.event[:count]]
-        mine = np.flatnonzero((out.table[:count] == number) & ~self.changes.done[name][transaction])
+        own_changes = np.flatnonzero(
+            (out.table[:count] == number) & ~self.changes.applied[name][transaction]
+        )
         definition = self.task.plan.definitions[name]
-        codes, flags = out.codes[mine], out.flags[mine].astype(np.uint8)
-        image = pa.array(out.image[mine] - self.base[number])
+        codes, flags = out.codes[own_changes], out.flags[own_changes].astype(np.uint8)
+        image = pa.array(out.image[own_changes] - self.base[number])
         columns = [
             self.codes.domains[number, c].taken(codes[:, self.codes.place[number, c]])
             if (number, c) in self.codes.domains
@@ -227,10 +228,10 @@ class _Staging:
             for c in range(len(definition.columns))
         ]
         keyed = bool(definition.primary_key)
-        step = np.ones(len(mine), np.int64) if keyed else np.where(flags == EXISTED, -1, 1)
-        edges = pa.array(np.arange(len(mine) + 1, dtype=np.int32))
-        positions = pa.array(self.changes.positions[transaction[mine]])
-        nothing = pa.nulls(len(mine), pa.binary())
+        step = np.ones(len(own_changes), np.int64) if keyed else np.where(flags == EXISTED, -1, 1)
+        edges = pa.array(np.arange(len(own_changes) + 1, dtype=np.int32))
+        positions = pa.array(self.changes.positions[transaction[own_changes]])
+        nothing = pa.nulls(len(own_changes), pa.binary())
         extra: Mapping[str, pa.Array] = {
             "flags": pa.ListArray.from_arrays(edges, pa.array(flags)),
             "positions": pa.ListArray.from_arrays(edges, positions),
@@ -259,7 +260,7 @@ class CascadeTask:
     keys, the values that were looked for, in the types of the referenced columns; ``folder``: for
     files."""
 
-    plan: Plan
+    plan: CascadePlan
     stage: tuple[StageTask, ...]
     folder: str
     referencing: tuple[tuple[str, Part], ...] = ()

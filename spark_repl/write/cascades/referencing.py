@@ -22,7 +22,7 @@ from ..files.key_index import IndexTask, KeyIndex, hash_keys
 from ..files.write_task import FILE, ROW, write_part
 
 if TYPE_CHECKING:
-    from ...decode.part import Part
+    from ...decode.staged import Part
     from ...tables.table_definition import TableDefinition
     from ..files.compaction import CompactTask
     from ..files.write_task import LiveFile

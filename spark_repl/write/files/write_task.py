@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...decode.part import Part
+from ...decode.staged import Part
 
 if TYPE_CHECKING:
     from ...delta.columns import Columns

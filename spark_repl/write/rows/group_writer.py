@@ -12,8 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from ...crash_points import armed, reach
-from ...decode.part import rows_of
-from ...decode.staged import Staged, same_shape
+from ...decode.staged import Staged, rows_of, same_shape
 from ...delta.checkpoint import EVERY
 from ...errors import FencedError, SchemaError, SparkReplError
 from ...runtime.retry import temporary
@@ -32,7 +31,7 @@ from .direct_writer import DirectWriter
 if TYPE_CHECKING:
     from ...config import Config
     from ...control.table.cut import Cut
-    from ...decode.part import Part
+    from ...decode.staged import Part
     from ...delta.stamp import Stamp
     from ...runtime.workers import Workers
     from ...schedule.group import StagedGroup

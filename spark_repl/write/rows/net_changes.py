@@ -28,7 +28,7 @@ from .bag_changes import heads, value_codes, whole_bag
 from .partial_row_fill import ChangeLog, MissingValues, assemble
 
 if TYPE_CHECKING:
-    from ...decode.part import Part
+    from ...decode.staged import Part
     from ...tables.table_definition import TableDefinition
 
 Longs = npt.NDArray[np.int64]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
-from ...decode.part import Part
+from ...decode.staged import Part
 from ...delta.columns import one_chunk
 from ...delta.digests import digests
 from ...rules.metadata_columns import keeps_deleted

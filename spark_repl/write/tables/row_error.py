@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from ...binlog.json.diff import CANNOT_APPLY
 from ...config.renaming import SHARD
 from ...decode.folding import DUPLICATE_KEY
-from ...decode.part import first_of
+from ...decode.staged import first_of
 from ...delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, RowError, SchemaError, SettingError
 from ...position import RelayPosition
 from .table_metadata import COMPLETE, COPIED
 
 if TYPE_CHECKING:
-    from ...decode.part import Part
+    from ...decode.staged import Part
     from ..files.write_task import Violation
     from .table import Table
 

@@ -58,7 +58,7 @@ def replay_logs(
     state: dict[Any, list[Any]] = {}
     for path in paths:
         args = *read_log(path, compressed=False), True
-        for images in walk(*args, pairs=True, forms=forms, known=known):
+        for images in walk(*args, pairs=True, forms=forms, definitions=known):
             if images.definition.name == name:
                 _apply(images, state)
     return sorted(state.values(), key=repr)

@@ -9,7 +9,7 @@ import pytest
 from spark_repl.bench.growing_log import GrowingLog
 from spark_repl.errors import ConfigError
 from spark_repl.position import RelayPosition
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, insert
 
 A = Table("a")

@@ -45,7 +45,7 @@ def decode(statement: str, *rows: bytes, policy: str = "error") -> list[dict[str
     data = np.frombuffer(event(19, MAP) + event(23, body), np.uint8)
     (images,) = walk(
         data, np.array([0]), np.array([data.size]), np.array([1 << 40]), False,
-        known=history.definitions,
+        definitions=history.definitions,
     )  # fmt: skip
     assert images.definition.primary_key == (0,)
     return images.decode(np.arange(len(images.flags)), Forms(policy)).to_pylist()

@@ -171,7 +171,7 @@ def test_branches_by_xid(branch: Branch) -> None:
         found.end(branch.xid)
     assert caught.value.number == 1397
     found.prepare(branch)
-    assert Branch.of_json(branch.to_json(), "p") == branch.kept("p")
+    assert Branch.of_json(branch.to_json(), "p") == branch.in_own_file("p")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.decode.cascade_plan import Plan, plan
+from spark_repl.decode.cascades.cascade_plan import CascadePlan, plan_cascades
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
 from spark_repl.tables.column import Column
@@ -25,9 +25,11 @@ def tables(**elements: str) -> Tables:
     return made
 
 
-def planned(made: Tables, *changed: str, zero_dates: str = "error", harmless: str = "") -> Plan:
+def planned(
+    made: Tables, *changed: str, zero_dates: str = "error", harmless: str = ""
+) -> CascadePlan:
     keys = {name: table.foreign_keys for name, table in made.items()}
-    return plan(changed, keys, made, frozenset(harmless.split()), zero_dates)
+    return plan_cascades(changed, keys, made, frozenset(harmless.split()), zero_dates)
 
 
 def refused(made: Tables, zero_dates: str = "error") -> str:
@@ -125,7 +127,7 @@ def test_what_is_not_known_of_the_tables() -> None:
     assert "how the collation of column" in refused(differ)
     keys = {"t.a": made["t.a"].foreign_keys}
     with pytest.raises(DecodeError, match=r"the definition of t\.a is not known"):
-        plan(["t.p"], keys, {"t.p": made["t.p"]}, frozenset(), "error")
+        plan_cascades(["t.p"], keys, {"t.p": made["t.p"]}, frozenset(), "error")
     twice = {**made, "t.P": replace(made["t.p"], table="P")}
     assert "told apart by the case of their names alone" in refused(twice)
 

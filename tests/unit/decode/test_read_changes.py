@@ -109,7 +109,7 @@ def test_without_names_there_is_no_guess(statements: list[str], words: str) -> N
     for statement in ["CREATE TABLE types.integers (id int PRIMARY KEY)", *statements]:
         history.see(Query(1, 0, 0, "types", statement.encode(), b""))
     with pytest.raises(DecodeError, match=words) as caught:
-        walk(*args, True, known=history.definitions)
+        walk(*args, True, definitions=history.definitions)
     assert caught.value.table == "types.integers"
     assert "binlog_row_metadata=FULL" in str(caught.value.hint)
 

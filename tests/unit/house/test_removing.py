@@ -39,7 +39,7 @@ ELSEWHERE = {
 }  # fmt: skip
 """the relay log, caches of the user, files that a command is asked to write, targets of a bench,
 an empty folder by which ``config check`` tries a target, a receiver's own note of its error"""
-NO_FILES = {"decode.cascade_kernel"}
+NO_FILES = {"decode.cascades.cascade_simulation"}
 
 
 def removals(module: ast.AST) -> list[str]:

@@ -10,15 +10,14 @@ import pytest
 
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.config import Apply
-from spark_repl.decode.part import Part
-from spark_repl.decode.seen_cascades import Cascades
-from spark_repl.decode.staged import Staged
+from spark_repl.decode.cascade_detection import Cascades
+from spark_repl.decode.staged import Part, Staged
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
 from spark_repl.relay.record import RECORD, Kind
 from spark_repl.schedule.branches import Branch, XaGroup
 from spark_repl.schedule.group import BY_HAND_MAX, NO_SLOT, ByHand, Group, StagedGroup
-from spark_repl.schedule.planner import Planner, shared_out
+from spark_repl.schedule.planner import Planner, assign_workers
 
 UUID = "11111111-2222-3333-4444-555555555555"
 OTHERS = GtidSet.parse(f"{UUID}:1-4")
@@ -146,8 +145,8 @@ def test_shared_out() -> None:
     found = records(4)
     found["kind"][1] = Kind.EMPTY
     one = Group.of(found, np.zeros(4, np.int32), 4)
-    assert shared_out(one, 1).worker.tolist() == [0, 0, 0, 0]
-    two = shared_out(one, 2).worker
+    assert assign_workers(one, 1).worker.tolist() == [0, 0, 0, 0]
+    two = assign_workers(one, 2).worker
     assert two[1] == 0 and {*two[[0, 2, 3]].tolist()} == {0, 1}
     assert one.worker.tolist() == [0, 0, 0, 0]
 

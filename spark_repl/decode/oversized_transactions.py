@@ -1,4 +1,4 @@
-"""One transaction that is larger than memory may be: its events window by window from the file."""
+"""Reading a transaction that may be larger than memory: its events, window by window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _PIECE_BYTES = 1 << 20
 
 
-def too_short() -> DecodeError:
+def file_too_short() -> DecodeError:
+    """Return the error of a file that lost bytes after it was indexed."""
     return DecodeError(
         "the file is shorter than when it was indexed",
         hint="was it truncated or replaced while the applier ran?",
@@ -29,30 +30,35 @@ def too_short() -> DecodeError:
 
 @dataclass(frozen=True)
 class Extent:
-    """Where a transaction lies in a file, file[start:end], and whether its events carry a CRC."""
+    """The bytes ``file[start:end]`` of a transaction. ``checksum``: its events end with a CRC32."""
 
     start: int
     end: int
     checksum: bool
 
 
-def plain(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes, bool]]:
-    """(window of about ``size`` bytes, whether its events carry a CRC) of a transaction."""
+def plain_windows(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes, bool]]:
+    """Yield the events of an uncompressed transaction in windows of about ``size`` bytes.
+
+    Yields (window, whether its events end with a CRC32).
+    """
     start, end = extent.start, extent.end
     if file.seek(0, os.SEEK_END) < end:
-        raise too_short()
+        raise file_too_short()
     file.seek(start)
     for window in windows(file, end - start, size):
         yield window, extent.checksum
 
 
-def unpacked(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes, bool]]:
-    """(window of about ``size`` bytes, False) of the events inside of a compressed transaction,
-    which carry no CRC. The payload's own is verified before anything is
-    decompressed."""
+def payload_windows(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes, bool]]:
+    """Yield the events inside a compressed transaction in windows of about ``size`` bytes.
+
+    Yields (window, False): events inside a payload have no CRC. The payload's own CRC32 is
+    verified before anything is decompressed.
+    """
     end, checksum = extent.end, extent.checksum
     if file.seek(0, os.SEEK_END) < end:
-        raise too_short()
+        raise file_too_short()
     at, tail = extent.start, CRC_LENGTH if checksum else 0
     while at + HEADER_LENGTH + tail <= end:
         file.seek(at)
@@ -74,7 +80,7 @@ def unpacked(file: BinaryIO, extent: Extent, size: int) -> Iterator[tuple[Bytes,
 
 
 def _verify(file: BinaryIO, at: int, size: int) -> None:
-    """DecodeError where the event at ``at``, of ``size`` bytes and a CRC32, has a wrong one."""
+    """Raise DecodeError if the CRC32 that follows the ``size`` bytes at ``at`` is wrong."""
     file.seek(at)
     crc, left = 0, size
     while left:

@@ -77,7 +77,7 @@ def staged(folder: Path, log: LogWriter) -> dict[str, list[pa.Table]]:
     relay = open_log(str(log.folder))
     records = build_index(relay, str(folder / "index")).records
     group = Group.of(records, np.zeros(len(records), np.int32), len(records))
-    (task,) = stage_tasks(relay, 0, group, {}, shards=1, folder=None)
+    (task,) = stage_tasks(relay, 0, group, {}, StageTask(0, (), 1, None))
     assert isinstance(task, StageTask)
     found: dict[str, list[pa.Table]] = {}
     for part in stage(task).parts:
@@ -144,7 +144,7 @@ def test_damage_in_a_large_transaction(
     log.path.write_bytes(data)
     monkeypatch.setattr(spans, "_SLICE_BYTES", 500)
     group = Group.of(records, np.zeros(1, np.int32), 1)
-    (task,) = stage_tasks(relay, 0, group, {}, shards=1, folder=None)
+    (task,) = stage_tasks(relay, 0, group, {}, StageTask(0, (), 1, None))
     with pytest.raises(DecodeError, match=r"CRC32 is wrong.* in its window \d") as caught:
         stage(task)
     assert caught.value.position == f"000001:{start}"
@@ -161,7 +161,7 @@ def test_a_file_that_became_shorter(
     log.path.write_bytes(log.path.read_bytes()[:-9])
     monkeypatch.setattr(spans, "_SLICE_BYTES", 100)
     group = Group.of(records, np.zeros(1, np.int32), 1)
-    (task,) = stage_tasks(relay, 0, group, {}, shards=1, folder=None)
+    (task,) = stage_tasks(relay, 0, group, {}, StageTask(0, (), 1, None))
     with pytest.raises(DecodeError, match="shorter than when it was indexed"):
         stage(task)
 

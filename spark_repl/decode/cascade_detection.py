@@ -1,9 +1,9 @@
-"""Changes that a foreign key carries on to other tables, where the source does not log these.
+"""Detecting changes that a foreign key cascades to other tables without the source logging it.
 
-Up to MySQL 9.5, and later with innodb_native_foreign_keys=ON, ON DELETE and ON UPDATE are the
-storage engine's: the log holds the parent's row only. Where the server does them itself, every rows
-event says so (USE_SQL_FOREIGN_KEY), and the children's rows stand in the log too. Here such
-changes are seen; they are refused, or emulated behind (``write.emulated_cascades``).
+Up to MySQL 9.5, and later with innodb_native_foreign_keys=ON, the storage engine executes ON DELETE
+and ON UPDATE, and the log has the parent's row only. If the server itself executes them, every rows
+event has the flag USE_SQL_FOREIGN_KEY, and the log has the children's rows as well. The applier
+refuses a change that cascades unlogged, or emulates the cascade (``write.cascades``).
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ _UNKNOWN_HINT = (
 
 @dataclass(frozen=True)
 class Seen:
-    """Positions, in one table's changes, of the first that ``cascades`` and of the first that may,
-    as far as its TABLE_MAP says (``referred``); None: there is none."""
+    """Positions of the first change of one table that cascades, and of the first that may.
+
+    ``cascades``: a known foreign key has an action for the change. ``referred``: the TABLE_MAP
+    declares that some foreign key references the table. None: no change is of that kind.
+    """
 
     cascades: int | None = None
     referred: int | None = None
@@ -48,10 +51,16 @@ class Seen:
 
 @dataclass(frozen=True)
 class Cascades:
-    """``keys``: table -> (referencing table, its key with an action) of the target's tables, by its
-    name in lower case, as ``harmless``: how the source compares names is not always known.
-    ``unknown``: tables of the target whose keys no statement and no copy has told; ``emulated``:
-    whether changes that cascade are noted, and not refused."""
+    """The foreign keys with actions among the target's tables.
+
+    - ``keys``: referenced table -> (referencing table, its key) of each key with an action.
+    - ``unknown``: tables of the target whose keys no statement and no copy has declared.
+    - ``harmless``: tables that no action is about, by the configuration.
+    - ``emulated``: changes that cascade are recorded, not refused.
+
+    Referenced and harmless tables have names in lower case, because how the source compares names
+    is not always known.
+    """
 
     keys: Mapping[str, tuple[tuple[str, ForeignKey], ...]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -66,8 +75,10 @@ class Cascades:
         *,
         emulated: bool = False,
     ) -> Cascades:
-        """``tables``: each one's own keys; ``harmless``: tables that no action is about, by the
-        configuration (ddl.without_cascades)."""
+        """Return the foreign keys of ``tables``, a map of each table to its own keys.
+
+        ``harmless``: tables that no action is about (``ddl.without_cascades``).
+        """
         keys: dict[str, list[tuple[str, ForeignKey]]] = {}
         for child, own in tables.items():
             for key in own or ():
@@ -77,17 +88,19 @@ class Cascades:
         unknown = sorted(name for name, own in tables.items() if own is None)
         return cls(by_parent, tuple(unknown), frozenset(map(fold, harmless)), emulated)
 
-    def check(self, images: RowImages, positions: npt.NDArray[np.int64], done: Any = None) -> Seen:
+    def check(
+        self, images: RowImages, positions: npt.NDArray[np.int64], applied: Any = None
+    ) -> Seen:
         """What the change of one table may carry on. Raises DecodeError for the first change that
-        does, unless it is emulated. ``positions`` and ``done`` (already in the table) are those of
-        the transactions; what is done may have to be carried on to other tables."""
+        does, unless it is emulated. ``positions`` and ``applied`` (already in the table) are those
+        of the transactions; what is done may have to be carried on to other tables."""
         name = images.definition.name
         lower = fold(name)
         if lower in self.harmless:
             return Seen()
         events = images.left_to_the_engine()
-        if done is not None and not self.emulated:
-            events = events[~done[events[:, TRANSACTION]]]
+        if applied is not None and not self.emulated:
+            events = events[~applied[events[:, TRANSACTION]]]
         if not len(events):
             return Seen()
         cascading = [
@@ -106,7 +119,7 @@ class Cascades:
 
 
 def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) -> int | None:
-    """Index of the first event that the key carries on."""
+    """Return the index of the first event that the key cascades."""
     indexes = []
     if key.on_delete:
         indexes += np.flatnonzero(events[:, KIND] == DELETE)[:1].tolist()
@@ -122,7 +135,7 @@ def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) ->
 
 
 def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
-    """The referenced columns; all of them where that is not known."""
+    """Return the numbers of the referenced columns; all columns if they are not known."""
     names = [column.name.lower() for column in definition.columns]
     wanted = [name.lower() for name in key.referenced]
     if set(wanted) <= set(names):
@@ -137,7 +150,7 @@ def _of_cascade(message: str, **place: Any) -> DecodeError:
 
 
 def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeError:
-    """The DecodeError for a change of table ``name`` that ``key`` carries on to ``child``."""
+    """Return the DecodeError for a change of table ``name`` that ``key`` cascades to ``child``."""
     actions = [
         f"ON {verb} {action}"
         for verb, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update))
@@ -153,7 +166,7 @@ def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeErro
 
 
 def unknown_refusal(name: str, at: int, unknown: Sequence[str]) -> DecodeError:
-    """The DecodeError for a change that a foreign key of the ``unknown`` tables may carry on."""
+    """Return the DecodeError for a change that a foreign key of ``unknown`` tables may cascade."""
     return _of_cascade(
         "the source may have changed rows of other tables with this change, by a foreign key, and"
         " its log does not hold them: the log does not tell the foreign keys of"

@@ -1,4 +1,4 @@
-"""Which tables a group's cascades may reach, by which foreign keys, and what can't be followed."""
+"""Planning cascades: which tables a group's changes may reach, and by which foreign keys."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..sql.case_folding import fold
 from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 
 if TYPE_CHECKING:
-    from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
-    from ..tables.table_keys import ForeignKey
+    from ...tables.column import Column
+    from ...tables.table_definition import TableDefinition
+    from ...tables.table_keys import ForeignKey
 
 Place = tuple[str, int]
-"""a table, and the number of one of its columns"""
+"""(name of a table, number of one of its columns)"""
 
 _FLOATS = (ColumnType.FLOAT, ColumnType.DOUBLE)
 _WORD = r"(?<![\w$]){}(?![\w$])"
@@ -32,7 +32,7 @@ HINT = (
 
 @dataclass(frozen=True)
 class CascadingKey:
-    """A foreign key with an action: numbers of its columns in both tables."""
+    """A foreign key with an action, and the numbers of its columns in both tables."""
 
     key: ForeignKey
     child: str
@@ -42,7 +42,7 @@ class CascadingKey:
 
     @property
     def name(self) -> str:
-        """The name by which InnoDB sorts foreign keys."""
+        """The name by which InnoDB sorts foreign keys: ``database/constraint``."""
         return f"{self.child.partition('.')[0]}/{self.key.name}"
 
     @property
@@ -51,10 +51,13 @@ class CascadingKey:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """``keys``: ascending by parent, a parent's in the order of InnoDB; ``definitions``: of their
-    tables; ``children``: those whose rows are changed; ``harmless``: whose changes no key carries
-    on, by the configuration."""
+class CascadePlan:
+    """The foreign keys along which a group's changes cascade.
+
+    ``keys``: ascending by parent, and within a parent in the order in which InnoDB executes them.
+    ``definitions``: definitions of all tables of the keys. ``harmless``: tables whose changes no
+    key cascades, by the configuration.
+    """
 
     keys: tuple[CascadingKey, ...]
     definitions: Mapping[str, TableDefinition]
@@ -62,11 +65,12 @@ class Plan:
 
     @property
     def children(self) -> tuple[str, ...]:
+        """The tables whose rows cascades change."""
         return tuple(sorted({key.child for key in self.keys}))
 
     @cached_property
     def domains(self) -> list[list[Place]]:
-        """Columns that are compared with each other, directly or by way of others."""
+        """Sets of columns that keys compare with each other, directly or through other columns."""
         domains: list[list[Place]] = []
         for key in self.keys:
             for pair in zip(key.referencing, key.referenced, strict=True):
@@ -77,37 +81,42 @@ class Plan:
         return domains
 
     def collation(self, place: Place) -> int:
-        """What compares the column's values. Raises DecodeError where that is not known."""
+        """Return the collation that compares the column's values; EXACT for bytes and numbers.
+
+        Raises DecodeError if the collation is not known.
+        """
         (domain,) = [domain for domain in self.domains if place in domain]
         columns = [self.definitions[name].columns[number] for name, number in domain]
         if columns[0].type not in CHARACTER_TYPES or columns[0].collation == BINARY:
             return EXACT
-        told = {column.compares for column in columns} - {0}
-        if len(told) != 1 or not told <= NAMES.keys():
+        collations = {column.compares for column in columns} - {0}
+        if len(collations) != 1 or not collations <= NAMES.keys():
             raise DecodeError(
                 f"how the collation of column {columns[0].name} compares is not known here",
                 table=domain[0][0],
             )
-        return told.pop()
+        return collations.pop()
 
     def table(self, name: str) -> str | None:
-        """The plan's name of a table that the log calls ``name``; None: it has nothing to do with
-        it."""
+        """Return the plan's name of a table that the log calls ``name``; None if it has none."""
         if name in self.definitions:
             return name
         return next((own for own in self.definitions if fold(own) == fold(name)), None)
 
 
-def plan(
+def plan_cascades(
     changed: Iterable[str],
     keys: Mapping[str, tuple[ForeignKey, ...] | None],
     definitions: Mapping[str, TableDefinition],
     harmless: frozenset[str],
     zero_dates: str,
-) -> Plan:
-    """``changed``: tables with changes that cascade; ``keys``: each table's own foreign keys;
-    ``definitions``: of the tables that are there, with what the log says. Raises DecodeError for
-    what can't be followed."""
+) -> CascadePlan:
+    """Return the plan for the cascades of a group.
+
+    ``changed``: tables with changes that cascade. ``keys``: each table's own foreign keys.
+    ``definitions``: definitions of the target's tables, completed by the group's TABLE_MAPs.
+    Raises DecodeError for a key that can't be emulated.
+    """
     by_parent: dict[str, list[tuple[str, ForeignKey]]] = {}
     for child, own in keys.items():
         for key in own or ():
@@ -119,20 +128,20 @@ def plan(
         if parent in seen:
             continue
         seen.add(parent)
-        mine = [] if fold(parent) in harmless else by_parent.get(fold(parent), [])
-        resolved = [_followed(parent, child, key, definitions) for child, key in mine]
+        cascading = [] if fold(parent) in harmless else by_parent.get(fold(parent), [])
+        resolved = [_resolve(parent, child, key, definitions) for child, key in cascading]
         carrying += sorted(resolved, key=lambda f: (not _clustered(f, definitions), f.name))
-        left += [child for child, _ in mine]
+        left += [child for child, _ in cascading]
     for followed in carrying:
         _check(followed, definitions, zero_dates)
     ordered = tuple(sorted(carrying, key=lambda f: f.parent))
-    made = Plan(ordered, {name: definitions[name] for name in sorted(seen)}, harmless)
-    for domain in made.domains:
-        made.collation(domain[0])
-    return made
+    result = CascadePlan(ordered, {name: definitions[name] for name in sorted(seen)}, harmless)
+    for domain in result.domains:
+        result.collation(domain[0])
+    return result
 
 
-def _followed(
+def _resolve(
     parent: str, child: str, key: ForeignKey, definitions: Mapping[str, TableDefinition]
 ) -> CascadingKey:
     if sum(fold(name) == fold(parent) for name in definitions) > 1:
@@ -156,7 +165,7 @@ def _numbers(definition: TableDefinition, names: Iterable[str]) -> list[int | No
 
 
 def _clustered(followed: CascadingKey, definitions: Mapping[str, TableDefinition]) -> bool:
-    """Whether the key references the index that holds the rows: InnoDB looks there first."""
+    """Return whether the key references the clustered index: InnoDB executes such keys first."""
     key = definitions[followed.parent].primary_key
     return key[: len(followed.referenced)] == followed.referenced
 
@@ -180,7 +189,7 @@ def _check(
 
 
 def _alike(child: Column, parent: Column) -> bool:
-    """Whether equal values of both are equal in the target."""
+    """Return whether equal values of both columns are equal in the target."""
     same = (child.arrow_type, child.literals, child.form) == (
         parent.arrow_type, parent.literals, parent.form
     )  # fmt: skip
@@ -192,7 +201,7 @@ def _alike(child: Column, parent: Column) -> bool:
 
 
 def _computed(definition: TableDefinition, changed: Iterable[int]) -> str:
-    """A generated column whose value depends on those that are changed; '' for none."""
+    """Return a generated column that depends on the ``changed`` columns; '' if there is none."""
     names = [definition.columns[number].name for number in changed]
     for column in definition.columns:
         for name in names:

@@ -15,8 +15,8 @@ from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Kind
-from spark_repl.schedule.due import copied, due_in, left_out
-from spark_repl.schedule.stops import Until
+from spark_repl.schedule.skipped_records import seconds_until_due, skip_copied, skip_transactions
+from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.dump_stream import receive
 
@@ -38,9 +38,9 @@ def taken(made: LogWriter, tmp_path: Path, text: str, executed: str = "") -> int
     relay = open_log(str(made.folder))
     records = build_index(relay, str(tmp_path / "index")).records
     until = Until.parse(text.replace("S:", f"{made.source}:"))
-    until.check(relay)
+    until.check_file(relay)
     have = GtidSet.parse(executed.replace("S:", f"{made.source}:"))
-    return until.take(records, have, relay, 0)
+    return until.count_before(records, have, relay, 0)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_until_is_met_where_no_transaction_comes(made, tmp_path, text, done, wan
     index = build_index(relay, str(tmp_path / "index"))
     until = Until.parse(text.replace("S:", f"{made.source}:"))
     at = int(index.records["end"][done - 1])
-    assert until.met(index, at, index.gtids(0, at), relay) == want
+    assert until.is_reached(index, at, index.gtids(0, at), relay) == want
 
 
 def test_until_a_place_of_the_source_in_a_receivers_log(made, tmp_path):
@@ -107,12 +107,12 @@ def test_until_a_place_of_the_source_in_a_receivers_log(made, tmp_path):
     for count, (file, start, end) in enumerate(made.spans):
         for offset, want in ((start, count), (start + 1, count + 1), (end, count + 1)):
             until = Until.parse(f"source:{file}:{offset}")
-            until.check(relay)
-            assert until.take(index.records, GtidSet(), relay, 0) == want
+            until.check_file(relay)
+            assert until.count_before(index.records, GtidSet(), relay, 0) == want
     for offset, want in ((end, True), (end + 1, False)):
         until = Until.parse(f"source:{file}:{offset}")
-        assert until.met(index, index.end, index.gtids(), relay) == want
-        assert not until.met(index, int(index.records["position"][-1]), GtidSet(), relay)
+        assert until.is_reached(index, index.end, index.gtids(), relay) == want
+        assert not until.is_reached(index, int(index.records["position"][-1]), GtidSet(), relay)
 
 
 def test_until_is_a_value():
@@ -135,15 +135,15 @@ def test_until_a_place_of_the_relay_log_in_a_receivers_log(made, tmp_path):
     for place, want in ((last, 7), (last - 1, 7), (int(index.records["position"][3]), 3)):
         at = RelayPosition.unpack(place)
         until = Until.parse(f"relay:{relay.file(at.file_no).name}:{at.offset}")
-        until.check(relay)
-        assert until.take(index.records, GtidSet(), relay, 0) == want
+        until.check_file(relay)
+        assert until.count_before(index.records, GtidSet(), relay, 0) == want
     end = RelayPosition.unpack(index.end)
     assert index.end > last, "where no transaction is, and none may come"
     for offset, want in ((end.offset, True), (end.offset + 1, False)):
         until = Until.parse(f"relay:{relay.file(end.file_no).name}:{offset}")
-        assert until.met(index, index.end, index.gtids(), relay) == want
+        assert until.is_reached(index, index.end, index.gtids(), relay) == want
     with pytest.raises(LogError, match="which this log has not"):
-        Until.parse("relay:bin.000001:4").check(relay)
+        Until.parse("relay:bin.000001:4").check_file(relay)
 
 
 def test_until_that_nobody_understands(made, tmp_path):
@@ -157,7 +157,7 @@ def test_until_that_nobody_understands(made, tmp_path):
 def test_left_out_keeps_the_slot(made, tmp_path):
     # Scenario 26: a filtered transaction commits as an empty one, in order.
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records
-    left, count = left_out(records, GtidSet.parse(f"{made.source}:3"))
+    left, count = skip_transactions(records, GtidSet.parse(f"{made.source}:3"))
     assert count == 1
     assert len(left) == len(records)
     changed = np.flatnonzero(left["kind"] != records["kind"])
@@ -170,11 +170,11 @@ def test_what_a_copy_holds_is_empty_but_for_branches(made, tmp_path):
     kinds = (Kind.XA_PREPARE, Kind.XA_COMMIT, Kind.XA_ROLLBACK)
     records["kind"][2:5] = kinds
     records["kind"][5] = Kind.XA_COMMIT
-    left = copied(records, GtidSet.parse(f"{made.source}:1-5"))["kind"]
+    left = skip_copied(records, GtidSet.parse(f"{made.source}:1-5"))["kind"]
     assert left[:2].tolist() == [Kind.EMPTY, Kind.EMPTY]
     assert left[2:5].tolist() == [Kind.XA_PREPARE, Kind.XA_ROLLBACK, Kind.XA_ROLLBACK]
     assert left[5:].tolist() == records["kind"][5:].tolist()
-    assert copied(records, GtidSet()) is records
+    assert skip_copied(records, GtidSet()) is records
 
 
 def test_delay(made, tmp_path):
@@ -182,6 +182,6 @@ def test_delay(made, tmp_path):
     records = build_index(open_log(str(made.folder)), str(tmp_path / "index")).records.copy()
     records["commit_time"] = int((time.time() - 10) * 1e6)
     records["commit_time"][0] = 0  # it is the last one that counts
-    assert due_in(records, 5) == 0
-    assert 10 < due_in(records, 30) <= 20
-    assert due_in(records, 0) == 0
+    assert seconds_until_due(records, 5) == 0
+    assert 10 < seconds_until_due(records, 30) <= 20
+    assert seconds_until_due(records, 0) == 0

@@ -1,9 +1,9 @@
-"""The rows that the kernel of cascades goes by: in chains by what tells them apart, and by each of
-their foreign keys.
+"""Rows that cascades may change, indexed for the simulation: hash chains by identity, and by each
+foreign key.
 
-A row is its table, the image that it came by and ``codes``: one for each value of a key's column,
-equal where the values are, -1 for NULL; the first is that of the rest of what tells rows apart.
-``classes`` says which codes are one in a key's comparison.
+A row has a table, an image, and ``codes``. Each code stands for the value of a key's column: equal
+values have equal codes, NULL is -1. The first code stands for the rest of what identifies the row.
+``classes`` maps codes to classes; a key's comparison treats codes of one class as equal.
 """
 
 from __future__ import annotations
@@ -12,14 +12,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..binlog.kernels.jit import Bools, Int, Ints, jit_allocating
+from ...binlog.kernels.jit import Bools, Int, Ints, jit_allocating
 
 
 class Graph(NamedTuple):
-    """Foreign keys [f], ascending by their parent, whose first one is ``begin[table]``.
-    ``referenced`` and ``referencing`` [f, k]: places in codes, ``width`` of them. ``own``
-    [tables, j]: keys of a table as a child, -1 behind the last. Of tables: ``identity``
-    [tables, places]: what tells rows apart; ``keyed``; ``kept``: whether rows are looked after."""
+    """Foreign keys [f] of the tables, ascending by parent.
+
+    - ``begin[table]``: a parent's first key.
+    - ``referenced``, ``referencing`` [f, k]: the columns' places in codes, ``width[f]`` of them.
+    - ``own`` [tables, j]: the keys of a table as a child, -1 after the last.
+    - ``identity`` [tables, places]: the codes that identify a row.
+    - ``keyed`` [tables]: the table has a key.
+    - ``tracked`` [tables]: the simulation keeps the table's rows, because cascades change them.
+    """
 
     begin: Ints
     width: Ints
@@ -30,14 +35,19 @@ class Graph(NamedTuple):
     own: Ints
     identity: Bools
     keyed: Bools
-    kept: Bools
+    tracked: Bools
     classes: Ints
 
 
 class Events(NamedTuple):
-    """Changes [n] in the order of the log. ``kind``: DELETED, INSERTED, UPDATED; ``before`` and
-    ``after``: images, -1 for none; ``fires``: whether foreign keys are carried on. ``table`` and
-    ``codes`` are those of the images; ``loaded``: images of rows that are there before."""
+    """Logged changes [n] in the order of the log.
+
+    - ``kind``: DELETED, INSERTED or UPDATED.
+    - ``before``, ``after``: numbers of images, -1 for none.
+    - ``fires``: the change cascades.
+    - ``table``, ``codes``: table and codes of each image.
+    - ``loaded``: images of rows that exist before the first change.
+    """
 
     kind: Ints
     before: Ints
@@ -49,19 +59,23 @@ class Events(NamedTuple):
 
 
 class RowChains(NamedTuple):
-    """Rows [s] that are there, or were, in chains by what tells them apart and by each key of
-    theirs. ``counts``: rows so far."""
+    """Rows [s], existing and deleted ones, in hash chains by identity and by each foreign key.
+
+    ``heads``, ``key_heads``: first row of each chain. ``following`` and ``preceding``: neighbours
+    in the chain by identity; ``key_following`` and ``key_preceding`` [s, j]: in the chain of the
+    table's j-th key. -1 ends a chain. ``counts[0]``: number of rows.
+    """
 
     table: Ints
     image: Ints
     alive: Bools
     codes: Ints
     heads: Ints
-    behind: Ints
-    ahead: Ints
+    following: Ints
+    preceding: Ints
     key_heads: Ints
-    key_behind: Ints
-    key_ahead: Ints
+    key_following: Ints
+    key_preceding: Ints
     counts: Ints
 
 
@@ -81,7 +95,7 @@ def by_identity(graph: Graph, rows: RowChains, table: Int, codes: Ints) -> Int:
 
 @jit_allocating
 def by_key(graph: Graph, rows: RowChains, key: Int, codes: Ints, places: Ints) -> Int:
-    """The chain of a key's value; -1 where a part of it is NULL, which matches nothing."""
+    """Return the chain of a key's value; -1 if a part of it is NULL, which matches nothing."""
     total: Int = np.int64(key)
     for i in range(graph.width[key]):
         code = codes[places[key, i]]
@@ -101,7 +115,7 @@ def same_identity(graph: Graph, table: Int, a: Ints, b: Ints) -> bool:
 
 @jit_allocating
 def references(graph: Graph, key: Int, child: Ints, parent: Ints) -> bool:
-    """Whether the codes of a child match those of a parent."""
+    """Return whether the codes of a child match those of a parent."""
     for i in range(graph.width[key]):
         a = child[graph.referencing[key, i]]
         b = parent[graph.referenced[key, i]]
@@ -112,12 +126,12 @@ def references(graph: Graph, key: Int, child: Ints, parent: Ints) -> bool:
 
 @jit_allocating
 def find(graph: Graph, rows: RowChains, table: Int, codes: Ints) -> Int:
-    """The row that is there; -1: none is known."""
+    """Return the row with these codes; -1 if no such row is known."""
     row: Int = rows.heads[by_identity(graph, rows, table, codes)]
     while row >= 0:
         if rows.table[row] == table and same_identity(graph, table, rows.codes[row], codes):
             return row
-        row = rows.behind[row]
+        row = rows.following[row]
     return np.int64(-1)
 
 
@@ -126,9 +140,9 @@ def link(graph: Graph, rows: RowChains, row: Int) -> None:
     table = rows.table[row]
     chain = by_identity(graph, rows, table, rows.codes[row])
     head = rows.heads[chain]
-    rows.behind[row], rows.ahead[row] = head, -1
+    rows.following[row], rows.preceding[row] = head, -1
     if head >= 0:
-        rows.ahead[head] = row
+        rows.preceding[head] = row
     rows.heads[chain] = row
     for j in range(graph.own.shape[1]):
         key = graph.own[table, j]
@@ -138,10 +152,10 @@ def link(graph: Graph, rows: RowChains, row: Int) -> None:
         if chain < 0:
             continue
         head = rows.key_heads[chain]
-        # Chains of several keys may be in one place: a link says whose it is.
-        rows.key_behind[row, j], rows.key_ahead[row, j] = head, -1
+        # Chains of several keys may share a head: a link therefore encodes row and key.
+        rows.key_following[row, j], rows.key_preceding[row, j] = head, -1
         if head >= 0:
-            rows.key_ahead[head // graph.own.shape[1], head % graph.own.shape[1]] = (
+            rows.key_preceding[head // graph.own.shape[1], head % graph.own.shape[1]] = (
                 row * graph.own.shape[1] + j
             )
         rows.key_heads[chain] = row * graph.own.shape[1] + j
@@ -149,15 +163,15 @@ def link(graph: Graph, rows: RowChains, row: Int) -> None:
 
 @jit_allocating
 def unlink(graph: Graph, rows: RowChains, row: Int) -> None:
-    """Takes the row out of its chains; its codes are still those that it was linked by."""
+    """Remove the row from its chains. Its codes must still be those with which it was linked."""
     table, each = rows.table[row], graph.own.shape[1]
-    behind, ahead = rows.behind[row], rows.ahead[row]
-    if behind >= 0:
-        rows.ahead[behind] = ahead
-    if ahead >= 0:
-        rows.behind[ahead] = behind
+    following, preceding = rows.following[row], rows.preceding[row]
+    if following >= 0:
+        rows.preceding[following] = preceding
+    if preceding >= 0:
+        rows.following[preceding] = following
     else:
-        rows.heads[by_identity(graph, rows, table, rows.codes[row])] = behind
+        rows.heads[by_identity(graph, rows, table, rows.codes[row])] = following
     for j in range(each):
         key = graph.own[table, j]
         if key < 0:
@@ -165,13 +179,13 @@ def unlink(graph: Graph, rows: RowChains, row: Int) -> None:
         chain = by_key(graph, rows, key, rows.codes[row], graph.referencing)
         if chain < 0:
             continue
-        behind, ahead = rows.key_behind[row, j], rows.key_ahead[row, j]
-        if behind >= 0:
-            rows.key_ahead[behind // each, behind % each] = ahead
-        if ahead >= 0:
-            rows.key_behind[ahead // each, ahead % each] = behind
+        following, preceding = rows.key_following[row, j], rows.key_preceding[row, j]
+        if following >= 0:
+            rows.key_preceding[following // each, following % each] = preceding
+        if preceding >= 0:
+            rows.key_following[preceding // each, preceding % each] = following
         else:
-            rows.key_heads[chain] = behind
+            rows.key_heads[chain] = following
 
 
 @jit_allocating

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from spark_repl.decode.packed_tables import Packing
-from spark_repl.decode.unapplied import KnownTables, Unapplied
+from spark_repl.decode.ignored_tables import IgnoredTables
+from spark_repl.decode.known_tables import KnownTables, TablePacker
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import LEFT_OUT, UNREAD, TableDefinition
@@ -44,16 +44,16 @@ def definition(name: str) -> TableDefinition:
 
 def test_each_is_packed_once_and_made_where_it_is_asked_for() -> None:
     MOVES.clear()
-    packing, tables = Packing(), {name: Noted(name) for name in "abc"}
+    packer, tables = TablePacker(), {name: Noted(name) for name in "abc"}
     for _ in range(3):
-        moved = there(KnownTables(tables, Unapplied(), (), packing))  # type: ignore[arg-type]
+        moved = there(KnownTables(tables, IgnoredTables(), (), packer))  # type: ignore[arg-type]
     assert MOVES == ["packed a", "packed b", "packed c"]
     assert moved["b"] is moved["b"] and there(moved).keys() == tables.keys()
     assert MOVES[3:] == ["made b"]
     MOVES.clear()
     tables = {**tables, "b": Noted("b2")}
     del tables["c"]
-    moved = there(KnownTables(tables, Unapplied(), (), packing))  # type: ignore[arg-type]
+    moved = there(KnownTables(tables, IgnoredTables(), (), packer))  # type: ignore[arg-type]
     assert MOVES == ["packed b2"] and moved["b"].name == "b2" and "c" not in moved  # type: ignore[comparison-overlap]
 
 
@@ -62,6 +62,6 @@ def test_a_worker_knows_what_is_known_here() -> None:
     filters = ReplicationFilters(do_table=("t.a", "t.w", "t.q"))
     tables = {"t.a": definition("a"), "t.b": definition("b"), "t.w": LEFT_OUT, "t.q": UNREAD,
               "t.c": definition("c")}  # fmt: skip
-    known = KnownTables(tables, Unapplied(frozenset({"t.w"}), filters), {"t.b"})
+    known = KnownTables(tables, IgnoredTables(frozenset({"t.w"}), filters), {"t.b"})
     assert dict(there(known)) == dict(known) == {**tables, "t.c": UNREAD, "t.w": UNREAD}
     assert len(there(there(known))) == 5 and there(known)["t.z"] == UNREAD

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_repl.decode.cascade_rows import (
+from spark_repl.decode.cascades.row_chains import (
     Events,
     Graph,
     RowChains,
@@ -31,7 +31,7 @@ def graph() -> Graph:
         begin=numbers(0, 2, 2), width=numbers(1, 1), referenced=numbers([0], [0]),
         referencing=numbers([1], [2]), on_delete=numbers(1, 1), on_update=numbers(1, 1),
         own=numbers([-1, -1], [0, 1]), identity=np.array([[True, False, False]] * 2),
-        keyed=np.array([True, True]), kept=np.array([True, True]), classes=np.arange(50),
+        keyed=np.array([True, True]), tracked=np.array([True, True]), classes=np.arange(50),
     )  # fmt: skip
 
 
@@ -43,8 +43,9 @@ def chains(count: int, size: int) -> RowChains:
 
     return RowChains(
         table=zeros(count), image=zeros(count), alive=zeros(count) > 0, codes=zeros(count, WIDTH),
-        heads=zeros(size) - 1, behind=zeros(count), ahead=zeros(count), key_heads=zeros(size) - 1,
-        key_behind=zeros(count, 2), key_ahead=zeros(count, 2), counts=zeros(1),
+        heads=zeros(size) - 1, following=zeros(count), preceding=zeros(count),
+        key_heads=zeros(size) - 1,
+        key_following=zeros(count, 2), key_preceding=zeros(count, 2), counts=zeros(1),
     )  # fmt: skip
 
 
@@ -63,7 +64,7 @@ def children(of: Graph, rows: RowChains, key: int, value: int) -> list[int]:
         codes = rows.codes[row]
         if of.own[rows.table[row], j] == key and references(of, np.int64(key), codes, parent):
             found.append(int(row))
-        at = rows.key_behind[row, j]
+        at = rows.key_following[row, j]
     return sorted(found)
 
 

@@ -1,4 +1,4 @@
-"""The changes of the tables that cascades may reach, in the order of the log, with whole images."""
+"""Logged changes of the tables that cascades may reach, in log order, with complete images."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .spans import read_images, slices
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..binlog.rows.row_images import RowImages
-    from ..tables.table_definition import TableDefinition
-    from .cascade_plan import Plan
-    from .staged import StageTask
+    from ...binlog.rows.row_images import RowImages
+    from ...tables.table_definition import TableDefinition
+    from ..staged import StageTask
+    from .cascade_plan import CascadePlan
 
 Longs = npt.NDArray[np.int64]
 
@@ -33,10 +33,15 @@ _NO_IMAGE = "set binlog_row_image=FULL on the source"
 
 @dataclass(frozen=True)
 class LoggedChanges:
-    """Changes [n] in the order of the log. ``table``: its number; ``before``, ``after``: rows of
-    the table's images, -1 for none; ``fires``: whether the engine has looked after foreign keys;
-    ``transaction``: ordinal. ``images``: by table; ``definitions``: the log's own, by its name;
-    ``positions``, ``done`` (by table) [transactions]: where they are, who has them."""
+    """Changes [n] in the order of the log.
+
+    - ``table``: number of the table in the plan.
+    - ``before``, ``after``: rows of the table's ``images``, -1 for none.
+    - ``fires``: the storage engine executed the foreign keys of the change, unlogged.
+    - ``transaction``: ordinal of the transaction.
+    - ``images``: batches of each table. ``definitions``: the log's definitions, by table number.
+    - ``positions`` [transactions]: packed. ``applied`` [transactions], by table: it has them.
+    """
 
     table: Longs
     kind: Longs
@@ -47,12 +52,12 @@ class LoggedChanges:
     images: tuple[tuple[pa.RecordBatch, ...], ...]
     definitions: dict[int, TableDefinition]
     positions: Longs
-    done: dict[str, npt.NDArray[np.bool_]]
+    applied: dict[str, npt.NDArray[np.bool_]]
 
 
 @dataclass
 class _Read:
-    plan: Plan
+    plan: CascadePlan
     images: list[list[pa.RecordBatch]]
     counts: list[int]
     forms: Forms
@@ -79,8 +84,8 @@ class _Read:
         if not len(heads):
             return
         self.definitions.setdefault(number, images.definition)
-        taken = np.sort(np.concatenate((heads, heads[paired] + 1)))
-        places = positions[images.transaction[taken]]
+        decoded = np.sort(np.concatenate((heads, heads[paired] + 1)))
+        places = positions[images.transaction[decoded]]
         if isinstance(images, PartialImages):
             raise DecodeError(
                 "a foreign key carries the change on to other tables, unlogged, and its image lacks"
@@ -89,9 +94,9 @@ class _Read:
                 position=RelayPosition.unpack(int(places[0])),
                 hint=_NO_IMAGE,
             )
-        self.images[number].append(self._decoded(images, taken, places))
-        first = self.counts[number] + np.searchsorted(taken, heads)
-        self.counts[number] += len(taken)
+        self.images[number].append(self._decoded(images, decoded, places))
+        first = self.counts[number] + np.searchsorted(decoded, heads)
+        self.counts[number] += len(decoded)
         after = np.where(paired, first + 1, np.where(gone, -1, first))
         kind = np.where(paired, UPDATED, np.where(gone, DELETED, INSERTED))
         owner = ordinals[images.transaction[heads]]
@@ -120,8 +125,11 @@ class _Read:
         return pa.RecordBatch.from_arrays(batch.columns, names=names)
 
 
-def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> LoggedChanges:
-    """``tasks``: one behind the other. Raises DecodeError and LogError with file and position."""
+def read_logged_changes(plan: CascadePlan, tasks: Sequence[StageTask]) -> LoggedChanges:
+    """Return the changes of the plan's tables in ``tasks``, which follow each other in the log.
+
+    Raises DecodeError and LogError with file and position.
+    """
     tables = list(plan.definitions)
     forms = tasks[0].forms if tasks else USUAL
     read = _Read(plan, [[] for _ in tables], [0] * len(tables), forms)
@@ -146,7 +154,7 @@ def read_changes_of(plan: Plan, tasks: Sequence[StageTask]) -> LoggedChanges:
 
 
 def _read(read: _Read, task: StageTask, begin: int) -> Longs:
-    """Positions of the task's transactions."""
+    """Add a task's changes to ``read``. Return the positions of its transactions."""
     places = np.zeros(sum(len(span) for span in task.spans), np.int64)
     before, forms = 0, task.applied()
     for span in task.spans:
@@ -156,7 +164,7 @@ def _read(read: _Read, task: StageTask, begin: int) -> Longs:
                 for images, ordinals, positions in read_images(
                     span.part(first, last),
                     ordinal,
-                    known=task.known,
+                    definitions=task.definitions,
                     forms=forms,
                     pairs=True,
                 ):

@@ -1,4 +1,4 @@
-"""Kernel that carries row changes on along foreign keys, one after the other, as InnoDB does."""
+"""Kernel that simulates cascades: it applies changes one after the other, as InnoDB does."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..binlog.kernels.jit import DONE, FULL, Bools, Int, Ints, jit_allocating
-from .cascade_rows import (
+from ...binlog.kernels.jit import DONE, FULL, Bools, Int, Ints, jit_allocating
+from .row_chains import (
     Events,
     Graph,
     RowChains,
@@ -23,14 +23,16 @@ from .cascade_rows import (
 NO_ACTION, CASCADE, SET_NULL = range(3)
 DELETED, INSERTED, UPDATED = 1, 2, 3
 DEPTH_MAX = 64
-"""Frames of ``Stack``; InnoDB itself goes 15 levels deep."""
+"""Frames of ``Stack``; InnoDB itself cascades at most 15 levels deep."""
 DEEP, DIFFERS = 100, 101
-"""Codes that ``simulate`` ends with: too many levels; a row is not what the log says it is."""
+"""Results of ``simulate``: too many levels; a row differs from its image in the log."""
 
 
 class Stack(NamedTuple):
-    """Changes that are being carried on: [depth], with the key that is at hand, and the children
-    that it has found: ``children[at:end]`` are still to come."""
+    """Changes [depth] that are being cascaded, each with its current key.
+
+    ``children[at:end]``: rows that the current key found and that are not changed yet.
+    """
 
     table: Ints
     key: Ints
@@ -43,10 +45,14 @@ class Stack(NamedTuple):
 
 
 class Out(NamedTuple):
-    """Changes of rows that are looked after [n], logged ones too: ``event`` that they come by;
-    ``flags``: EXISTED 1, EXISTS 2; an image, and the codes that it has now. ``fired`` [m]: keys
-    that were carried on, with their event and the codes of the values. ``counts``: changes, fired
-    keys, changes that the log has not; the event that is at hand."""
+    """Changes [n] of tracked rows, logged ones included.
+
+    - ``event``: the logged change that caused it. ``flags``: EXISTED 1, EXISTS 2.
+    - ``image``, ``codes``: the row's image, and the codes that the row has now.
+    - ``fired``, ``fired_at``, ``fired_codes`` [m]: keys that cascaded, their event, and the codes
+      of the values.
+    - ``counts``: changes, fired keys, changes that the log does not have, current event.
+    """
 
     table: Ints
     event: Ints
@@ -61,7 +67,7 @@ class Out(NamedTuple):
 
 @jit_allocating
 def emit(out: Out, table: Int, flags: Int, image: Int, codes: Ints) -> bool:
-    """Notes a change; False: there is no room left."""
+    """Record a change. Return False if the arrays are full."""
     at = out.counts[0]
     if at >= out.table.size:
         return False
@@ -83,7 +89,7 @@ def emit_update(
 
 @jit_allocating
 def push(stack: Stack, graph: Graph, depth: Int, table: Int, gone: bool, end: Int) -> None:
-    """Begins to carry on a change, whose codes are in ``old`` and ``new`` already."""
+    """Start to cascade a change, whose codes are already in ``old`` and ``new``."""
     stack.table[depth], stack.gone[depth] = table, gone
     stack.key[depth] = graph.begin[table] - 1
     stack.at[depth] = stack.end[depth] = end
@@ -91,7 +97,7 @@ def push(stack: Stack, graph: Graph, depth: Int, table: Int, gone: bool, end: In
 
 @jit_allocating
 def action_of(graph: Graph, stack: Stack, top: Int) -> Int:
-    """What the key at hand does by the change on top."""
+    """Return the action of the current key for the change on top of the stack."""
     key = stack.key[top]
     if stack.gone[top]:
         return np.int64(graph.on_delete[key])
@@ -104,7 +110,7 @@ def action_of(graph: Graph, stack: Stack, top: Int) -> Int:
 
 @jit_allocating
 def fire(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int) -> bool:
-    """Finds the children of the key at hand; False: there is no room left."""
+    """Find the children of the current key. Return False if the arrays are full."""
     key, each = stack.key[top], graph.own.shape[1]
     chain = by_key(graph, rows, key, stack.old[top], graph.referenced)
     if chain < 0 or action_of(graph, stack, top) == NO_ACTION:
@@ -126,17 +132,20 @@ def fire(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int) -> boo
                 return False
             stack.children[stack.end[top]] = row
             stack.end[top] += 1
-        link_at = rows.key_behind[row, j]
+        link_at = rows.key_following[row, j]
     return True
 
 
 @jit_allocating
 def act(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int, row: Int) -> Int:
-    """Does to a child what the key at hand says. 1: that is to be carried on in its turn, as the
-    frame above ``top``; 0: it is not; -1: there is no room left."""
+    """Apply the action of the current key to a child.
+
+    Return 1 if this change cascades in its turn, as the frame above ``top``; 0 if nothing changed;
+    -1 if the arrays are full.
+    """
     key, table, above = stack.key[top], rows.table[row], top + 1
     if not rows.alive[row] or not references(graph, key, rows.codes[row], stack.old[top]):
-        return np.int64(0)  # a deeper level has been here
+        return np.int64(0)  # a deeper level has already changed the row
     action = action_of(graph, stack, top)
     gone = action == CASCADE and stack.gone[top]
     changed = gone
@@ -170,8 +179,7 @@ def act(graph: Graph, rows: RowChains, stack: Stack, out: Out, top: Int, row: In
 
 @jit_allocating
 def carry_on(graph: Graph, rows: RowChains, stack: Stack, out: Out) -> Int:
-    """Carries on the change at the bottom of the stack, each child's own changes before the next
-    child's. DONE, FULL or DEEP."""
+    """Cascade the change at the bottom of the stack, depth first. Return DONE, FULL or DEEP."""
     top: Int = np.int64(0)
     while top >= 0:
         if stack.at[top] < stack.end[top]:
@@ -179,10 +187,10 @@ def carry_on(graph: Graph, rows: RowChains, stack: Stack, out: Out) -> Int:
                 return np.int64(DEEP)
             row = stack.children[stack.at[top]]
             stack.at[top] += 1
-            done = act(graph, rows, stack, out, top, row)
-            if done < 0:
+            pushed = act(graph, rows, stack, out, top, row)
+            if pushed < 0:
                 return np.int64(FULL)
-            top += done
+            top += pushed
             continue
         first = stack.end[top - 1] if top > 0 else np.int64(0)
         stack.at[top] = stack.end[top] = first
@@ -196,16 +204,16 @@ def carry_on(graph: Graph, rows: RowChains, stack: Stack, out: Out) -> Int:
 
 @jit_allocating
 def logged(graph: Graph, events: Events, rows: RowChains, out: Out, e: Int) -> Int:
-    """Does to the rows what a logged change says. DONE, FULL, or DIFFERS."""
+    """Apply a logged change to the rows. Return DONE, FULL or DIFFERS."""
     before, after = events.before[e], events.after[e]
     table = events.table[before if before >= 0 else after]
-    if not graph.kept[table]:
+    if not graph.tracked[table]:
         return np.int64(DONE)
     row: Int = np.int64(-1)
     if before >= 0:
         codes = events.codes[before]
         row = find(graph, rows, table, codes)
-        if row < 0:  # one that nothing has been carried on to
+        if row < 0:  # no cascade has reached the row yet
             row = add(graph, rows, events, before)
         for i in range(codes.size):
             if rows.codes[row, i] != codes[i]:
@@ -230,8 +238,11 @@ def logged(graph: Graph, events: Events, rows: RowChains, out: Out, e: Int) -> I
 
 @jit_allocating
 def simulate(graph: Graph, events: Events, rows: RowChains, stack: Stack, out: Out) -> Int:
-    """Applies the events one after the other. DONE; FULL: begin again with more room; DEEP or
-    DIFFERS at event ``out.counts[3]``."""
+    """Apply the events one after the other.
+
+    Return DONE, FULL (start again with larger arrays), or DEEP or DIFFERS at event
+    ``out.counts[3]``.
+    """
     for i in range(events.loaded.size):
         add(graph, rows, events, events.loaded[i])
     for e in range(events.kind.size):

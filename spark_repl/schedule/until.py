@@ -1,4 +1,4 @@
-"""Until: where the applier is told to end (--until)."""
+"""Until: where the applier stops (``--until``)."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _PLACE = re.compile(r"(.+):(\d+)")
 
 @dataclass(frozen=True)
 class Until:
-    """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS; and
-    SQL_AFTER_MTS_GAPS, whose place the target alone tells (``apply.gaps``).
+    """MySQL's UNTIL: SQL_BEFORE_GTIDS, SQL_AFTER_GTIDS, SOURCE_LOG_POS, RELAY_LOG_POS, and
+    SQL_AFTER_MTS_GAPS, whose position only the target determines (``apply.gaps``).
 
-    A position stops behind the transaction that reaches it. Of GTIDs to stop before, one that is
-    there already stops at once.
+    With a position the applier stops after the transaction that reaches it. With GTIDs to stop
+    before, it stops at once if one of them is already applied.
     """
 
     kind: str
@@ -42,7 +42,7 @@ class Until:
 
     @classmethod
     def parse(cls, text: str) -> Until:
-        """Raises ConfigError for what is none of the five forms."""
+        """Parse one of the five forms. Raises ConfigError for any other text."""
         kind, _, rest = text.partition(":")
         if text == AFTER_GAPS:
             return cls(kind, GtidSet())
@@ -57,9 +57,12 @@ class Until:
     def is_after_gaps(self) -> bool:
         return self.kind == AFTER_GAPS
 
-    def check(self, relay: RelayLog) -> None:
-        """Raises LogError when the position's file is not in the log. Which files of the source a
-        relay log holds is seen when they come."""
+    def check_file(self, relay: RelayLog) -> None:
+        """Raise LogError if the position's file is not in the log.
+
+        A position on the source in a received log is not checked: the log may not have received
+        that file yet.
+        """
         if self.kind == "source" and is_received(relay):
             return
         if self.file and self.file not in {file.name for file in relay.files}:
@@ -69,8 +72,10 @@ class Until:
                 hint="spark-repl relay ls shows the files",
             )
 
-    def take(self, records: Records, executed: GtidSet, relay: RelayLog, base: int) -> int | None:
-        """How many of the records come before the stop; None when it is not among them."""
+    def count_before(
+        self, records: Records, executed: GtidSet, relay: RelayLog, base: int
+    ) -> int | None:
+        """Return how many of the records precede the stop; None if the stop is not among them."""
         if self.kind == "after-gtids":
             return self._after(records, executed)
         if self.kind == "before-gtids":
@@ -88,16 +93,18 @@ class Until:
         hits = np.flatnonzero(records["end"] >= packed)
         return int(hits[0]) + int(records["position"][hits[0]] < packed) if len(hits) else None
 
-    def met(
+    def is_reached(
         self, index: TransactionIndex, position: int, executed: GtidSet, relay: RelayLog
     ) -> bool:
-        """Whether it is reached at ``position``, and no transaction is there that would show it:
-        with an idle source none may come."""
+        """Return whether the stop is reached at ``position`` although no transaction follows.
+
+        Without this, an idle source would let the applier wait for a next transaction.
+        """
         if len(index.slice(position, index.end)):
             return False
         if self.file and not (self.kind == "source" and is_received(relay)):
             return index.end >= self._packed(relay, index.base)
-        return self.take(index.before(position), executed, relay, index.base) is not None
+        return self.count_before(index.before(position), executed, relay, index.base) is not None
 
     def _packed(self, relay: RelayLog, base: int) -> int:
         number = next(f.number for f in relay.files if f.name == self.file) + base

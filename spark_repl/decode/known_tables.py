@@ -1,0 +1,125 @@
+"""Definitions that workers need: for logs whose TABLE_MAP events name no columns, and for tables
+whose rows a worker does not decode.
+
+A task carries the definitions of all tables, of which a group uses few: of a thousand tables about
+ten. Each definition is therefore pickled once for all groups, and a worker unpickles only those
+that it looks up.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Container, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ..sql.folded_name import fold
+from ..tables.table_definition import UNREAD
+
+if TYPE_CHECKING:
+    from ..rules.database_renames import Rewrites
+    from ..tables.table_definition import TableDefinition
+    from .ignored_tables import IgnoredTables
+
+
+class KnownTables(Mapping[str, "TableDefinition"]):
+    """Definitions by the tables' names in the log; UNREAD for ignored tables.
+
+    An ignored table of ``parents`` (names in lower case) has its definition nevertheless: the
+    worker has to detect which of its changes a foreign key cascades into tables that are applied.
+    ``packer``: pickles the definitions; groups share it.
+    """
+
+    def __init__(
+        self,
+        definitions: Mapping[str, TableDefinition],
+        ignored: IgnoredTables,
+        parents: Container[str] = (),
+        packer: TablePacker | None = None,
+    ) -> None:
+        self._definitions, self._ignored, self._parents = definitions, ignored, parents
+        self._packer = packer or TablePacker()
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        name = self._ignored.filters.rewrites.table(name)
+        if name in self._ignored and fold(name) not in self._parents:
+            return UNREAD
+        return self._definitions[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._definitions)
+
+    def __len__(self) -> int:
+        return len(self._definitions)
+
+    def __reduce__(self) -> tuple[type[KnownTables], tuple[object, ...]]:
+        packed = self._packer.pack(self._definitions)
+        return KnownTables, (packed, self._ignored, self._parents)
+
+
+class OnlyTable(Mapping[str, "TableDefinition"]):
+    """A mapping in which every table is UNREAD but one.
+
+    ``name``: the table's name in the target. ``definition``: its definition, or None if no
+    statement and no copy has declared it. Lookups use names in the log.
+    """
+
+    def __init__(self, name: str, definition: TableDefinition | None, rewrites: Rewrites) -> None:
+        self._name, self._definition, self._rewrites = name, definition, rewrites
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        if not self.is_logged_as(name):
+            return UNREAD
+        if self._definition is None:
+            raise KeyError(name)
+        return self._definition
+
+    def is_logged_as(self, logged: str) -> bool:
+        """Return whether the log calls the table ``logged``."""
+        return self._rewrites.table(logged) == self._name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([self._name])
+
+    def __len__(self) -> int:
+        return 1
+
+
+class PackedTables(Mapping[str, "TableDefinition"]):
+    """Pickled definitions by name, each unpickled when it is looked up."""
+
+    def __init__(self, packed: Mapping[str, bytes]) -> None:
+        self.packed = packed
+        self._unpacked: dict[str, TableDefinition] = {}
+
+    def __getitem__(self, name: str) -> TableDefinition:
+        if (definition := self._unpacked.get(name)) is None:
+            definition = self._unpacked[name] = pickle.loads(self.packed[name])
+        return definition
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.packed)
+
+    def __len__(self) -> int:
+        return len(self.packed)
+
+    def __reduce__(self) -> tuple[type[PackedTables], tuple[Mapping[str, bytes]]]:
+        return PackedTables, (self.packed,)
+
+
+class TablePacker:
+    """Pickles definitions, and reuses the bytes of every object that it pickled the last time."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[TableDefinition, bytes]] = {}
+
+    def pack(self, tables: Mapping[str, TableDefinition]) -> PackedTables:
+        """Return the pickled definitions of ``tables``."""
+        if isinstance(tables, PackedTables):
+            return tables
+        last, now = self._last, dict[str, tuple["TableDefinition", bytes]]()
+        for name, table in tables.items():
+            before = last.get(name)
+            same = before is not None and before[0] is table
+            now[name] = before if before and same else (table, pickle.dumps(table, -1))
+        self._last = now
+        return PackedTables({name: data for name, (_, data) in now.items()})
