@@ -12,11 +12,11 @@ import pickle
 from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ..sql.folded_name import fold
+from ..sql.case_folding import fold
 from ..tables.table_definition import UNREAD
 
 if TYPE_CHECKING:
-    from ..rules.database_renames import Rewrites
+    from ..rules.rewrites import Rewrites
     from ..tables.table_definition import TableDefinition
     from .ignored_tables import IgnoredTables
 

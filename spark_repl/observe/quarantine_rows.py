@@ -18,6 +18,7 @@ from ..control.records.definitions import Definitions
 from ..control.records.name_case import NameCase
 from ..control.records.quarantine import mark_of
 from ..control.records.recorded_filters import recorded
+from ..decode.known_tables import OnlyTable
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
 from ..delta import storage

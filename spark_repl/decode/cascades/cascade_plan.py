@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..binlog.charsets.charset import NAMES, charset_of
-from ..binlog.charsets.comparing import EXACT
-from ..errors import DecodeError
-from ..sql.case_folding import fold
-from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
+from ...binlog.charsets.charset import NAMES, charset_of
+from ...binlog.charsets.comparing import EXACT
+from ...errors import DecodeError
+from ...sql.case_folding import fold
+from ...tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 
 if TYPE_CHECKING:
     from ...tables.column import Column

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..binlog.rows.change_bits import EXISTED, MOVED
-from ..binlog.rows.partial_rows import PartialImages
-from ..binlog.types.forms import USUAL, Forms
-from ..errors import DecodeError, SparkReplError
-from ..position import RelayPosition
-from ..sql.case_folding import fold
-from .cascade_kernel import DELETED, INSERTED, UPDATED
-from .spans import read_images, slices
+from ...binlog.rows.change_bits import EXISTED, MOVED
+from ...binlog.rows.partial_rows import PartialImages
+from ...binlog.types.forms import USUAL, Forms
+from ...errors import DecodeError, SparkReplError
+from ...position import RelayPosition
+from ...sql.case_folding import fold
+from ..spans import read_images, slices
+from .cascade_simulation import DELETED, INSERTED, UPDATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
