@@ -39,7 +39,7 @@ def verify(options: argparse.Namespace) -> int:
         _stand_back(options.supervised)
     if options.between:
         return _between(options, config, only, limits)
-    from ..verify.command import verify as carry_out
+    from ..verify.verify_run import verify as carry_out
 
     repair = _repair(config, options.master) if options.repair else None
     fields = carry_out(config, only, limits, master=options.master, repair=repair)
@@ -92,7 +92,7 @@ def _between(
                 f"--between has no --{name.replace('_', '-')}: two cuts of the target are compared,"
                 " and the source is not asked"
             )
-    from ..verify.command import between
+    from ..verify.verify_run import between
 
     first, second = options.between
     fields = between(config, (first, second), only, limits, options.master)
@@ -139,7 +139,7 @@ def _print_rows(fields: dict[str, Any]) -> None:
 
 def _print(fields: dict[str, Any], options: Mapping[str, object]) -> None:
     _print_rows(fields)
-    from ..verify.by_others import ByOthers
+    from ..verify.changed_above_cut import ByOthers
 
     for name, one in fields["by_others"].items():
         hint = pasteable(one["hint"], options, table=name)

@@ -1,4 +1,8 @@
-"""The plan of a copy: what it is going to read, noted before its first row is read."""
+"""The plan of a copy: what the copy reads, recorded before its first row is read.
+
+``target_shapes`` gives the source's tables as the target holds them, and reports all faults of the
+rules at once.
+"""
 
 from __future__ import annotations
 
@@ -33,33 +37,39 @@ from ..errors import (
     ConcurrentChangeError,
     ConfigError,
     NoTableError,
+    SettingError,
     SourceError,
     TargetError,
 )
 from ..gtid import GtidSet
 from ..receiver.purge import deciding
+from ..rules.column_rules import ColumnRules
 from ..rules.replication_filters import ReplicationFilters
-from ..rules.table_mode import MIRROR
+from ..rules.row_filters import check_row_filter
+from ..rules.table_mode import MIRROR, check_without_rows
 from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from ..source.source_check import check_source
-from ..sql.case_folding import fold
+from ..sql.case_folding import check_columns, fold
 from ..write.shared.shard_tables import check_alike
-from .chunk import patiently
-from .prepared import before_branches
+from ..write.tables.table_options import TableOptions
+from .branches_before_copy import before_branches
+from .copy_chunk import patiently
 from .privileges import check_privileges
 from .source_tables import SourceTable, chunk_ends, list_tables, needs_view, refuse_diffs
-from .target_shapes import target_shapes
-from .unmet import unmet_on
+from .unmet_rules import unmet_on
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..control.table.cut import Cut
     from ..control.table.given_paths import GivenPaths
+    from ..rules.table_rules import TableRules
+    from ..tables.table_definition import TableDefinition
+
+log = logging.getLogger(__name__)
 
 Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 
-log = logging.getLogger(__name__)
 
 # Few: a wrong host or port is to be said soon.
 _PLAN_RETRIES, _PATH_TRIES = 3, 10
@@ -353,3 +363,30 @@ def _placed(config: Config, control: Control, copy: Copy) -> Copy:
             _record(config, control, copy)
             break
     return copy
+
+
+def target_shapes(
+    config: Config, tables: Iterable[TableDefinition], rules: TableRules
+) -> list[TableDefinition]:
+    """The source's tables as the target is to have them. Raises SettingError for a table that
+    ``[[tables]]`` has no meaning for, ConfigError with all faults for several."""
+    columns, forms = ColumnRules(rules), TableOptions.of(config).forms
+    shapes: list[TableDefinition] = []
+    faults = list[SettingError]()
+    for table in tables:
+        try:
+            shapes.append(columns.shaped(forms.apply(table)))
+            check_row_filter(shapes[-1], columns)
+            check_columns(shapes[-1])
+            if rules.of_table(table.name).copy == NO_ROWS:
+                check_without_rows(shapes[-1])
+        except SettingError as error:
+            faults.append(error.at(table=table.name))
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        said = tuple(f"{fault.table}: {fault.message}" for fault in faults)
+        refused = ConfigError("; ".join(said), hint=faults[0].hint)
+        refused.faults = said
+        raise refused
+    return shapes

@@ -45,7 +45,7 @@ from ..write.files.commit import check_files
 from ..write.tables.table_metadata import copies_of
 from ..write.tables.table_options import TableOptions
 from ..write.tables.tracking import Tracking
-from .chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
+from .copy_chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .privileges import lock_hint
 from .source_tables import SourceTable, full_name, list_tables, quoted, wheres
 

@@ -42,11 +42,10 @@ from ..runtime.private_files import make_folder
 from ..runtime.retry import disk_full, first_line, temporary
 from ..runtime.workers import Workers
 from ..source.dump import is_temporary
-from .asked import check_answers
 from .copy_plan import plan_again
+from .copy_requests import Queue, Wanted, check_answers
 from .first_copy import CopyResult, FirstCopy
 from .repairer import Repairer
-from .wanted import Queue, Wanted
 
 if TYPE_CHECKING:
     from typing import Self

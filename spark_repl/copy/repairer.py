@@ -32,8 +32,8 @@ from ..errors import (
 from ..runtime.private_files import make_folder
 from ..runtime.retry import until_stopped
 from ..runtime.workers import Workers
+from .read_repair_rows import read
 from .repair_request import READ, RepairRequest, left
-from .repair_rows import read
 
 if TYPE_CHECKING:
     from ..apply.start.read_rows import RowsToRepair

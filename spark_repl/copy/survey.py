@@ -31,7 +31,7 @@ from ..tables.table_name import table_name
 from ..write.shared.shard_tables import check_alike
 from .privileges import check_privileges
 from .source_tables import Query, case_of_names, needs_view, table_definition
-from .unmet import unmet_on
+from .unmet_rules import unmet_on
 
 if TYPE_CHECKING:
     from ..config import Config, Source

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from ..apply.start.replica import Replica
 from ..control.records.channels import control_of, layout_of
 from ..control.records.repair_results import Repair, answers
-from ..copy.asked import check_answers
+from ..copy.copy_requests import check_answers
+from ..copy.read_repair_rows import read
 from ..copy.repair_request import leave
-from ..copy.repair_rows import read
 from ..copy.repairer import answer_to, last_cut
 from ..errors import HistoryError, LogError, RowsRefused, TargetError
 from ..runtime.workers import Workers

@@ -21,7 +21,7 @@ from importlib import import_module
 MODULES = (
     "pyspark.worker",
     "spark_repl.apply.group.stager",
-    "spark_repl.copy.chunk",
+    "spark_repl.copy.copy_chunk",
     "spark_repl.verify.verifier",
     "spark_repl.write.alter.altered_rows",
     "spark_repl.write.files.compaction",

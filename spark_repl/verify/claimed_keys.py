@@ -16,14 +16,14 @@ import pyarrow as pa
 from ..delta.columns import Columns
 from ..delta.common_type import arrow_type
 from ..rules.metadata_columns import shard_column
-from .compare import common_keys
 from .differences import key_values
+from .digest_sums import common_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..tables.table_definition import TableDefinition
-    from .compare import Keys
+    from .digest_sums import Keys
     from .target_files import FileSet, FileTask
 
 CLAIMED = "claimed"

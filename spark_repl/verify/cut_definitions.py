@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..control.records.definitions import Definitions
 from ..gtid import GtidSet
 from ..write.tables.table_metadata import COMPLETE, DEFINITION, WITHOUT_HISTORY, created
-from .table_files import snapshot_of
+from .cut_files import snapshot_of
 
 if TYPE_CHECKING:
     from ..control.table.control import Control

@@ -1,5 +1,8 @@
-"""CutFiles: the tables' files at a look's cut, digested and compared. A table that lacks a file is
-left out, unless somebody has rewritten it since: then the version that has its rows is read."""
+"""CutFiles: the files of the tables at a cut, digested and compared.
+
+A table that lacks a file is left out, unless another writer has rewritten the file since: then the
+version that has its rows is read. ``files_of`` reads the live files of a version from the log.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..delta.columns import Columns
+from ..errors import TargetError
 from ..runtime.retry import first_line
-from .by_others import rewritten_version
+from .changed_above_cut import rewritten_version
 from .target_files import FileSet, lacking
 
 if TYPE_CHECKING:
+    from ..delta.snapshot import Snapshot
+    from ..delta.table_log import TableLog
     from .source_range import RangeRows
     from .table_check import TableCheck
     from .target_files import FileTask
@@ -90,3 +97,22 @@ class CutFiles:
         files = self.files(at.folder, version).files
         self.sets[name] = replace(at, version=version).with_files(files)
         return True
+
+
+def files_of(log: TableLog, folder: str, version: int) -> FileSet:
+    """The live files of one version. Raises TargetError when there is none."""
+    snapshot = snapshot_of(log, folder, version)
+    columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
+    return FileSet(folder, version, snapshot.schema_string, columns, log.files(snapshot))
+
+
+def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:
+    """One version. Raises TargetError when there is none."""
+    snapshot = log.snapshot(folder, version)
+    if snapshot is None:
+        raise TargetError(
+            "the cut names a table that is not there", file=folder,
+            hint="copy the table again, if somebody removed it: spark-repl snapshot --config F"
+            " --table DB.T",
+        )  # fmt: skip
+    return snapshot

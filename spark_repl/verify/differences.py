@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..tables.table_definition import TableDefinition
-    from .compare import Keys
+    from .digest_sums import Keys
     from .table_check import TableCheck
 
 _VALUE_MAX = 200

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..copy.chunk import copied_rows, patiently
+from ..copy.copy_chunk import copied_rows, patiently
 from ..copy.source_tables import full_name
 from ..copy.text_rows import read_rows, select_list
 from ..delta.columns import one_chunk
 from ..delta.digests import Digests, digests
 from ..errors import SparkReplError
 from ..source.connection import begin_query, connect
-from .saved_digests import save
+from .work_folder import save
 
 if TYPE_CHECKING:
     from typing import Self

@@ -23,16 +23,16 @@ from ..binlog.types.forms import Forms
 from ..copy.source_tables import literal, quoted
 from ..rules.masking import masks_order
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
-from .compare import Keys, Sums, differing, sums
 from .differences import Differing
-from .saved_digests import load
+from .digest_sums import Keys, Sums, differing, sums
 from .source_range import RangeRows, RangeTask
 from .target_files import FileSet, places
+from .work_folder import load
 
 if TYPE_CHECKING:
     from ..config import Config
     from ..tables.table_definition import TableDefinition
-    from .sample import SampledRows
+    from .row_sample import SampledRows
 
 NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5
 """looks with the same difference behind the first one; where the target has no rows of the key"""

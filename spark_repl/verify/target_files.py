@@ -22,11 +22,11 @@ from ..delta.statistics import row_count
 from ..delta.storage import is_gone
 from ..rules.metadata_columns import shard_column
 from ..write.shared.shard_tables import columns_of
-from .saved_digests import load, save
+from .work_folder import load, save
 
 if TYPE_CHECKING:
     from ..tables.table_definition import TableDefinition
-    from .sample import SampledRows
+    from .row_sample import SampledRows
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..binlog.types.forms import Forms
 from ..control.cuts.cut_reader import find_cut
 from ..control.table.control import Control
-from ..copy.chunk import patiently
+from ..copy.copy_chunk import patiently
 from ..copy.source_tables import case_of_names, chunk_ends, list_tables, quoted, wheres
 from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
@@ -28,18 +28,17 @@ from ..rules.table_mode import appends, keeps_more
 from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
-from .by_others import ByOthers, look_above
+from .changed_above_cut import ByOthers, look_above
 from .claimed_keys import CLAIMED, ClaimedKeys, is_separated_by_filter
 from .cut_definitions import CutDefinitions
-from .cut_files import CutFiles
+from .cut_files import CutFiles, files_of
 from .differences import differences
-from .repairs import repairs_of
-from .sample import SampledRows, sample_of
+from .repair_request_builder import repairs_of
+from .row_sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck
-from .table_files import files_of
 from .target_files import FileSet, digest_files
-from .waiting import CutWait
+from .waits_for_cut import CutWait
 from .work_folder import TablePlan, WorkFolder
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from ..copy.source_tables import SourceTable
     from ..delta.table_log import TableLog
     from ..tables.table_definition import TableDefinition
-    from .repairs import Repairs
+    from .repair_request_builder import Repairs
     from .target_files import FileTask
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The working folder of a verify: digests that were made, so that one that was killed goes on."""
+"""WorkFolder: the digests that a verify keeps on disk, so that a killed verify resumes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ..errors import TargetError
 from ..runtime.private_files import make_folder
 
 if TYPE_CHECKING:
     from typing import IO, Self
 
+    from ..delta.digests import Digests
     from ..tables.table_definition import TableDefinition
 
 _PLAN = "plan.json"
@@ -86,3 +89,19 @@ class WorkFolder:
 
     def _folder(self, name: str) -> str:
         return os.path.join(self._path, hashlib.sha256(name.encode()).hexdigest()[:32])
+
+
+def save(path: str, made: Digests) -> None:
+    """Writes a file as a whole, or none."""
+    work = f"{path}.{os.getpid()}"
+    with open(work, "wb") as file:
+        np.save(file, made)
+    os.replace(work, path)
+
+
+def load(path: str) -> Digests:
+    """The file's digests, mapped and not read. Raises FileNotFoundError."""
+    if os.path.getsize(path) == 128:  # a head alone, which can't be mapped
+        return np.zeros((2, 0), np.uint64)
+    made: Digests = np.load(path, mmap_mode="r")
+    return made

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_repl.copy.read_repair_rows import read
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
-from spark_repl.copy.repair_rows import read
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.errors import SchemaError
 from spark_repl.rules.replication_filters import ReplicationFilters

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.config import Config
-from spark_repl.copy.chunk import Copied, CopyTask, copy_chunk, copy_rows
+from spark_repl.copy.copy_chunk import Copied, CopyTask, copy_chunk, copy_rows
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.source_tables import full_name, list_tables, quoted, wheres
 from spark_repl.delta.columns import Columns, schema_json

@@ -13,7 +13,7 @@ import pytest
 
 from spark_repl import cut
 from spark_repl.config import Config
-from spark_repl.copy.chunk import copy_chunk
+from spark_repl.copy.copy_chunk import copy_chunk
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.errors import ConfigError, SourceError

@@ -11,7 +11,7 @@ import pytest
 from spark_repl import cut
 from spark_repl.control.records.copies import last_copy
 from spark_repl.control.table.control import Control
-from spark_repl.copy.chunk import copy_chunk
+from spark_repl.copy.copy_chunk import copy_chunk
 from spark_repl.errors import SourceError
 from spark_repl.runtime.workers import Workers
 from spark_repl.service.snapshot import _COPIES, snapshot

@@ -10,7 +10,7 @@ from spark_repl import read_changes
 from spark_repl.binlog.charsets import charset
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.config import Source
-from spark_repl.copy.chunk import copied_rows
+from spark_repl.copy.copy_chunk import copied_rows
 from spark_repl.copy.source_tables import full_name, table_definition
 from spark_repl.copy.text_rows import read_rows, select_list
 from spark_repl.errors import DecodeError, SchemaError

@@ -53,7 +53,7 @@ KERNEL_MODULES = (
     "receiver/recovery.py",
     "relay/compressed.py",
     "schedule/waves.py",
-    "verify/sample.py",
+    "verify/row_sample.py",
     "write/files/key_index.py",
     "write/rows/net_changes.py",
 )

@@ -16,7 +16,7 @@ from spark_repl.binlog.types.forms import USUAL
 from spark_repl.control.records.copies import last_copy, record_copy
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.copy.chunk import CopyTask, copy_rows
+from spark_repl.copy.copy_chunk import CopyTask, copy_rows
 from spark_repl.copy.source_tables import table_definition
 from spark_repl.delta.columns import schema_json
 from spark_repl.delta.reader import read

@@ -7,7 +7,7 @@ import pytest
 
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.binlog.types.values import Values
-from spark_repl.copy.chunk import copied_rows
+from spark_repl.copy.copy_chunk import copied_rows
 from spark_repl.copy.source_tables import SourceTable, chunk_ends
 from spark_repl.errors import SchemaError
 from spark_repl.sql.classify import classify

@@ -11,9 +11,9 @@ import pytest
 from spark_repl.binlog.types.forms import USUAL
 from spark_repl.config import Source
 from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
-from spark_repl.copy import chunk
+from spark_repl.copy import copy_chunk
+from spark_repl.copy.read_repair_rows import _Gone, stage_gone
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
-from spark_repl.copy.repair_rows import _Gone, stage_gone
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
@@ -34,11 +34,13 @@ def shaped(extra: tuple[str, ...] = OF_LAST_CHANGE) -> TableDefinition:
 
 def test_rows_of_a_copy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     stream = Bytes(answer([(b"1", b"x"), (b"2", None)]), 1 << 20)
-    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: (stream, [0, 0]))
+    monkeypatch.setattr(copy_chunk, "begin_query", lambda connection, statement: (stream, [0, 0]))
     target = shaped()
     columns = Columns.of(schema_json(target.arrow_schema()), ())
-    task = chunk.CopyTask(Source(), target, columns, str(tmp_path), "", USUAL, gtid_executed=SET)
-    (add,) = chunk.copy_rows(task, None).adds
+    task = copy_chunk.CopyTask(
+        Source(), target, columns, str(tmp_path), "", USUAL, gtid_executed=SET
+    )
+    (add,) = copy_chunk.copy_rows(task, None).adds
     said = ("t.a", SET, None, "COPY", False)
     rows = [tuple(row.values()) for row in pq.read_table(tmp_path / add["path"]).to_pylist()]
     assert rows == [(1, "x", *said), (2, None, *said)]

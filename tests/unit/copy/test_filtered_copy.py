@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.config import Source
 from spark_repl.config.tables import TableRule
-from spark_repl.copy import chunk
+from spark_repl.copy import copy_chunk
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import SchemaError
 from spark_repl.rules.column_rules import ColumnRules
@@ -33,14 +33,16 @@ def copied(
     charset: str = "",
 ) -> Any:
     stream = Bytes(answer([*ROWS, *more]), 1 << 20)
-    monkeypatch.setattr(chunk, "begin_query", lambda connection, statement: (stream, [0, 0, 0]))
+    monkeypatch.setattr(
+        copy_chunk, "begin_query", lambda connection, statement: (stream, [0, 0, 0])
+    )
     columns_of = f"id INT PRIMARY KEY, s VARCHAR(9) {charset}, d DATE"
     made = classify(f"CREATE TABLE t.a ({columns_of})", "t").definition
     assert made is not None
     target = ColumnRules(TableRules((TableRule("t.a", row_filter=text),))).shaped(made)
     columns = Columns.of(schema_json(target.arrow_schema()), ())
-    task = chunk.CopyTask(Source(), target, columns, str(folder), "", Forms("null"))
-    found = chunk.copy_rows(task, None)
+    task = copy_chunk.CopyTask(Source(), target, columns, str(folder), "", Forms("null"))
+    found = copy_chunk.copy_rows(task, None)
     files = [pq.read_table(folder / add["path"]) for add in found.adds]
     rows = [row["id"] for file in files for row in file.to_pylist()]
     assert found.rows == len(rows)

@@ -12,14 +12,14 @@ from spark_repl.binlog.types.forms import USUAL
 from spark_repl.binlog.types.values import Values
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
-from spark_repl.copy.chunk import copied_rows
+from spark_repl.copy.copy_chunk import copied_rows
 from spark_repl.copy.source_tables import SourceTable, chunk_ends
 from spark_repl.errors import DecodeError
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.verify.sample import sample_of
+from spark_repl.verify.row_sample import sample_of
 from spark_repl.verify.table_check import TableCheck
 
 SECRET = "planted-secret-hunter2"

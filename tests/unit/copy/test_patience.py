@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.config import Source
-from spark_repl.copy.chunk import patiently
+from spark_repl.copy.copy_chunk import patiently
 from spark_repl.errors import SecretError, SourceError, SourceLostError, SparkReplError
 from spark_repl.source.dump import error_of
 

@@ -88,8 +88,8 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",
         "spark_repl.delta.log_cleanup.modified": "how many times are asked for is counted",
     },
-    "unit/copy/test_extra_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
-    "unit/copy/test_filtered_copy.py": {"spark_repl.copy.chunk.begin_query": _ANSWER},
+    "unit/copy/test_extra_copy.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},
+    "unit/copy/test_filtered_copy.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},
     "unit/observe/test_applier_status.py": {
         "spark_repl.observe.reports.applier_status._epoch_of": (
             "that it was not read shows in nothing else"

@@ -24,12 +24,12 @@ STATE = {
     "apply.group.cascading", "apply.stream.stream_checkpoint", "apply.group.stager",
     "apply.stream.stream", "control.table.owner",
     "control.records.replaced_tables", "control.records.channel_reset",
-    "control.transaction_files.xa_store", "copy.asked", "copy.recopy",
+    "control.transaction_files.xa_store", "copy.copy_requests", "copy.recopy",
     "copy.repairer",
-    "copy.wanted", "observe.reports.applier_status", "observe.reports.run_report",
+    "observe.reports.applier_status", "observe.reports.run_report",
     "observe.reports.verify_status",
-    "relay.stored_index", "runtime.part_files", "service.repairs", "verify.saved_digests",
-    "verify.work_folder", "write.files.key_index", "write.files.key_segments",
+    "relay.stored_index", "runtime.part_files", "service.repairs", "verify.work_folder",
+    "write.files.key_index", "write.files.key_segments",
 }  # fmt: skip
 """the working state"""
 ELSEWHERE = {

@@ -15,7 +15,7 @@ from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.repair_request import RepairRequest, left
 from spark_repl.service.repairs import carry_out
-from tests.unit.copy.test_repairs import REQUEST
+from tests.unit.copy.test_repairer import REQUEST
 
 ANSWERS = {
     "rows": {"rows": 2, "version": 5}, "refused": {"refused": "no"}, "failed": {"failed": "a bug"},

@@ -14,7 +14,7 @@ from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.verify.claimed_keys import ClaimedKeys, is_separated_by_filter
-from spark_repl.verify.table_files import files_of
+from spark_repl.verify.cut_files import files_of
 from spark_repl.verify.target_files import digest_files
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.digests import digests
-from spark_repl.verify.sample import SampledRows
+from spark_repl.verify.row_sample import SampledRows
 from spark_repl.verify.target_files import FileSet, digest_files
 
 PLAIN = pa.table({"id": pa.array(range(40)), "v": [f"v{i}" for i in range(40)]})

@@ -11,8 +11,8 @@ from spark_repl import Config
 from spark_repl.delta.columns import one_chunk
 from spark_repl.delta.digests import digests
 from spark_repl.sql.classify import classify
-from spark_repl.verify.compare import sums
 from spark_repl.verify.differences import differences
+from spark_repl.verify.digest_sums import sums
 from spark_repl.verify.source_range import _FirstRows
 from spark_repl.verify.table_check import TableCheck, _Seen
 

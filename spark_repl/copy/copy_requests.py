@@ -1,24 +1,53 @@
-"""What is to be copied next beside a running applier: what somebody asked for, a copy that has to
-begin again, or a table that waits because the log doesn't say what its rows became."""
+"""CopyRequests: what a running applier copies next.
+
+A user asks for a copy, a copy has to begin again, or a table waits for a copy because the log does
+not say what its rows became. ``check_answers`` tells a waiting user whether an applier carries out
+requests at all.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..control.records.channels import layout_of
 from ..control.records.copies import Copy, last_copy
+from ..errors import TargetError
 from ..gtid import GtidSet
+from ..observe.reports.applier_status import read_applier_status
+from .repair_request import READ
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..control.records.copies import Standing
     from ..control.table.control import Control
     from ..errors import NoTableError
 
 log = logging.getLogger(__name__)
+
+
+def check_answers(config: Config, epoch: int, asked: str) -> None:
+    """Takes the request of that name back, and raises TargetError, where the applier that owns the
+    target in that ``epoch`` says that it carries out none. One of a version before says nothing."""
+    layout = layout_of(config)
+    said = read_applier_status(layout.status) or {}
+    if said.get("epoch") != epoch or said.get("answers", True):
+        return
+    request = Path(layout.requests, asked)
+    request.unlink(missing_ok=True)
+    shutil.rmtree(request.with_suffix(READ), ignore_errors=True)  # of a run that was killed
+    raise TargetError(
+        "the applier that owns the target copies and repairs nothing beside its work",
+        file=config.target.path,
+        hint="stop it (apply, or a job of yours) and ask again: it is done here then; or let"
+        " spark-repl run follow the source, which does so beside its work",
+    )
+
 
 _FIRST_WAIT_S, _WAIT_MAX_S = 2.0, 600.0
 

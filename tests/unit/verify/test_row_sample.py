@@ -14,7 +14,7 @@ import pytest
 
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.digests import digests
-from spark_repl.verify.sample import SampledRows, windows
+from spark_repl.verify.row_sample import SampledRows, windows
 from spark_repl.verify.target_files import FileSet, digest_files
 
 

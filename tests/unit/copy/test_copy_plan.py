@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.copy.target_shapes import target_shapes
+from spark_repl.copy.copy_plan import target_shapes
 from spark_repl.errors import ConfigError, SettingError
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify

@@ -12,8 +12,8 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.errors import TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.reports.applier_status import ApplierStatus
-from spark_repl.verify import waiting
-from spark_repl.verify.waiting import CutWait
+from spark_repl.verify import waits_for_cut
+from spark_repl.verify.waits_for_cut import CutWait
 
 LEFT = GtidSet.parse("11111111-1111-1111-1111-111111111111:5-7")
 
@@ -56,7 +56,7 @@ def test_an_applier_that_is_gone(
     tmp_path: Path, control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no error: after the time in which one is started again."""
-    monkeypatch.setattr(waiting, "_GONE_S", 0.0)
+    monkeypatch.setattr(waits_for_cut, "_GONE_S", 0.0)
     says(tmp_path, control, None)
     control.release()
     with pytest.raises(TargetError, match=f"no applier runs.*{LEFT}") as caught:
@@ -69,8 +69,8 @@ def test_one_that_runs_is_waited_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """And it is said what for; an error of the owner before is none."""
-    monkeypatch.setattr(waiting, "_TOLD_S", 0.0)
-    monkeypatch.setattr(waiting, "_GONE_S", 0.0)
+    monkeypatch.setattr(waits_for_cut, "_TOLD_S", 0.0)
+    monkeypatch.setattr(waits_for_cut, "_GONE_S", 0.0)
     says(tmp_path, control, TargetError("of before"))
     control.release()
     control.claim()

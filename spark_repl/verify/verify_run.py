@@ -13,7 +13,7 @@ from ..control.table.control import Control
 from ..delta.table_log import TableLog
 from ..observe.reports.verify_status import write_verify_status
 from ..runtime.threads import Pool
-from .between import Between, totals
+from .between_cuts import Between, totals
 from .verifier import Runs, Verifier
 from .work_folder import WorkFolder
 

@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.delta.columns import Columns
 from spark_repl.delta.snapshot import NewTable
-from spark_repl.verify.by_others import changed_above, rewritten_version
+from spark_repl.verify.changed_above_cut import changed_above, rewritten_version
 from tests.support.local_delta import metadata_action, put
 
 APP = "spark_repl:default"

@@ -13,9 +13,8 @@ import pytest
 from spark_repl.delta.digests import digests
 from spark_repl.errors import TargetError
 from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
-from spark_repl.verify import compare
-from spark_repl.verify.saved_digests import load, save
-from spark_repl.verify.work_folder import WorkFolder
+from spark_repl.verify import digest_sums
+from spark_repl.verify.work_folder import WorkFolder, load, save
 
 _COLUMNS = [
     pa.array([None, 0, 1, -1, 127], pa.int8()),
@@ -51,7 +50,7 @@ def test_values_do_not_change_places() -> None:
 @pytest.mark.parametrize("share", [1 << 20, 37])
 def test_what_differs_as_multisets(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a count of all rows, with keys of several rows, in one share and in many."""
-    monkeypatch.setattr(compare, "_SHARE_ROWS", share)
+    monkeypatch.setattr(digest_sums, "_SHARE_ROWS", share)
     random = np.random.default_rng(5)
     key = random.integers(0, 1 << 64, 300, np.uint64)[random.integers(0, 300, 900)]
     source = np.stack([key, random.integers(1, 5, 900).astype(np.uint64)])
@@ -65,7 +64,7 @@ def test_what_differs_as_multisets(share: int, monkeypatch: pytest.MonkeyPatch) 
         ("a", target[:, :500], np.arange(500)),
         ("b", dead[:, 500:], np.arange(target.shape[1] - 500)),
     ]
-    found = compare.differing([source[:, :400], source[:, 400:]], files)
+    found = digest_sums.differing([source[:, :400], source[:, 400:]], files)
     rows = [Counter(zip(*side.tolist(), strict=True)) for side in (source, target)]
     want = {key for key, _ in (rows[0] - rows[1]) + (rows[1] - rows[0])}
     assert want and found.tolist() == sorted(want)
@@ -73,7 +72,9 @@ def test_what_differs_as_multisets(share: int, monkeypatch: pytest.MonkeyPatch) 
 
 def test_sums_of_a_key_with_several_rows() -> None:
     keys = np.array([2, 5, 9], np.uint64)
-    found = compare.sums(keys, np.array([5, 5, 1, 9, 12], np.uint64), np.arange(5, dtype=np.uint64))
+    found = digest_sums.sums(
+        keys, np.array([5, 5, 1, 9, 12], np.uint64), np.arange(5, dtype=np.uint64)
+    )
     assert (found.count.tolist(), found.total.tolist()) == ([0, 2, 1], [0, 1, 3])
 
 

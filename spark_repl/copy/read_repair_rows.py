@@ -23,7 +23,7 @@ from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection, begin_query, connect
 from ..write.rows.staged_rows import key_digests, staged_rows
-from .chunk import copied_rows, patiently
+from .copy_chunk import copied_rows, patiently
 from .repair_request import KEY, THERE, RepairRequest, key_types
 from .source_tables import case_of_names, full_name, list_tables
 from .text_rows import read_rows, select_list

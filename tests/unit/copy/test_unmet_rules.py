@@ -6,7 +6,7 @@ import pytest
 
 from spark_repl.config import Config
 from spark_repl.copy.source_tables import kept_names
-from spark_repl.copy.unmet import unmet, unmet_columns, unmet_on
+from spark_repl.copy.unmet_rules import unmet, unmet_columns, unmet_on
 from spark_repl.errors import SchemaError
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.rules.table_rules import TableRules

@@ -1,7 +1,7 @@
-"""XA branches that are prepared when a copy begins: their rows come with XA COMMIT, later.
+"""XA branches that are prepared when a copy begins: their rows come later, with XA COMMIT.
 
-A copy reads none of them, and the log behind the copy's beginning has only their XA COMMIT: so the
-log has to begin before the oldest XA PREPARE. The source's own files say where that is.
+A copy reads none of these rows, and the log after the beginning of the copy has only the XA COMMIT.
+So the log has to begin before the oldest XA PREPARE. The files of the source say where that is.
 """
 
 from __future__ import annotations

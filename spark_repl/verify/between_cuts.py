@@ -15,10 +15,10 @@ import numpy.typing as npt
 from ..config.renaming import whole_of
 from ..errors import TargetError
 from ..runtime.retry import first_line
-from .compare import differing, sums
 from .cut_definitions import CutDefinitions
+from .cut_files import files_of
 from .differences import Differing, shown
-from .table_files import files_of
+from .digest_sums import differing, sums
 from .target_files import FileSet, digest_files, lacking
 from .work_folder import TablePlan
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..delta.digests import Digests
     from ..delta.table_log import TableLog
     from ..tables.table_definition import TableDefinition
-    from .compare import Keys
+    from .digest_sums import Keys
     from .work_folder import WorkFolder
 
 _WORDS = {"missing": "gone", "extra": "new", "source": "first", "target": "second"}

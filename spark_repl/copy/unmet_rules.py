@@ -1,4 +1,4 @@
-"""Rules of the configuration that are about nothing on the source."""
+"""Unmet rules: rules of the configuration that match no table or column of the source."""
 
 from __future__ import annotations
 
