@@ -15,7 +15,7 @@ from ..sql.actions import (
     SetDefault,
     SetVisible,
 )  # fmt: skip
-from ..sql.case_folding import one_for_spark
+from ..sql.case_folding import same_name_error
 from ..sql.default_literals import normalize_or_keep
 from ..sql.new_columns import implicit_default
 from ..sql.string_literals import in_own_charset
@@ -186,7 +186,7 @@ def _once(entries: list[Entry], table: str) -> list[Entry]:
         other = seen.get(entry.name.lower())
         if other is not None:
             if other != entry.name and not entry.name.isascii():
-                raise one_for_spark(other, entry.name, table)
+                raise same_name_error(other, entry.name, table)
             said = f"Duplicate column name '{entry.name}'"
             raise StatementError(said, table=table, number=1060)
         seen[entry.name.lower()] = entry.name

@@ -289,10 +289,10 @@ def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
 
 def _expression(generated: str, sql_mode: int) -> Cursor:
     inner = Cursor(tokens(generated, sql_mode)).parentheses()
-    while inner.at_mark("("):
+    while inner.at_symbol("("):
         rest = inner.again()
         within = rest.parentheses()
-        if not rest.done():
+        if not rest.at_end():
             break
         inner = within
     return inner
@@ -301,7 +301,7 @@ def _expression(generated: str, sql_mode: int) -> Cursor:
 def _inner(generated: str, sql_mode: int) -> list[tuple[str, str]]:
     """The words of a generated column's expression, as they are compared."""
     cursor, words = _expression(generated, sql_mode), []
-    while not cursor.done():
+    while not cursor.at_end():
         token = cursor.next()
         plain = token.kind in (NAME, WORD)
         words.append((NAME if plain else token.kind, token.text.lower() if plain else token.text))

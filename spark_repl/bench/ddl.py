@@ -15,7 +15,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from ..config import Config
-from ..sql.ddl_outcome import Way
+from ..sql.ddl_outcome import DdlOutcome
 from .made_log import ROWS_COLUMNS, MadeLog
 from .memory import Memory
 
@@ -114,7 +114,7 @@ class _Listener(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         args = record.args
-        if isinstance(args, tuple) and len(args) == 5 and isinstance(args[2], Way):
+        if isinstance(args, tuple) and len(args) == 5 and isinstance(args[2], DdlOutcome):
             _, _, way, seconds, text = args
             did = _Did(record.created, str(way), float(str(seconds)), str(text))
             self.did.append((did, time.process_time() + _processor_s(self._process)))

@@ -66,7 +66,7 @@ def call(inner: Inner, cursor: Cursor) -> Syntax:
 
 
 def _name(text: str, cursor: Cursor) -> Syntax:
-    if cursor.at_mark(".") or cursor.at_mark("("):
+    if cursor.at_symbol(".") or cursor.at_symbol("("):
         raise NotComputed(f"{text}{cursor.next().raw} is not understood")
     return Syntax("name", words=(text,))
 
@@ -148,12 +148,12 @@ def _cast(inner: Inner, cursor: Cursor, name: str) -> Syntax:
     else:
         charset = ""
     numbers = []
-    if cursor.at_mark("("):
+    if cursor.at_symbol("("):
         numbers = [part.next().text for part in cursor.parentheses().parts()]
     cursor.word("INTEGER", "INT")
     if cursor.phrase("CHARACTER SET") or cursor.word("CHARSET"):
         charset = cursor.next().raw.lower()
-    if not cursor.done():
+    if not cursor.at_end():
         raise NotComputed(f"{name} is not understood from {cursor.rest()}")
     return Syntax("CAST", (value,), (kind, ",".join(numbers), charset))
 

@@ -46,7 +46,7 @@ def _read(text: str, sql_mode: int) -> Syntax:
         syntax = _Reader(cursor, sql_mode).expression()
     except StatementError as error:
         raise NotComputed(error.message) from error
-    if not cursor.done():
+    if not cursor.at_end():
         raise NotComputed(f"it is not understood from {cursor.rest()}")
     return syntax
 
@@ -62,11 +62,11 @@ class _Reader:
 
     def parts(self, cursor: Cursor) -> list[Syntax]:
         """The expressions between commas."""
-        return [] if cursor.done() else [self.whole(part) for part in cursor.parts()]
+        return [] if cursor.at_end() else [self.whole(part) for part in cursor.parts()]
 
     def whole(self, cursor: Cursor) -> Syntax:
         syntax = self.within(cursor).expression()
-        if not cursor.done():
+        if not cursor.at_end():
             raise NotComputed(f"it is not understood from {cursor.rest()}")
         return syntax
 
@@ -163,13 +163,13 @@ class _Reader:
 
     def _unary(self) -> Syntax:
         cursor = self._cursor
-        if cursor.mark("-"):
+        if cursor.symbol("-"):
             return Syntax("NEGATE", (self._unary(),))
-        if cursor.mark("+"):
+        if cursor.symbol("+"):
             return self._unary()
-        if cursor.mark("~"):
+        if cursor.symbol("~"):
             return Syntax("~", (self._unary(),))
-        if cursor.mark("!") or (self._mode & HIGH_NOT_PRECEDENCE and cursor.word("NOT")):
+        if cursor.symbol("!") or (self._mode & HIGH_NOT_PRECEDENCE and cursor.word("NOT")):
             return Syntax("NOT", (self._unary(),))
         if cursor.word("BINARY"):
             return Syntax("CAST", (self._unary(),), ("BINARY", "", ""))
@@ -177,7 +177,7 @@ class _Reader:
 
     def _primary(self) -> Syntax:
         cursor = self._cursor
-        if cursor.at_mark("("):
+        if cursor.at_symbol("("):
             return self.whole(cursor.parentheses())
         token = cursor.peek()
         if token is None or token.kind not in (NAME, NUMBER, STRING, WORD):

@@ -21,7 +21,7 @@ from ..errors import SettingError, StatementError
 from ..tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
 from .masking import key_fault, mask_change, masked_default, without_default
 from .metadata_columns import check_extra, with_extra
-from .table_mode import check_mode, in_mode, keeps_taken_rows
+from .table_mode import check_mode, in_mode, keeps_removed_rows
 from .table_rules import NO_RULE, TableRules
 from .tool_names import Role, tool_table
 
@@ -91,11 +91,13 @@ class ColumnRules:
         """What the target has of the table ``name``."""
         return self.rules.shaping(name).mode
 
-    def rule_of(self, logged: TableDefinition, there: TableDefinition | None = None) -> TableRule:
+    def rule_of(
+        self, logged: TableDefinition, existing: TableDefinition | None = None
+    ) -> TableRule:
         """The rule about rows and columns of the source's table; NO_RULE where there is none.
-        ``there``: the target's, where it is there: one that lacks rows is a table of rows."""
+        ``existing``: the target's, where it is there: one that lacks rows is a table of rows."""
         rule = self.rules.shaping(logged.name)
-        rows = self._is_own(rule, logged) or bool(there and there.row_filter)
+        rows = self._is_own(rule, logged) or bool(existing and existing.row_filter)
         return rule if rows or not _is_sentry(logged, rule) else NO_RULE
 
     def _is_own(self, rule: TableRule, logged: TableDefinition) -> bool:
@@ -133,8 +135,8 @@ class ColumnRules:
     def check_renamed_waiting(self, before: str, after: str) -> None:
         """Raises SettingError where a table that waits for a copy gets a name by which other
         columns or rows of it would be copied."""
-        mine, then = self.rules.shaping(before), self.rules.shaping(after)
-        if any(getattr(mine, key) != getattr(then, key) for key in SHAPING_KEYS):
+        old, new = self.rules.shaping(before), self.rules.shaping(after)
+        if any(getattr(old, key) != getattr(new, key) for key in SHAPING_KEYS):
             raise SettingError(
                 f"it would be called {after}, of which other columns or rows are in the target",
                 table=before,
@@ -142,13 +144,13 @@ class ColumnRules:
             )
 
     def shaped(
-        self, logged: TableDefinition, there: TableDefinition | None = None
+        self, logged: TableDefinition, existing: TableDefinition | None = None
     ) -> TableDefinition:
-        """The target's table of the source's ``logged``; ``there``: as it was before. Raises
+        """The target's table of the source's ``logged``; ``existing``: as it was before. Raises
         SettingError for a rule that the table has no room for."""
         if not self.concern(logged.name):
             return logged
-        rule = self.rule_of(logged, there)
+        rule = self.rule_of(logged, existing)
         _check(logged, rule, named=is_plain(rule.match) and self._is_own(rule, logged))
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
@@ -174,9 +176,9 @@ class ColumnRules:
         return self.shaped(logged).in_log
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
-        made = self._typed(column, mask, table)
-        made = replace(made, default=masked_default(made, self.key))
-        return replace(made, logged=without_default(column, made))
+        masked = self._typed(column, mask, table)
+        masked = replace(masked, default=masked_default(masked, self.key))
+        return replace(masked, logged=without_default(column, masked))
 
     def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
         """The masked column, whose default is not known yet."""
@@ -188,9 +190,9 @@ class ColumnRules:
         if mask == "null":
             return replace(plain, nullable=True)
         if mask == "sha256" and (column.type in _HASHED or column.form == "text"):
-            made = Column(column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII)
+            hashed = Column(column.name, _T.STRING, _DIGITS, column.nullable, collation=_ASCII)
             seen = hmac.new(self.key, b"spark_repl", "sha256").hexdigest()[:8]
-            return replace(made, visible=column.visible, mask=f"sha256:{seen}", logged=column)
+            return replace(hashed, visible=column.visible, mask=f"sha256:{seen}", logged=column)
         if (verb == "truncate" and text) or (
             verb == "keep_last" and text and column.collation != BINARY
         ):
@@ -205,9 +207,9 @@ class ColumnRules:
 
 
 def _is_withheld(name: str, rule: TableRule) -> bool:
-    included = {one.lower() for one in rule.include}
+    included = {column.lower() for column in rule.include}
     return bool(included and name.lower() not in included) or name.lower() in {
-        one.lower() for one in rule.exclude
+        column.lower() for column in rule.exclude
     }
 
 
@@ -226,35 +228,39 @@ def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
     return [(column.name, column.mask) for column in target.columns if not column.kept]
 
 
-def masked_otherwise(there: TableDefinition, read: TableDefinition) -> str:
+def masked_otherwise(target: TableDefinition, read: TableDefinition) -> str:
     """The first column that both have, of one name, and mask otherwise, or by another secret key;
     "" for none."""
-    masks = dict(shown_columns(there))
+    masks = dict(shown_columns(target))
     return next((name for name, mask in shown_columns(read) if masks.get(name, mask) != mask), "")
 
 
-def _said(rule: TableRule) -> list[str]:
+def _listed_columns(rule: TableRule) -> list[str]:
     """The columns of which the rule says something."""
     return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
 
 
-def with_gone(there: TableDefinition, source: TableDefinition, rule: TableRule) -> TableDefinition:
+def with_dropped_columns(
+    target: TableDefinition, source: TableDefinition, rule: TableRule
+) -> TableDefinition:
     """What the source's table becomes, with the columns that it had and the rule names still."""
-    had = {column.name.lower() for column in there.in_log.columns}
-    had |= {name.lower() for name in there.gone}
+    had = {column.name.lower() for column in target.in_log.columns}
+    had |= {name.lower() for name in target.gone}
     left = had - {column.name.lower() for column in source.columns}
-    return replace(source, gone=tuple(name for name in _said(rule) if name.lower() in left))
+    return replace(
+        source, gone=tuple(name for name in _listed_columns(rule) if name.lower() in left)
+    )
 
 
 def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
     def refused(reason: str) -> SettingError:
         return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
 
-    names, said = [column.name.lower() for column in logged.columns], _said(rule)
-    there = {*names, *(one.lower() for one in logged.gone)}
-    if named and (unknown := [one for one in said if one.lower() not in there]):
+    names = [column.name.lower() for column in logged.columns]
+    existing = {*names, *(name.lower() for name in logged.gone)}
+    if named and (unknown := [n for n in _listed_columns(rule) if n.lower() not in existing]):
         own = [column.name for column in logged.columns]
-        listed = (f"{one}{nearest(one, own)}" for one in unknown)
+        listed = (f"{name}{nearest(name, own)}" for name in unknown)
         raise refused(f"the table has no column {', '.join(listed)}")
     masked = {name.lower() for name, _ in rule.mask}
     hidden = {name for name in names if _is_withheld(name, rule) or name in masked}
@@ -266,69 +272,71 @@ def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
         if fault := key_fault(logged, name, rule):
             raise refused(f"column {name} is of the key{fault}")
     for foreign in logged.foreign_keys or ():
-        if any(one.lower() in hidden for one in foreign.columns):
+        if any(name.lower() in hidden for name in foreign.columns):
             raise refused(f"foreign key {foreign.name} is of a column that is withheld or masked")
     if logged.in_log is not logged:
         raise refused("the target keeps columns that the source has dropped")
 
 
-def ruled(there: TableDefinition, made: Altered, rules: ColumnRules, *, strict: bool) -> Altered:
-    """What the target's table ``there`` becomes where the source's does what ``made`` says, in a
-    session that is ``strict``, or not.
+def shaped_alteration(
+    before: TableDefinition, altered: Altered, rules: ColumnRules, *, strict: bool
+) -> Altered:
+    """Return what becomes of the target's table ``before`` if the source's is ``altered``.
+    ``strict``: whether the statement's session is.
 
-    Raises SettingError where a column is shown, withheld or masked otherwise by another name, and
-    StatementError where what the target has of rows does not say what becomes of them.
+    Raise SettingError if a column is shown, withheld or masked otherwise under its new name. Raise
+    StatementError if the target's rows do not have the values that the new rows need.
     """
-    source = made.definition
-    target = rules.shaped(with_gone(there, source, rules.rule_of(source)), there)
-    if made.gone and keeps_taken_rows(there):
-        made = replace(made, gone=None)
-    if made.gone and hides_columns(there):
-        raise _unknown(there, "the rows of a partition are not looked for where columns are masked")
+    source = altered.definition
+    target = rules.shaped(with_dropped_columns(before, source, rules.rule_of(source)), before)
+    if altered.gone and keeps_removed_rows(before):
+        altered = replace(altered, gone=None)
+    if altered.gone and hides_columns(before):
+        raise _unknown(
+            before, "the rows of a partition are not looked for where columns are masked"
+        )
     origins: list[Origin] = []
-    for column, origin, number in zip(source.columns, made.origins, target.own, strict=True):
+    for column, origin, number in zip(source.columns, altered.origins, target.own, strict=True):
         if number >= 0:
-            origins.append(_origin(there, target.columns[number], origin, strict=strict))
-        elif isinstance(origin, KeptColumn) and there.own[origin.number] >= 0:
-            raise _otherwise(there, column, "shown")
-    kept = [number for number, column in enumerate(there.columns) if column.extra]
-    origins += map(KeptColumn, kept)
-    return replace(made, definition=target, origins=tuple(origins))
+            origins.append(_origin(before, target.columns[number], origin, strict=strict))
+        elif isinstance(origin, KeptColumn) and before.own[origin.number] >= 0:
+            raise _otherwise(before, column, "shown")
+    extra = [number for number, column in enumerate(before.columns) if column.extra]
+    origins += map(KeptColumn, extra)
+    return replace(altered, definition=target, origins=tuple(origins))
 
 
-def _origin(there: TableDefinition, column: Column, origin: Origin, *, strict: bool) -> Origin:
+def _origin(before: TableDefinition, column: Column, origin: Origin, *, strict: bool) -> Origin:
     """Where the target's column comes from, whose source's comes from ``origin``."""
     if isinstance(origin, Unknown):
         return origin
     if isinstance(origin, KeptColumn):
-        number = there.own[origin.number]
-        old = there.columns[number] if number >= 0 else None
+        number = before.own[origin.number]
+        old = before.columns[number] if number >= 0 else None
         if old is None or old.mask != column.mask:
-            raise _otherwise(there, column, "withheld" if old is None else "masked otherwise")
+            raise _otherwise(before, column, "withheld" if old is None else "masked otherwise")
         if not column.mask:
             return KeptColumn(number, origin.written)
         if change := mask_change(old, column, strict=strict):
-            raise _unknown(there, f"column {column.name}, which is masked, becomes {change}")
+            raise _unknown(before, f"column {column.name}, which is masked, becomes {change}")
         return KeptColumn(number)
     if column.mask:
         if origin == Filled("NULL") and not column.mask.startswith("constant"):
             return origin
-        raise _unknown(there, f"column {column.name} is new and masked")
-    if not isinstance(origin, Filled) and hides_columns(there):
-        raise _unknown(there, f"column {column.name} is new, and not of one value")
+        raise _unknown(before, f"column {column.name} is new and masked")
+    if not isinstance(origin, Filled) and hides_columns(before):
+        raise _unknown(before, f"column {column.name} is new, and not of one value")
     return origin
 
 
-def _otherwise(there: TableDefinition, column: Column, how: str) -> SettingError:
-    said, hint = (
-        f"column {column.name} was {how} under another name",
-        f"{_HINT}, so that both names",
-    )
-    return SettingError(said, table=there.name, hint=f"{hint} are treated alike")
+def _otherwise(before: TableDefinition, column: Column, how: str) -> SettingError:
+    reason = f"column {column.name} was {how} under another name"
+    hint = f"{_HINT}, so that both names are treated alike"
+    return SettingError(reason, table=before.name, hint=hint)
 
 
-def _unknown(there: TableDefinition, reason: str) -> StatementError:
-    return StatementError(reason, table=there.name, hint=_COPY)
+def _unknown(before: TableDefinition, reason: str) -> StatementError:
+    return StatementError(reason, table=before.name, hint=_COPY)
 
 
 def hides_columns(target: TableDefinition) -> bool:

@@ -44,12 +44,12 @@ def masked_default(column: Column, key: bytes) -> str | None:
     """``Column.default`` of the target's masked ``column``: what an INSERT means that leaves it
     out. None where the source's is not known, or no literal."""
     source = column.logged
-    said, constant = source and source.default, is_constant(column)
-    if source is None or (said is None and not constant):
+    default, constant = source and source.default, is_constant(column)
+    if source is None or (default is None and not constant):
         return None
-    if said and said.startswith("*") and not constant:
-        mine = f"*{column.mask}*"
-        return said.removeprefix(mine) if said.startswith(mine) else None
+    if default and default.startswith("*") and not constant:
+        prefix = f"*{column.mask}*"
+        return default.removeprefix(prefix) if default.startswith(prefix) else None
     try:
         values = pa.nulls(1) if constant else literal(source)
     except StatementError:
@@ -66,8 +66,10 @@ def without_default(source: Column, masked: Column | None = None) -> Column:
     which tells it from a column that has no default to be known."""
     if source.default in (None, "NULL"):
         return source
-    known = masked is not None and masked.default is not None and not is_constant(masked)
-    return replace(source, default=f"*{masked.mask}*{masked.default}" if masked and known else "**")
+    has_default = masked is not None and masked.default is not None and not is_constant(masked)
+    return replace(
+        source, default=f"*{masked.mask}*{masked.default}" if masked and has_default else "**"
+    )
 
 
 def mask_change(old: Column, new: Column, *, strict: bool) -> str:
@@ -75,13 +77,13 @@ def mask_change(old: Column, new: Column, *, strict: bool) -> str:
     ``new``; "" where they stay. ``strict``: whether the session is, so that no NULL is there where
     NOT NULL comes."""
     assert old.logged is not None and new.logged is not None
-    one, other = old.logged, new.logged
+    before, after = old.logged, new.logged
     if new.mask == "null":
         return ""
-    if replace(one, name=other.name, visible=other.visible, nullable=other.nullable) != other:
+    if replace(before, name=after.name, visible=after.visible, nullable=after.nullable) != after:
         return "another type"
     hashed = new.mask.startswith("sha256")
-    return "NOT NULL" if hashed and one.nullable > other.nullable and not strict else ""
+    return "NOT NULL" if hashed and before.nullable > after.nullable and not strict else ""
 
 
 def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
@@ -124,12 +126,12 @@ def is_constant(column: Column) -> bool:
 def _kept_last(values: pa.Array, count: int) -> pa.Array:
     """The last ``count`` characters behind asterisks; asterisks alone where there are no more."""
     length = pc.utf8_length(values)
-    shown = pc.greater(length, count)
-    stars = pc.if_else(shown, pc.subtract(length, count), length)
+    is_longer = pc.greater(length, count)
+    stars = pc.if_else(is_longer, pc.subtract(length, count), length)
     last = pc.utf8_slice_codeunits(values, -count, None) if count else pc.replace_with_mask(
         values, pc.is_valid(values), pa.scalar("", values.type)
     )  # fmt: skip
-    last = pc.if_else(shown, last, pa.scalar("", values.type))
+    last = pc.if_else(is_longer, last, pa.scalar("", values.type))
     repeated = pc.binary_repeat(pa.array(["*"] * len(values), values.type), stars)
     return pc.binary_join_element_wise(repeated, last, "")
 
@@ -144,5 +146,5 @@ def hashed(values: pa.Array, key: bytes) -> pa.Array:
     raw = np.frombuffer(data, np.uint8) if data is not None and len(data) else np.zeros(0, np.uint8)
     digits = hmac_sha256(key, raw, np.ascontiguousarray(offsets))
     ends = np.arange(len(texts) + 1, dtype=np.int32) * 64
-    made = pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(digits))
-    return pc.if_else(pc.is_valid(values), made, pa.scalar(None, pa.string()))
+    hexadecimal = pa.StringArray.from_buffers(len(texts), pa.py_buffer(ends), pa.py_buffer(digits))
+    return pc.if_else(pc.is_valid(values), hexadecimal, pa.scalar(None, pa.string()))

@@ -69,10 +69,10 @@ def with_extra(
         return table
     names = {column.name.lower() for column in table.in_log.columns}
     prefix = "extra_columns" if shard == name_of(CHANNEL) else "key_prefix"
-    extra = [_column(one, shard) for one in _TYPES if one in wanted]
-    if taken := [column for column in extra if column.name.lower() in names]:
-        asked = prefix if taken[0].extra == "shard" else "extra_columns"
-        raise _refused(table, asked, f"the source's table has a column {taken[0].name}, too")
+    extra = [_column(name, shard) for name in _TYPES if name in wanted]
+    if clashing := [column for column in extra if column.name.lower() in names]:
+        key = prefix if clashing[0].extra == "shard" else "extra_columns"
+        raise _refused(table, key, f"the source's table has a column {clashing[0].name}, too")
     if not table.primary_key and mode == "mirror":
         reason = "the table has no key, so all its columns tell its rows apart"
         raise _refused(table, prefix if shard else "extra_columns", reason)
@@ -84,12 +84,12 @@ def extra_of(table: TableDefinition) -> tuple[str, ...]:
     return tuple(column.extra for column in table.columns if column.extra)
 
 
-def check_extra(there: TableDefinition, wanted: Sequence[str], reason: str, hint: str) -> None:
+def check_extra(table: TableDefinition, wanted: Sequence[str], reason: str, hint: str) -> None:
     """Raises SettingError with the ``reason`` where a rule's extra columns are not the table's."""
-    has = extra_of(there)
+    has = extra_of(table)
     if {*wanted} != {*has}:
         listed = f"({', '.join(wanted) or 'none'}, not {', '.join(has) or 'none'})"
-        raise SettingError(f"{reason} {listed}", table=there.name, hint=hint)
+        raise SettingError(f"{reason} {listed}", table=table.name, hint=hint)
 
 
 def without_extra(table: TableDefinition) -> TableDefinition:
@@ -141,28 +141,27 @@ _DELETED_HINT = (
 )
 
 
-def check_deleted_rows(there: TableDefinition, made: Altered) -> None:
-    """Raises SettingError where the target's table ``there`` becomes what ``made`` says, and rows
-    that are deleted might go, with a partition, or be one with others by the key: of either the log
-    says nothing."""
-    if not keeps_deleted(there):
+def check_deleted_rows(before: TableDefinition, altered: Altered) -> None:
+    """Raise SettingError if ``altered`` might remove deleted rows of the target's table ``before``
+    with a partition, or give them the key of other rows: the log would show neither."""
+    if not keeps_deleted(before):
         return
-    if made.gone:
-        raise _deleted_row_error(there, "the rows of a partition go")
-    target = made.definition
+    if altered.gone:
+        raise _deleted_row_error(before, "the rows of a partition go")
+    target = altered.definition
     key = {
         origin.number: target.columns[number]
-        for number, origin in enumerate(made.origins)
+        for number, origin in enumerate(altered.origins)
         if number in target.primary_key and isinstance(origin, KeptColumn)
     }
-    for number in there.primary_key:
-        old, new = there.columns[number], key.get(number)
+    for number in before.primary_key:
+        old, new = before.columns[number], key.get(number)
         if new is None or not (same_type(old, new) or widens(old, new)):
             raise _deleted_row_error(
-                there, f"column {old.name} does not tell its rows apart as it did"
+                before, f"column {old.name} does not tell its rows apart as it did"
             )
 
 
-def _deleted_row_error(there: TableDefinition, what: str) -> SettingError:
+def _deleted_row_error(table: TableDefinition, what: str) -> SettingError:
     reason = f"{what}, and the table keeps rows that are deleted (extra_columns: deleted)"
-    return SettingError(reason, table=there.name, hint=_DELETED_HINT)
+    return SettingError(reason, table=table.name, hint=_DELETED_HINT)

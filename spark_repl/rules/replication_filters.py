@@ -14,10 +14,10 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..config.wildcards import first_fitting
-from ..sql.case_folding import fold, unlike_rule
+from ..sql.case_folding import fold, letter_case_error
 from ..tables.table_name import database_of, plain_name
 from .rewrites import Rewrites
-from .table_routes import Entries, Routes
+from .table_routes import Entries, TableRoutes
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -46,7 +46,7 @@ class ReplicationFilters:
     @classmethod
     def of(cls, config: Config) -> ReplicationFilters:
         """What the configuration has checked."""
-        to = Routes.of(config.tables).telling().entries
+        to = TableRoutes.of(config.tables).telling().entries
         return replace(cls(to=to), **{kind: getattr(config.filters, kind) for kind in _KINDS})
 
     @classmethod
@@ -55,8 +55,8 @@ class ReplicationFilters:
         return cls(**kinds | {"to": tuple(map(tuple, kinds.get("to", ())))})
 
     def to_json(self) -> str:
-        held = {k: sorted(set(v)) for k, v in self.entries() if v or k != "rewrite_db"}
-        return json.dumps({**held, "to": self.to} if self.to else held, ensure_ascii=False)
+        entries = {k: sorted(set(v)) for k, v in self.entries() if v or k != "rewrite_db"}
+        return json.dumps({**entries, "to": self.to} if self.to else entries, ensure_ascii=False)
 
     def entries(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         """Each of MySQL's kinds of rule with its entries."""
@@ -87,7 +87,7 @@ class ReplicationFilters:
         if not self.unsure or (rows and table != lower):
             return
         if self.keeps(table) != self.folded().keeps(lower):
-            raise unlike_rule(table, "[filters]", "has not said yet whether")
+            raise letter_case_error(table, "[filters]", "has not said yet whether")
 
     def keeps(self, table: str) -> bool:
         """Whether rows of the table (db.table, in the target) are applied."""
@@ -112,31 +112,31 @@ class ReplicationFilters:
 
     def rule(self, table: str) -> str:
         """The rule that decides about a table's rows, as one reads it in the configuration."""
-        kept, by_database = self._database_rule(self._database(table))
-        if not kept:
+        passes, by_database = self._database_rule(self._database(table))
+        if not passes:
             return by_database
         return self._table_rule((table,))[1] or by_database or "no rule names it"
 
     def kinds(self, table: str) -> tuple[str, ...]:
         """The kinds of rules that are asked about a table's rows and have an answer."""
-        kept, by_database = self._database_rule(self._database(table))
-        said = [by_database, self._table_rule((table,))[1] if kept else ""]
-        return tuple(word for text in said if (word := text.partition(" ")[0]) in _KINDS)
+        passes, by_database = self._database_rule(self._database(table))
+        reasons = [by_database, self._table_rule((table,))[1] if passes else ""]
+        return tuple(word for text in reasons if (word := text.partition(" ")[0]) in _KINDS)
 
     def _database(self, table: str) -> str:
         return database_of(self.rewrites.routes.before(table))
 
     def _database_rule(self, database: str) -> tuple[bool, str]:
         if self.do_db:
-            kept = database in self.do_db
-            return kept, f"do_db {'has' if kept else 'lacks'} {database}"
-        kept = database not in self.ignore_db
-        return kept, "" if kept else f"ignore_db has {database}"
+            passes = database in self.do_db
+            return passes, f"do_db {'has' if passes else 'lacks'} {database}"
+        passes = database not in self.ignore_db
+        return passes, "" if passes else f"ignore_db has {database}"
 
     def _table_rule(self, tables: Iterable[str]) -> tuple[bool, str]:
-        asked = False
+        any_table = False
         for name in map(plain_name, map(self.rewrites.routes.before, tables)):
-            asked = True
+            any_table = True
             if name in self.do_table:
                 return True, f"do_table has {name}"
             if name in self.ignore_table:
@@ -145,7 +145,7 @@ class ReplicationFilters:
                 return True, f"wild_do_table has {pattern}"
             if pattern := first_fitting(self.wild_ignore_table, name):
                 return False, f"wild_ignore_table has {pattern}"
-        if asked and (self.do_table or self.wild_do_table):
+        if any_table and (self.do_table or self.wild_do_table):
             return False, "no do_table and no wild_do_table names it"
         return True, ""
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import shard_of
 from ..sql.actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
-from ..sql.case_folding import fold, unlike_rule
+from ..sql.case_folding import fold, letter_case_error
 from ..tables.table_name import database_of, generated_prefix, parts_of, table_name
-from .table_routes import Entries, Routes
+from .table_routes import Entries, TableRoutes
 
 if TYPE_CHECKING:
     from ..sql.actions import Action
@@ -35,16 +35,16 @@ class Rewrites:
     source, where nobody has said yet whether it is one."""
 
     pairs: tuple[tuple[str, str], ...] = ()
-    routes: Routes = field(default_factory=Routes)
+    routes: TableRoutes = field(default_factory=TableRoutes)
     folds: bool = False
     lower: Rewrites | None = None
 
     @classmethod
     def of(cls, entries: Iterable[str], to: Entries = (), *, folds: bool = False) -> Rewrites:
-        """Reads "from->to" entries, which the configuration has checked; ``to``: of Routes."""
+        """Reads "from->to" entries, which the configuration has checked; ``to``: of TableRoutes."""
         parts = (entry.partition(ARROW) for entry in entries)
         pairs = tuple((old.strip(), new.strip()) for old, _, new in parts)
-        return cls(pairs, Routes(to), folds)
+        return cls(pairs, TableRoutes(to), folds)
 
     @property
     def any(self) -> bool:
@@ -73,11 +73,11 @@ class Rewrites:
 
     def sources(self, name: str) -> list[str]:
         """The names on the source that may be that of the target's table ``name``."""
-        asked = self.routes.before(name)
-        database, table = parts_of(asked)
+        routed = self.routes.before(name)
+        database, table = parts_of(routed)
         olds = {database, *(old for old, new in self.pairs if new == database)}
         names = sorted(table_name(old, table) for old in olds)
-        return [one for one in names if self.rewritten(one) == asked]
+        return [source for source in names if self.rewritten(source) == routed]
 
     def check(self, logged: str) -> None:
         """Raises SchemaError where the log's table ``logged`` can't have its name in the target."""
@@ -91,13 +91,13 @@ class Rewrites:
             return
         for name in names:
             lower = fold(name)
-            here, there = self.table(name), self.lower.table(lower)
-            same = here if shard_of(here) else fold(here)
-            if same == there or (rows and name != lower):
+            target, folded_target = self.table(name), self.lower.table(lower)
+            same = target if shard_of(target) else fold(target)
+            if same == folded_target or (rows and name != lower):
                 continue
             by_databases = fold(self.rewritten(name)) != self.lower.rewritten(lower)
             rules = "filters.rewrite_db" if by_databases else "[[tables]] (to)"
-            raise unlike_rule(name, rules, "does not say whether")
+            raise letter_case_error(name, rules, "does not say whether")
 
     def renames(self, name: str) -> bool:
         """Whether a table of the target may be one whose database has another name in the log."""

@@ -189,44 +189,44 @@ def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
         ) from None
 
 
-def check_looked_at(there: TableDefinition, made: Altered) -> None:
-    """Raises SettingError where a column that the filter of the target's table ``there`` looks at
+def check_filter_columns(before: TableDefinition, altered: Altered) -> None:
+    """Raises SettingError where a column that the filter of the target's table ``before`` looks at
     goes, or has another name, and StatementError where its values may be others, or are compared
     otherwise: rows that the target lacks might pass."""
-    if not there.row_filter:
+    if not before.row_filter:
         return
-    logged = there.in_log
-    now = {column.name.lower(): column for column in made.definition.columns}
-    columns = zip(made.origins, made.definition.columns, strict=True)
-    kept = {
+    logged = before.in_log
+    now = {column.name.lower(): column for column in altered.definition.columns}
+    columns = zip(altered.origins, altered.definition.columns, strict=True)
+    origins = {
         origin.number: (origin, column)
         for origin, column in columns
         if isinstance(origin, KeptColumn)
     }
-    rule = row_filter(there.row_filter, logged)
+    rule = row_filter(before.row_filter, logged)
     by_collation = compared(rule.node)
     for number in rule.numbers:
         old = logged.columns[number]
-        origin, new = kept.get(number, (None, None))
+        origin, new = origins.get(number, (None, None))
         again = now.get(old.name.lower())
         if old.generated and new is None and again is not None and again.generated:
             what = "is computed anew"
         elif new is None or new.name.lower() != old.name.lower():
             what = "goes" if new is None else f"becomes {new.name}"
             raise SettingError(
-                f"column {old.name} {what}, at which row_filter {there.row_filter} looks",
-                table=there.name,
+                f"column {old.name} {what}, at which row_filter {before.row_filter} looks",
+                table=before.name,
                 hint=_OTHER_RULE,
             )
         else:
             assert origin is not None
-            written = origin.written or made.converted
+            written = origin.written or altered.converted
             what = _other_values(old, new, written=written, compares=number in by_collation)
         if what:
             raise StatementError(
                 f"column {old.name}, at which row_filter looks, {what}",
-                table=there.name,
-                hint=_SHARD_ANEW if shard_column(there) >= 0 else _ANEW,
+                table=before.name,
+                hint=_SHARD_ANEW if shard_column(before) >= 0 else _ANEW,
             )
 
 
@@ -264,12 +264,12 @@ def row_filter(text: str, logged: TableDefinition) -> RowFilter:
     return _row_filter(text, logged.columns, beside)
 
 
-def _check_names(text: str, there: Sequence[str]) -> None:
+def _check_names(text: str, existing: Sequence[str]) -> None:
     """Raises NotComputed for names of no column."""
-    lower = [name.lower() for name in there]
+    lower = [name.lower() for name in existing]
     for name in names_of(text):
         if name.lower() not in lower:
-            raise NotComputed(f"there is no column {name}{nearest(name, there)}")
+            raise NotComputed(f"there is no column {name}{nearest(name, existing)}")
 
 
 @lru_cache(256)

@@ -82,7 +82,7 @@ def has_versions(table: TableDefinition | None) -> bool:
     return table is not None and table.mode == HISTORY
 
 
-def keeps_taken_rows(table: TableDefinition) -> bool:
+def keeps_removed_rows(table: TableDefinition) -> bool:
     """Whether rows stay that the source's partitions lose. Raises StatementError where the table
     would have to say of each of them that it went."""
     if table.mode in OF_IMAGES:
@@ -96,11 +96,11 @@ def keeps_taken_rows(table: TableDefinition) -> bool:
     return appends(table)
 
 
-def check_mode(there: TableDefinition, wanted: str, reason: str) -> None:
+def check_mode(table: TableDefinition, wanted: str, reason: str) -> None:
     """Raises SettingError with the ``reason`` where a rule's mode is not the table's."""
-    if (there.mode or MIRROR) != wanted:
+    if (table.mode or MIRROR) != wanted:
         raise SettingError(
-            f'{reason} (mode "{wanted}", not "{there.mode or MIRROR}")',
-            table=there.name,
-            hint=f"give both names one mode, take the change back, or {reset_table(there.name)}",
+            f'{reason} (mode "{wanted}", not "{table.mode or MIRROR}")',
+            table=table.name,
+            hint=f"give both names one mode, take the change back, or {reset_table(table.name)}",
         )

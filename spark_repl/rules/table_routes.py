@@ -1,4 +1,4 @@
-"""Routes: the names that ``to`` of ``[[tables]]`` gives to tables, one to one.
+"""TableRoutes: the names that ``to`` of ``[[tables]]`` gives to tables, one to one.
 
 A name is asked about behind filters.rewrite_db. Which one a table of the target has there is told
 by the rules alone: of those that give it, the first one's, else its own.
@@ -45,17 +45,17 @@ def kept_from(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Routes:
-    """(match, to) of each of ``[[tables]]``, in their order; to "": the name stays. ``asked``,
+class TableRoutes:
+    """(match, to) of each of ``[[tables]]``, in their order; to "": the name stays. ``targets``,
     ``origins``: what was found so far, there and back; ``fine``: what ``check`` passed."""
 
     entries: Entries = ()
-    asked: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    targets: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     origins: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
     fine: set[str] = field(default_factory=set, compare=False, repr=False)
 
     @classmethod
-    def of(cls, rules: Iterable[TableRule]) -> Routes:
+    def of(cls, rules: Iterable[TableRule]) -> TableRoutes:
         """Reads what the configuration has checked."""
         return cls(tuple((rule.match, rule.named) for rule in rules))
 
@@ -64,68 +64,70 @@ class Routes:
         """Whether a table may have another name in the target."""
         return any(to for _, to in self.entries)
 
-    def telling(self) -> Routes:
+    def telling(self) -> TableRoutes:
         """The same without what no name depends on."""
         last = max((number for number, (_, to) in enumerate(self.entries, 1) if to), default=0)
-        return Routes(self.entries[:last])
+        return TableRoutes(self.entries[:last])
 
     def after(self, name: str) -> str:
         """The name in the target of the table ``name`` (db.table)."""
         if not self.any:
             return name
-        if (known := self.asked.get(name)) is None:
-            there = self._there(name)
-            mine = self._owner(there) == name
-            known = self.asked[name] = there if mine else name + DISPLACED
-        return known
+        if (target := self.targets.get(name)) is None:
+            wanted = self._by_rule(name)
+            is_owner = self._owner(wanted) == name
+            target = self.targets[name] = wanted if is_owner else name + DISPLACED
+        return target
 
     def before(self, name: str) -> str:
         """The name of the target's table ``name`` before ``to``."""
         if not self.any:
             return name
-        if (known := self.origins.get(name)) is None:
+        if (origin := self.origins.get(name)) is None:
             plain = name.removesuffix(DISPLACED)
             if aside := _ASIDE.fullmatch(name):
-                known = self.before(aside[1]) + aside[2]
-            elif plain != name and self._owner(self._there(plain)) != plain:
-                known = plain
+                origin = self.before(aside[1]) + aside[2]
+            elif plain != name and self._owner(self._by_rule(plain)) != plain:
+                origin = plain
             else:
-                known = self._owner(name)
-            self.origins[name] = known
-        return known
+                origin = self._owner(name)
+            self.origins[name] = origin
+        return origin
 
     def check(self, name: str, logged: str) -> None:
         """Raises SchemaError where the table ``name``, the log's ``logged``, can't have its name in
         the target."""
         if not self.any or name in self.fine:
             return
-        there = self._there(name)
-        if there in self._wholes or (there == name and whole_of(there) in self._wholes):
+        target = self._by_rule(name)
+        if target in self._wholes or (target == name and whole_of(target) in self._wholes):
             raise SchemaError(
-                f"the source's table {logged} can't be {there} in the target, where many tables of"
+                f"the source's table {logged} can't be {target} in the target, where many tables of"
                 " the source are in one (key_prefix, or channels, of [[tables]])",
-                table=there, hint=_HINT,
+                table=target, hint=_HINT,
             )  # fmt: skip
-        owner = self._owner(there)
+        owner = self._owner(target)
         if owner == name:  # a table may be called as one that is displaced is here
-            owner = self.before(there)
+            owner = self.before(target)
         if owner != name:
             raise SchemaError(
-                f"the source's tables {owner} and {logged} would share {there} in the target",
-                table=there, hint=_HINT,
+                f"the source's tables {owner} and {logged} would share {target} in the target",
+                table=target, hint=_HINT,
             )  # fmt: skip
-        is_shard = whole_of(there) in self._wholes
-        if is_shard and shard_of(there) in _NO_SHARD:
+        is_shard = whole_of(target) in self._wholes
+        if is_shard and shard_of(target) in _NO_SHARD:
             raise SchemaError(
-                f"the source's table {logged} can't be {there} in the target: nothing tells it"
+                f"the source's table {logged} can't be {target} in the target: nothing tells it"
                 " apart from the others that are in one table with it",
-                table=there, hint=_NO_SHARD_HINT,
+                table=target, hint=_NO_SHARD_HINT,
             )  # fmt: skip
-        reason = unusable(parts_of(whole_of(there) if is_shard else there)) if there != name else ""
+        reason = (
+            unusable(parts_of(whole_of(target) if is_shard else target)) if target != name else ""
+        )
         if reason:
             raise SchemaError(
-                f"the source's table {logged} can't be {there} in the target: {reason}",
-                table=there, hint=_HINT,
+                f"the source's table {logged} can't be {target} in the target: {reason}",
+                table=target, hint=_HINT,
             )  # fmt: skip
         self.fine.add(name)
 
@@ -145,14 +147,14 @@ class Routes:
                 return number
         return -1
 
-    def _there(self, name: str) -> str:
+    def _by_rule(self, name: str) -> str:
         """What ``to`` says of the table, whoever else is called so."""
         number = -1 if parts_of(name)[0] in OF_THE_SERVER else self.deciding(name)
         if number < 0 or (renaming := self._renamings[number]) is None:
             return name
-        there = renaming.there(parts_of(name))
-        assert there is not None
-        return table_name(*there)
+        target = renaming.there(parts_of(name))
+        assert target is not None
+        return table_name(*target)
 
     def _owner(self, name: str) -> str:
         """Whose the name is in the target, by its name before ``to``; itself where nobody's."""
@@ -160,7 +162,7 @@ class Routes:
         for renaming in filter(None, self._renamings):
             if (back := renaming.back(parts)) is not None:
                 owner = table_name(*back)
-                if self._there(owner) == name:
+                if self._by_rule(owner) == name:
                     return owner
         return name
 

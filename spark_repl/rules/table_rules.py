@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from ..config.tables import CHANNEL, TableRule
 from ..config.wildcards import is_plain
 from ..sql.case_folding import fold
-from .table_routes import Routes, kept_from
+from .table_routes import TableRoutes, kept_from
 from .tool_names import may_have_rows_of
 
 NO_RULE = TableRule()
@@ -16,11 +16,11 @@ NO_RULE = TableRule()
 
 @dataclass(frozen=True)
 class TableRules:
-    """``rules``, of which the first that fits a name counts. ``asked``, ``shapes``: what
+    """``rules``, of which the first that fits a name counts. ``by_name``, ``shapes``: what
     ``of_table`` and ``shaping`` have found so far."""
 
     rules: tuple[TableRule, ...] = ()
-    asked: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
+    by_name: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
     shapes: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
 
     def of_table(self, name: str) -> TableRule:
@@ -28,10 +28,10 @@ class TableRules:
         where none fits."""
         if not self.rules:
             return NO_RULE
-        if (known := self.asked.get(name)) is None:
+        if (rule := self.by_name.get(name)) is None:
             number = self._routes.deciding(self._routes.before(name))
-            known = self.asked[name] = self.rules[number] if number >= 0 else NO_RULE
-        return known
+            rule = self.by_name[name] = self.rules[number] if number >= 0 else NO_RULE
+        return rule
 
     def shaping(self, name: str) -> TableRule:
         """The rule by which the target's table ``name`` has other rows or columns than the source.
@@ -41,17 +41,17 @@ class TableRules:
         counts, whichever fits its own name, but for one that has it without wildcards."""
         if not self.rules:
             return NO_RULE
-        if (known := self.shapes.get(name)) is None:
-            known = self.shapes[name] = self._shaping(name)
-        return known
+        if (rule := self.shapes.get(name)) is None:
+            rule = self.shapes[name] = self._shaping(name)
+        return rule
 
     def _shaping(self, name: str) -> TableRule:
         own = self.of_table(name)
         if own.shards_by or (own.match and is_plain(own.match)):
             return own
-        kept = kept_from(name)
-        before = self._routes.before(kept or name)
-        lenders = [self.of_table(kept)] if kept else []
+        former = kept_from(name)
+        before = self._routes.before(former or name)
+        lenders = [self.of_table(former)] if former else []
         lenders += map(_lending, map(self._lent, may_have_rows_of(before)))
         return next((rule for rule in lenders if rule.reshaping), own)
 
@@ -65,16 +65,16 @@ class TableRules:
         return next((rule for rule in lenders if rule.reshaping), own)
 
     @cached_property
-    def _routes(self) -> Routes:
-        return Routes.of(self.rules)
+    def _routes(self) -> TableRoutes:
+        return TableRoutes.of(self.rules)
 
     def differs_folded(self, name: str) -> bool:
         """Whether another rule is about the target's table where the source folds names."""
-        lower, folded_name = self.folded(), fold(name)
-        if not self.rules or (lower == self and folded_name == name):
+        folded, folded_name = self.folded(), fold(name)
+        if not self.rules or (folded == self and folded_name == name):
             return False
-        here, there = self.shaping(name), lower.shaping(folded_name)
-        return replace(here, match="", to="") != replace(there, match="", to="")
+        own, other = self.shaping(name), folded.shaping(folded_name)
+        return replace(own, match="", to="") != replace(other, match="", to="")
 
     def folded(self) -> TableRules:
         """The same for a source whose names are in lower case."""
@@ -83,8 +83,8 @@ class TableRules:
 
 def _lending(rule: TableRule) -> TableRule:
     """What of a rule counts for a tool's table: it is by itself, whatever it is a copy of."""
-    own = tuple(one for one in rule.extra_columns if one != CHANNEL)
-    return replace(rule, key_prefix="", extra_columns=own) if rule.shards_by else rule
+    kept_columns = tuple(extra for extra in rule.extra_columns if extra != CHANNEL)
+    return replace(rule, key_prefix="", extra_columns=kept_columns) if rule.shards_by else rule
 
 
 @cache

@@ -50,7 +50,7 @@ def tool_tables(name: str) -> tuple[ToolTable, ...]:
     moment = _WITH_MOMENT.fullmatch(of) if kind == "del" else None
     role = Role.COPY if kind in ("gho", "new") else Role.OTHER
     names = (moment[1], of) if moment else (of,)
-    return tuple(ToolTable(table_name(database, one), role) for one in names)
+    return tuple(ToolTable(table_name(database, origin), role) for origin in names)
 
 
 def may_have_rows_of(name: str) -> tuple[str, ...]:
@@ -63,4 +63,4 @@ def may_have_rows_of(name: str) -> tuple[str, ...]:
         return ()
     of = parts_of(tools[0].of)[1]
     more = range(1, table.index(of) if table.endswith(("_new", "_old")) else 0)
-    return (*(one.of for one in tools), *(table_name(database, "_" * n + of) for n in more))
+    return (*(tool.of for tool in tools), *(table_name(database, "_" * n + of) for n in more))

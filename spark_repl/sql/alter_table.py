@@ -60,7 +60,7 @@ def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
     database = session.database
     actions: list[Action] = []
     exchanged, engine, copies = "", "", False
-    while not (cursor.done() or cursor.at_mark(";")):
+    while not (cursor.at_end() or cursor.at_symbol(";")):
         if cursor.phrase("EXCHANGE PARTITION"):
             partition, exchanged = _exchange(cursor, database)
             actions.append(ChangePartitions("EXCHANGE", (partition,)))
@@ -68,7 +68,7 @@ def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
             engine = _value(cursor, "ENGINE", "TYPE") or engine
             copies |= cursor.at_phrase("ORDER BY") or _value(cursor, "ALGORITHM") == "COPY"
             actions.extend(_actions(cursor, table, session))
-        cursor.mark(",")
+        cursor.symbol(",")
     copies |= engine not in ("", "INNODB", *WITHOUT_ROWS)
     return Alteration(table, tuple(actions), exchanged, engine, copies)
 
@@ -136,7 +136,7 @@ def _partitions(cursor: Cursor, session: Session) -> PartitionBy | ChangePartiti
     try:
         if verb != "ADD" and not cursor.word("ALL"):
             names.append(cursor.name())
-            while cursor.mark(","):
+            while cursor.symbol(","):
                 names.append(cursor.name())
         if verb == "REORGANIZE":
             cursor.expect("INTO")
@@ -149,7 +149,7 @@ def _partitions(cursor: Cursor, session: Session) -> PartitionBy | ChangePartiti
 
 
 def _has_lists(cursor: Cursor) -> bool:
-    while not cursor.done():
+    while not cursor.at_end():
         if cursor.phrase("VALUES IN"):
             return True
         cursor.next()
@@ -157,13 +157,13 @@ def _has_lists(cursor: Cursor) -> bool:
 
 
 def _to_end(cursor: Cursor) -> None:
-    while not (cursor.done() or cursor.at_mark(";")):
+    while not (cursor.at_end() or cursor.at_symbol(";")):
         cursor.next()
 
 
 def _skip_order(cursor: Cursor) -> None:
     """The list ends the actions: behind its commas are columns, never another action."""
-    while not (cursor.done() or cursor.at_mark(";") or at_partitioning(cursor)):
+    while not (cursor.at_end() or cursor.at_symbol(";") or at_partitioning(cursor)):
         cursor.next()
 
 
@@ -193,10 +193,10 @@ def _another_set(cursor: Cursor) -> tuple[str, str] | None:
 def _convert(cursor: Cursor) -> Action:
     if not any(cursor.phrase(name) for name in SETS[:-1]):
         raise StatementError(f"CONVERT TO is not understood from {cursor.rest()}")
-    cursor.mark("=")
+    cursor.symbol("=")
     charset = name_of_set(cursor)
     if cursor.word("COLLATE"):
-        cursor.mark("=")
+        cursor.symbol("=")
         charset = name_of_set(cursor)
     return SetCharset("" if charset.upper() == "DEFAULT" else charset, convert=True)
 
@@ -208,7 +208,7 @@ def _add(cursor: Cursor, table: str) -> Iterator[Action]:
             yield AddKey(key)
         return
     cursor.word("COLUMN")
-    if not cursor.at_mark("("):
+    if not cursor.at_symbol("("):
         yield AddColumn(read_column(cursor, table), _place(cursor))
         return
     for part in cursor.parentheses().parts():
@@ -218,7 +218,7 @@ def _add(cursor: Cursor, table: str) -> Iterator[Action]:
                 yield AddKey(key)
         else:
             yield AddColumn(read_column(part, table))
-        if not part.done():
+        if not part.at_end():
             raise StatementError(f"ADD is not understood from {part.rest()}")
 
 
@@ -252,7 +252,7 @@ def _rename(cursor: Cursor, database: str) -> Action:
         make = RenameColumn if kind == "COLUMN" else RenameIndex
         return make(name, cursor.name())
     if not cursor.word("TO", "AS"):
-        cursor.mark("=")
+        cursor.symbol("=")
     return RenameTable(cursor.table(database))
 
 

@@ -30,7 +30,7 @@ def fold(name: str) -> str:
     return "".join(char.lower()[0] for char in name)
 
 
-def unlike_rule(name: str, rules: str, log: str, hint: str = CASE_HINT) -> SettingError:
+def letter_case_error(name: str, rules: str, log: str, hint: str = CASE_HINT) -> SettingError:
     """Rows of a table came whose name one of the ``rules`` has with other letters; ``log``: what
     that says, or does not say, of whether the source takes them for the same."""
     return SettingError(
@@ -48,10 +48,10 @@ def check_columns(definition: TableDefinition) -> None:
     for column in definition.columns:
         other = seen.setdefault(column.name.lower(), column.name)
         if other is not column.name:
-            raise one_for_spark(other, column.name, definition.name)
+            raise same_name_error(other, column.name, definition.name)
 
 
-def one_for_spark(name: str, other: str, table: str) -> SettingError:
+def same_name_error(name: str, other: str, table: str) -> SettingError:
     """Return the error for a table with two columns that Spark can't tell apart."""
     return SettingError(
         f"Spark takes the names of columns {name} and {other} for one",

@@ -66,8 +66,8 @@ def classify_in(statement: str, session: Session) -> Statement:
 
 def _finish(cursor: Cursor, statement: Statement) -> None:
     """The parts that are read to the end must end: a second statement would go unnoticed."""
-    cursor.mark(";")
-    if not cursor.done() and (statement.tables or statement.effect is Effect.DROP_DATABASE):
+    cursor.symbol(";")
+    if not cursor.at_end() and (statement.tables or statement.effect is Effect.DROP_DATABASE):
         raise StatementError(f"{statement.verb} is not understood from {cursor.rest()}")
 
 
@@ -89,7 +89,7 @@ def _classify(cursor: Cursor, session: Session) -> Statement:
     if cursor.phrase("DELETE FROM"):
         # Outside of a transaction: a server before 8.0 has lost a MEMORY table by its restart.
         table = cursor.table(database)
-        if cursor.done() or cursor.at_mark(";"):
+        if cursor.at_end() or cursor.at_symbol(";"):
             return _truncate(table)
         return _row_change("DELETE")
     if verb := cursor.word(*ROW_CHANGES):
@@ -126,9 +126,9 @@ def _skip_definer(cursor: Cursor) -> None:
         elif cursor.word("DEFINER"):
             cursor.expect("=")
             cursor.next()
-            if cursor.at_mark("("):
+            if cursor.at_symbol("("):
                 cursor.parentheses()
-            elif cursor.mark("@"):
+            elif cursor.symbol("@"):
                 cursor.next()
         elif cursor.phrase("SQL SECURITY"):
             cursor.next()
@@ -179,7 +179,7 @@ def _create(cursor: Cursor, session: Session) -> Statement:
 def _database_charset(cursor: Cursor, session: Session) -> str:
     """The character set or collation that CREATE or ALTER DATABASE says; '' for none."""
     charset = ""
-    while not (cursor.done() or cursor.at_mark(";")):
+    while not (cursor.at_end() or cursor.at_symbol(";")):
         if cursor.at("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE"):
             cursor.word("DEFAULT")
             if cursor.at("CHARACTER", "CHARSET", "CHAR", "COLLATE"):
@@ -194,7 +194,7 @@ def _of_server(session: Session) -> str:
 
 
 def _to_end(cursor: Cursor) -> None:
-    while not (cursor.done() or cursor.at_mark(";")):
+    while not (cursor.at_end() or cursor.at_symbol(";")):
         cursor.next()
 
 
@@ -232,9 +232,9 @@ def _altering(verb: str, alteration: Alteration) -> Statement:
         reason = f"{verb} renames a table"
         return Statement(verb, Effect.RENAME_TABLE, tables, renames=renames, reason=reason)
     if alteration.is_plain:
-        kept = alteration if actions or alteration.copies else None
+        remaining = alteration if actions or alteration.copies else None
         engine = alteration.engine
-        return Statement(verb, Effect.NO_EFFECT, tables, alteration=kept, engine=engine)
+        return Statement(verb, Effect.NO_EFFECT, tables, alteration=remaining, engine=engine)
     gone = [a.reason for a in actions if isinstance(a, RowsGo | ChangePartitions)]
     reason = "; ".join(filter(None, gone)) or f"{verb} changes the table's columns or keys"
     return Statement(
@@ -285,7 +285,7 @@ def _drop(cursor: Cursor, database: str) -> Statement:
         return _unsupported("DROP", f"is not understood from {cursor.rest()}")
     if_exists = cursor.phrase("IF EXISTS")
     names = [cursor.table(database)]
-    while cursor.mark(","):
+    while cursor.symbol(","):
         names.append(cursor.table(database))
     cursor.word("RESTRICT", "CASCADE")
     return Statement("DROP TABLE", Effect.DROP_TABLE, tuple(names), if_exists=if_exists)
@@ -301,7 +301,7 @@ def _rename(cursor: Cursor, database: str) -> Statement:
         old = cursor.table(database)
         cursor.expect("TO")
         renames.append((old, cursor.table(database)))
-        if not cursor.mark(","):
+        if not cursor.symbol(","):
             break
     return Statement(
         "RENAME TABLE",
@@ -341,14 +341,14 @@ def _name(cursor: Cursor, database: str) -> str:
 
 def _is_of_others(cursor: Cursor) -> bool:
     """Whether what follows may name another table that changes."""
-    while not cursor.done():
+    while not cursor.at_end():
         if cursor.word("RENAME"):
             if not cursor.at(*_NOT_OF_TABLES):
                 return True
         elif cursor.phrase("EXCHANGE PARTITION"):
             return True
-        elif cursor.mark(";"):
-            return not cursor.done()
+        elif cursor.symbol(";"):
+            return not cursor.at_end()
         else:
             cursor.next()
     return False

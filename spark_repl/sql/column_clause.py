@@ -55,9 +55,9 @@ def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
 
 def _at_end(cursor: Cursor) -> bool:
     return (
-        cursor.done()
-        or cursor.at_mark(",")
-        or cursor.at_mark(";")
+        cursor.at_end()
+        or cursor.at_symbol(",")
+        or cursor.at_symbol(";")
         or cursor.at("FIRST", "AFTER")
         or at_partitioning(cursor)
     )
@@ -107,10 +107,10 @@ def _generated(cursor: Cursor) -> str:
 
 def _character_set(cursor: Cursor, before: str) -> str | None:
     if any(cursor.phrase(text) for text in SETS[:-1]):
-        cursor.mark("=")
+        cursor.symbol("=")
         return merged(before, ("CHARSET", cursor.next().text))
     if cursor.word("COLLATE"):
-        cursor.mark("=")
+        cursor.symbol("=")
         return merged(before, ("COLLATE", cursor.next().text))
     if word := cursor.word(*_CHARSETS):
         return _CHARSETS[word]
@@ -122,7 +122,7 @@ def _other(cursor: Cursor) -> bool:
     if cursor.phrase("NOT SECONDARY") or cursor.phrase("GENERATED ALWAYS"):
         return True
     if cursor.word("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
-        cursor.mark("=")
+        cursor.symbol("=")
         cursor.string()
     elif cursor.word("COLUMN_FORMAT", "STORAGE", "SRID"):
         cursor.next()

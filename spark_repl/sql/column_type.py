@@ -146,7 +146,7 @@ def _read(cursor: Cursor) -> SqlType:
 
 
 def _length(cursor: Cursor, absent: int = 0) -> int:
-    if not cursor.mark("("):
+    if not cursor.symbol("("):
         return absent
     length = cursor.number()
     cursor.expect(")")
@@ -169,9 +169,9 @@ def _real(cursor: Cursor) -> SqlType | None:
     if word == "DOUBLE":
         cursor.word("PRECISION")
     digits: list[int] = []
-    if cursor.mark("("):
+    if cursor.symbol("("):
         digits.append(cursor.number())
-        if cursor.mark(","):
+        if cursor.symbol(","):
             digits.append(cursor.number())
         cursor.expect(")")
     unsigned = _unsigned(cursor)
@@ -221,7 +221,7 @@ def _choice(cursor: Cursor, word: str) -> SqlType:
     for part in cursor.parentheses().parts():
         raw = part.bytes_literal()
         literals.append(part.string() if raw is None else raw)
-        if not part.done():
+        if not part.at_end():
             raise StatementError(f"{word} literal {part.rest()} is not understood")
     if word == "ENUM":
         size = 1 if len(literals) < 256 else 2

@@ -65,10 +65,10 @@ def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
     """
     if cursor.at("LIKE"):
         return _like(cursor, session)
-    body = cursor.parentheses() if cursor.at_mark("(") else None
+    body = cursor.parentheses() if cursor.at_symbol("(") else None
     if body and body.at("LIKE"):
         return _like(body, session)
-    if body is None or body.at_mark("(") or body.at(*_QUERY):
+    if body is None or body.at_symbol("(") or body.at(*_QUERY):
         return ReadDefinition(None, SELECT, query=True)
     table = _Table(name)
     reason = _options(cursor, table, session)
@@ -80,19 +80,19 @@ def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
         read = replace(read, foreign_keys=_foreign_keys(parts, table))
         for part in parts:
             _element(part, table)
-        made = _finish(table, session, read.foreign_keys or ())
-        if not is_text(made):
+        target = _finish(table, session, read.foreign_keys or ())
+        if not is_text(target):
             reason = "the statement is not text in its client's character set"
             return replace(read, foreign_keys=None, reason=reason)
-        return replace(read, definition=made, reason=ROWS_FOLLOW if read.rows_follow else "")
+        return replace(read, definition=target, reason=ROWS_FOLLOW if read.rows_follow else "")
     except (StatementError, DecodeError) as error:
         return replace(read, reason=error.message)
 
 
-def is_text(made: TableDefinition) -> bool:
+def is_text(table: TableDefinition) -> bool:
     """Whether no byte of it was left over that is no letter."""
     try:
-        made.to_json().encode()
+        table.to_json().encode()
     except UnicodeEncodeError:
         return False
     return True
@@ -112,15 +112,15 @@ def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:
 
 def _options(cursor: Cursor, table: _Table, session: Session) -> str:
     """Reads the options behind the columns: '' or SELECT or why they aren't understood."""
-    while not (cursor.done() or cursor.at_mark(";")):
-        if cursor.at_mark("("):
+    while not (cursor.at_end() or cursor.at_symbol(";")):
+        if cursor.at_symbol("("):
             return SELECT
         if cursor.phrase("PARTITION BY"):
             table.partitioning = read_partitioning(cursor.again(), session)
             return SELECT if _rest_has_query(cursor) else ""
         if cursor.phrase("START TRANSACTION"):
             table.rows_follow = True
-        elif cursor.mark(","):
+        elif cursor.symbol(","):
             continue
         elif setting := option(cursor):
             if setting[0] in ("CHARSET", "COLLATE"):
@@ -134,10 +134,10 @@ def _options(cursor: Cursor, table: _Table, session: Session) -> str:
 
 
 def _rest_has_query(cursor: Cursor) -> bool:
-    while not (cursor.done() or cursor.at_mark(";")):
+    while not (cursor.at_end() or cursor.at_symbol(";")):
         if cursor.at(*_QUERY):
             return True
-        if cursor.at_mark("("):
+        if cursor.at_symbol("("):
             if cursor.parentheses().at("SELECT", "WITH", "TABLE"):
                 return True
         else:
@@ -153,7 +153,7 @@ def _element(cursor: Cursor, table: _Table) -> None:
         column = read_column(cursor, table.name)
         table.columns.append(column)
         table.keys.extend(keys_of(column))
-    if not cursor.done():
+    if not cursor.at_end():
         raise StatementError(f"{cursor.rest()} is not understood")
 
 
@@ -174,18 +174,18 @@ def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...])
     }
     columns = new_columns(table.columns, charset, primary, session)
     loose = {clause.name.lower() for clause in table.columns if is_nullable(clause)} & primary
-    made = keys.ordered(keys.added([], table.keys, columns), columns, loose)
+    result = keys.ordered(keys.added([], table.keys, columns), columns, loose)
     database, name = parts_of(table.name)
     return TableDefinition(
         database,
         name,
         columns,
-        keys.logged(made, columns),
+        keys.logged(result, columns),
         references,
         has_primary=bool(primary),
-        unique=keys.unique_of(made),
+        unique=keys.unique_of(result),
         charset=charset,
-        indexes=keys.plain_of(made),
+        indexes=keys.plain_of(result),
         partitioning=table.partitioning,
         rowless=table.engine.upper() in ROWLESS,
         engine=other_engine(table.engine),

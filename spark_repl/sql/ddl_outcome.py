@@ -1,4 +1,4 @@
-"""Way: what a statement has come to in the target, as the log and ``status`` say it.
+"""DdlOutcome: what the applier did for a statement, as the log and ``status`` show it.
 
 For ALTER TABLE it is decided in ``write.altering`` (metadata only, or a rewrite) and
 ``apply.alterations`` (the definition alone); a copy in ``apply.statements``.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 
-class Way(StrEnum):
+class DdlOutcome(StrEnum):
     """Classes of statements, by what is done for them."""
 
     METADATA = "metadata only"

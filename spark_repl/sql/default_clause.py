@@ -54,19 +54,19 @@ servers before 8.0 do not log"""
 def read_default(cursor: Cursor) -> Default:
     """Takes the value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
     Raises StatementError for anything else."""
-    if cursor.at_mark("("):
+    if cursor.at_symbol("("):
         inner = cursor.parentheses()
         charset = inner.charset()
         return Default(constant=constant(inner.again()), expression=words(inner), charset=charset)
     if cursor.word(*_NOW):
-        if cursor.at_mark("("):
+        if cursor.at_symbol("("):
             cursor.parentheses()
         return Default(now=True)
     if (introduced := cursor.introduced_bytes()) is not None:
         return _of_bytes(*introduced)
-    if cursor.at(*_MOMENTS) and (behind := cursor.peek(1)) and behind.kind == STRING:
+    if cursor.at(*_MOMENTS) and (following := cursor.peek(1)) and following.kind == STRING:
         cursor.next()
-        return Default(unknown=f"it is the literal {cursor.next().shown} of a moment")
+        return Default(unknown=f"it is the literal {cursor.next().without_literal} of a moment")
     charset = cursor.charset()
     return Default(read_literal(cursor), charset=charset)
 
@@ -88,8 +88,8 @@ def _of_bytes(charset: str, raw: bytes) -> Default:
 
 def read_literal(cursor: Cursor) -> str:
     """Takes a literal; returns it as ``Column.default`` has it. Raises StatementError."""
-    sign = "-" if cursor.mark("-") else ""
-    cursor.mark("+")
+    sign = "-" if cursor.symbol("-") else ""
+    cursor.symbol("+")
     token = cursor.peek()
     if token and token.kind == NUMBER:
         return sign + cursor.next().text
@@ -105,7 +105,7 @@ def read_literal(cursor: Cursor) -> str:
 def words(inner: Cursor) -> str:
     """The words of an expression, names in backticks where they are quoted."""
     texts = []
-    while not inner.done():
+    while not inner.at_end():
         token = inner.next()
         quoted = "`" + token.text.replace("`", "``") + "`"
         texts.append(quoted if token.kind == NAME else token.raw)
@@ -114,17 +114,17 @@ def words(inner: Cursor) -> str:
 
 def constant(inner: Cursor) -> str | None:
     """The literal that an expression comes to; None for what isn't one."""
-    while inner.at_mark("("):
+    while inner.at_symbol("("):
         outer, inner = inner, inner.parentheses()
-        if not outer.done():
+        if not outer.at_end():
             return None
-    if (word := inner.word(*_EMPTY)) and inner.mark("(") and inner.mark(")") and inner.done():
+    if (word := inner.word(*_EMPTY)) and inner.symbol("(") and inner.symbol(")") and inner.at_end():
         return _EMPTY[word]
     try:
         text = read_literal(inner)
     except StatementError:
         return None
-    return text if inner.done() else None
+    return text if inner.at_end() else None
 
 
 _DATE_EXPRESSION = re.compile(r"(?:CURRENT_DATE(?: \( \))?|CURDATE \( \))", re.IGNORECASE)

@@ -30,11 +30,11 @@ def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
         if part.word("FOREIGN"):
             keys.append(foreign_key(part, table, name))
             continue
-        column = part.again().next().raw.strip("`") if not part.done() else ""
-        while not part.done():
+        column = part.again().next().raw.strip("`") if not part.at_end() else ""
+        while not part.at_end():
             if part.at("REFERENCES"):
                 keys.append(inline(references(part, table), column))
-            elif part.at_mark("("):
+            elif part.at_symbol("("):
                 part.parentheses()
             else:
                 part.next()
@@ -50,7 +50,7 @@ def constraint_name(cursor: Cursor) -> str:
 def foreign_key(cursor: Cursor, table: str, name: str) -> ForeignKey:
     """Reads on behind FOREIGN; the constraint's ``name`` may be ''."""
     cursor.expect("KEY")
-    if not cursor.at_mark("("):
+    if not cursor.at_symbol("("):
         cursor.name()  # of an index
     columns = tuple(part.name() for part in cursor.parentheses().parts())
     return replace(references(cursor, table), name=name, columns=columns)
@@ -62,7 +62,7 @@ def references(cursor: Cursor, table: str) -> ForeignKey:
     cursor.expect("REFERENCES")
     parent = cursor.table(database_of(table))
     referenced: tuple[str, ...] = ()
-    if cursor.at_mark("("):
+    if cursor.at_symbol("("):
         referenced = tuple(part.name() for part in cursor.parentheses().parts())
     on_delete = on_update = ""
     while True:

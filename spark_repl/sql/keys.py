@@ -65,8 +65,8 @@ def _key(clause: KeyClause, columns: Sequence[Column]) -> Key:
         if part.column:
             at = position(columns, part.column)
             if at < 0:
-                said = f"Key column '{part.column}' doesn't exist in table"
-                raise StatementError(said, number=1072)
+                reason = f"Key column '{part.column}' doesn't exist in table"
+                raise StatementError(reason, number=1072)
             names.append(columns[at].name)
             prefixes.append(_prefix(part.prefix, columns[at]))
     whole = len(names) == len(clause.parts) and not any(prefixes)
@@ -100,20 +100,20 @@ def carried(key: Key, new: Mapping[str, Column]) -> Key | None:
     return replace(key, columns=names, whole=whole, prefixes=_short(prefixes))
 
 
-def _is_covered(key: Key, others: Sequence[Key]) -> bool:
+def _is_covered(key: Key, other_keys: Sequence[Key]) -> bool:
     return any(
         other is not key
         and other.kind in (PRIMARY, UNIQUE, "INDEX")
         and (other.whole or other.kind == "INDEX")
         and len(other.columns) >= len(key.columns)
         and all(a.lower() == b.lower() for a, b in zip(key.columns, other.columns, strict=False))
-        for other in others
+        for other in other_keys
     )
 
 
-def _default_name(stem: str, taken: Sequence[str]) -> str:
+def _default_name(stem: str, used: Sequence[str]) -> str:
     """The first column's name, with _2, _3 ... where an index before has it."""
-    names = {name.lower() for name in (*taken, PRIMARY)}
+    names = {name.lower() for name in (*used, PRIMARY)}
     name, number = stem, 2
     while name.lower() in names:
         name, number = f"{stem}_{number}", number + 1
@@ -202,7 +202,7 @@ def read_key(cursor: Cursor, table: str) -> KeyClause:
     if kind == "FOREIGN":
         key = foreign_keys.foreign_key(cursor.again(), table, constraint)
         cursor.expect("KEY")
-        own = "" if cursor.at_mark("(") else cursor.name()
+        own = "" if cursor.at_symbol("(") else cursor.name()
         skip_to_end(cursor)
         parts = tuple(KeyPart(column) for column in key.columns)
         return KeyClause("FOREIGN", constraint or own, parts, key)
@@ -212,7 +212,7 @@ def read_key(cursor: Cursor, table: str) -> KeyClause:
         return KeyClause("CHECK", constraint)
     if kind in ("PRIMARY", "UNIQUE", "FULLTEXT", "SPATIAL"):
         cursor.word("KEY", "INDEX")
-    name = "" if cursor.at_mark("(") or cursor.at("USING") else cursor.name()
+    name = "" if cursor.at_symbol("(") or cursor.at("USING") else cursor.name()
     return index(cursor, "INDEX" if kind == "KEY" else kind, name or constraint)
 
 
@@ -226,10 +226,10 @@ def index(cursor: Cursor, kind: str, name: str) -> KeyClause:
 
 
 def _part(cursor: Cursor) -> KeyPart:
-    if cursor.at_mark("("):
+    if cursor.at_symbol("("):
         return KeyPart("")
     name = cursor.name()
-    prefix = cursor.number() if cursor.mark("(") else 0
+    prefix = cursor.number() if cursor.symbol("(") else 0
     return KeyPart(name, prefix)
 
 
@@ -237,9 +237,9 @@ def skip_to_end(cursor: Cursor) -> None:
     """Skips the rest of one element; a comma within parentheses doesn't end it, PARTITION BY and
     REMOVE PARTITIONING do."""
     while not (
-        cursor.done() or cursor.at_mark(",") or cursor.at_mark(";") or at_partitioning(cursor)
+        cursor.at_end() or cursor.at_symbol(",") or cursor.at_symbol(";") or at_partitioning(cursor)
     ):
-        if cursor.at_mark("("):
+        if cursor.at_symbol("("):
             cursor.parentheses()
         else:
             cursor.next()

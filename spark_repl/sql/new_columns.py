@@ -32,7 +32,7 @@ def new_columns(
 ) -> tuple[Column, ...]:
     """The columns of a new table; ``primary``: names of its key's columns in lower case. Raises
     StatementError."""
-    written = [in_column(one, charset) for one in with_timestamps(clauses, session)]
+    written = [in_column(clause, charset) for clause in with_timestamps(clauses, session)]
     return tuple(
         finished(
             clause,
@@ -58,8 +58,8 @@ def with_timestamps(
     first, written = session.explicit_timestamps is False, []
     for column in columns:
         if isinstance(column, Column):
-            kept = column.type in (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
-            first &= not (kept and not column.nullable)
+            is_timestamp = column.type in (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
+            first &= not (is_timestamp and not column.nullable)
             continue
         if session.explicit_timestamps is False and _implied(column):
             now = Default(now=True)
@@ -123,10 +123,10 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     )
     if clause.default is None:
         return replace(column, default=implicit_default(column))
-    said = clause.default.literal
-    if said and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
+    literal = clause.default.literal
+    if literal and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
         return replace(column, default=implicit_default(column))
-    return replace(column, default=said and normalize_or_keep(said, column, session))
+    return replace(column, default=literal and normalize_or_keep(literal, column, session))
 
 
 def _wide_set(clause: ColumnClause, charset: str) -> str:
@@ -201,7 +201,7 @@ def _check_members(column: Column, sets: set[str]) -> None:
     bytes for letters of the new character set (seen on 9.7.4). Which set they are of now is not
     known, as the column may have one of its own."""
     sets = sets | {column.detail or ""}
-    if not all(one.isascii() for one in column.literals) or sets & {
+    if not all(member.isascii() for member in column.literals) or sets & {
         "binary",
         "swe7",
         *charsets.WIDE,

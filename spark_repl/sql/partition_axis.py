@@ -45,14 +45,14 @@ class Axis:
         """Raises StatementError for a column of which partitions can't be told."""
         is_text = column.type in _TEXTS and column.arrow_type == pa.string()
         if column.type in _INTEGERS:
-            known = not function
+            is_valid = not function
         elif column.type in _DATES:
-            known = function != "UNIX_TIMESTAMP"
+            is_valid = function != "UNIX_TIMESTAMP"
         elif column.type in _MOMENTS:
-            known = function == "UNIX_TIMESTAMP"
+            is_valid = function == "UNIX_TIMESTAMP"
         else:
-            known = is_text and not function and kind == "LIST"
-        if not known:
+            is_valid = is_text and not function and kind == "LIST"
+        if not is_valid:
             of = f"{function}({column.name})" if function else column.name
             raise StatementError(
                 f"which rows a partition by {kind} of {of}, {column.type_name}, has is not known"

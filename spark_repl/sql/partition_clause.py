@@ -58,30 +58,30 @@ def _partitioning(cursor: Cursor, session: Session) -> Partitioning:
     if cursor.phrase("SUBPARTITION BY"):
         _skip_subpartitions(cursor)
     partitions = read_partitions(cursor, session)
-    if any(len(value) != len(columns) for one in partitions for value in one.values):
+    if any(len(value) != len(columns) for part in partitions for value in part.values):
         raise StatementError("a partition's values are not as many as its columns")
     return Partitioning(method, columns, function, partitions)
 
 
 def _only_name(cursor: Cursor) -> str:
     name = cursor.name()
-    if not cursor.done():
+    if not cursor.at_end():
         raise StatementError(f"a partition's column is not understood from {cursor.rest()}")
     return name
 
 
 def _expression(cursor: Cursor) -> tuple[str, str]:
     """(column, function of it or '')."""
-    said = cursor.rest(literals=True)
+    text = cursor.rest(literals=True)
     name = cursor.name()
-    if cursor.done():
+    if cursor.at_end():
         return name, ""
     function = _SYNONYMS.get(name.upper(), name.upper())
-    if cursor.at_mark("(") and function in FUNCTIONS:
+    if cursor.at_symbol("(") and function in FUNCTIONS:
         inner = cursor.parentheses()
-        if cursor.done():
+        if cursor.at_end():
             return _only_name(inner), function
-    raise StatementError(f"the partitions' expression {said} is not understood")
+    raise StatementError(f"the partitions' expression {text} is not understood")
 
 
 def _skip_subpartitions(cursor: Cursor) -> None:
@@ -106,7 +106,7 @@ def _partition(cursor: Cursor, session: Session) -> Partition:
     if cursor.phrase("VALUES IN"):
         listed = []
         for part in cursor.parentheses().parts():
-            listed.append(_values(part.parentheses() if part.at_mark("(") else part, session))
+            listed.append(_values(part.parentheses() if part.at_symbol("(") else part, session))
         return Partition(name, tuple(listed))
     raise StatementError(f"the values of partition {name} are not understood")
 
@@ -116,7 +116,7 @@ def _values(cursor: Cursor, session: Session) -> tuple[Value, ...]:
 
 
 def _value(cursor: Cursor, session: Session) -> Value:
-    said = cursor.rest(literals=True)
+    text = cursor.rest(literals=True)
     value: Value = None
     token = cursor.peek()
     if not cursor.word("MAXVALUE", "NULL"):
@@ -125,20 +125,20 @@ def _value(cursor: Cursor, session: Session) -> Value:
             function = _SYNONYMS.get(cursor.next().text, token.text)
             inner = cursor.parentheses()
             value = constant(function, _text(inner), session)
-            if not inner.done():
-                raise StatementError(f"a partition's value {said} is not understood")
+            if not inner.at_end():
+                raise StatementError(f"a partition's value {text} is not understood")
         elif token and (token.kind == NUMBER or token.text in ("-", "+")):
             value = _number(cursor)
         else:
             value = _text(cursor)
-    if not cursor.done():
-        raise StatementError(f"a partition's value {said} is not understood")
+    if not cursor.at_end():
+        raise StatementError(f"a partition's value {text} is not understood")
     return value
 
 
 def _number(cursor: Cursor) -> int:
-    negative = cursor.mark("-")
-    cursor.mark("+")
+    negative = cursor.symbol("-")
+    cursor.symbol("+")
     token = cursor.next()
     if token.kind != NUMBER or not token.text.isdecimal():
         raise StatementError(f"a partition's value {token.raw} is not understood")

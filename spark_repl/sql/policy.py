@@ -49,7 +49,7 @@ class Policies:
         by the name of the table that it is in, too."""
         names = {plain_name(name), plain_name(whole_of(name))}
         for pattern, policy in self.entries:
-            if any(self._fits(pattern, one) for one in names):
+            if any(self._fits(pattern, candidate) for candidate in names):
                 return pattern, policy
         return "", Policy.APPLY
 

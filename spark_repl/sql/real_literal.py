@@ -21,24 +21,24 @@ def real_digits(value: float, detail: str, *, clips: bool = False) -> float:
     scale = 10.0**digits
     most = 10.0 ** (whole - digits) - 1.0 / scale
     front = np.floor(value)
-    made = float(front + np.rint((value - front) * scale) / scale)
-    if abs(made) <= most:
-        return made
+    rounded = float(front + np.rint((value - front) * scale) / scale)
+    if abs(rounded) <= most:
+        return rounded
     if not clips:
         raise ValueError(value)
-    return most if made > 0 else -most
+    return most if rounded > 0 else -most
 
 
 def real_literal_text(value: float) -> str:
     """What a column of text stores of it that has room for all digits. Raises ValueError where that
     isn't known."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
-    shown, power = "".join(map(str, digits)), int(exponent) + len(digits)
+    text, power = "".join(map(str, digits)), int(exponent) + len(digits)
     if not any(digits):
         return "0"
     if power < _EXPONENT_LEAST:
         raise ValueError(value)
     if power <= _EXPONENT_FROM:
         return f"{Decimal(repr(value)).normalize():f}"
-    point = "." if len(shown) > 1 else ""
-    return f"{'-' * sign}{shown[0]}{point}{shown[1:]}e{power - 1}"
+    point = "." if len(text) > 1 else ""
+    return f"{'-' * sign}{text[0]}{point}{text[1:]}e{power - 1}"

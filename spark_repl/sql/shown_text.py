@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ..errors import StatementError
-from .sql_tokens import MARK, STRING, WORD, Token, tokens
+from .sql_tokens import STRING, SYMBOL, WORD, Token, tokens
 
 _BEFORE, _BEHIND = re.compile(r" ([.,;)])"), re.compile(r"([.(]) ")
 _VERBS = ("CREATE", "ALTER", "DROP", "RENAME")
@@ -31,7 +31,7 @@ def without_literals(statement: str, sql_mode: int) -> str:
     """Return the words of ``statement`` with ? for each literal and without comments. Return only
     its first word if it can't be read."""
     try:
-        return _joined([token.shown for token in tokens(statement, sql_mode)])
+        return _joined([token.without_literal for token in tokens(statement, sql_mode)])
     except StatementError:
         return _unread(statement)
 
@@ -47,11 +47,13 @@ def without_secrets(statement: str, sql_mode: int) -> str:
     if items and items[0].text in _TRANSACTION:
         return statement
     if not _is_about_tables(items):
-        return _joined(["?" if token.raw[0] == '"' else token.shown for token in items])
+        return _joined(["?" if token.raw[0] == '"' else token.without_literal for token in items])
     secret = _secret(items)
     if not secret:
         return statement
-    return _joined([token.shown if n in secret else token.raw for n, token in enumerate(items)])
+    return _joined(
+        [token.without_literal if n in secret else token.raw for n, token in enumerate(items)]
+    )
 
 
 def is_about_tables(statement: str, sql_mode: int = 0) -> bool:
@@ -66,8 +68,10 @@ def _is_about_tables(items: list[Token]) -> bool:
     words = [token.text if token.kind == WORD else "" for token in items]
     if words[:1] == ["TRUNCATE"]:
         return True
-    behind = [word for word in words[1:] if word not in _MODIFIERS]
-    return words[:1] != [] and words[0] in _VERBS and behind[:1] != [] and behind[0] in _OBJECTS
+    following = [word for word in words[1:] if word not in _MODIFIERS]
+    return (
+        words[:1] != [] and words[0] in _VERBS and following[:1] != [] and following[0] in _OBJECTS
+    )
 
 
 def _secret(items: list[Token]) -> set[int]:
@@ -76,9 +80,13 @@ def _secret(items: list[Token]) -> set[int]:
     for number, token in enumerate(items):
         if depth:
             secret.add(number)
-            depth += (token.text == "(") - (token.text == ")") if token.kind == MARK else 0
+            depth += (token.text == "(") - (token.text == ")") if token.kind == SYMBOL else 0
             continue
-        if token.kind == MARK and token.text == "(" and _follows(items, number, _SECRET_FUNCTIONS):
+        if (
+            token.kind == SYMBOL
+            and token.text == "("
+            and _follows(items, number, _SECRET_FUNCTIONS)
+        ):
             depth = 1
         elif token.kind == STRING and (expected or _PASSWORD_IN_URI.search(token.text)):
             secret.add(number)

@@ -17,7 +17,7 @@ from .charsets import NAMES
 # Bits of sql_mode.
 REAL_AS_FLOAT, ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 0, 1 << 2, 1 << 20
 
-WORD, NAME, STRING, NUMBER, MARK = "word", "name", "string", "number", "mark"
+WORD, NAME, STRING, NUMBER, SYMBOL = "word", "name", "string", "number", "mark"
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*|--(?=[\s\x00-\x1f]|$)[^\n]*)+")
 _NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?(?![\w$])")
@@ -30,7 +30,7 @@ _QUOTED = {
     "'": re.compile(r"'((?:[^'\\]|''|\\.)*)'", re.DOTALL),
     '"': re.compile(r'"((?:[^"\\]|""|\\.)*)"', re.DOTALL),
 }
-_PLAIN = {mark: re.compile(f"{mark}((?:[^{mark}]|{mark}{mark})*){mark}") for mark in "'\""}
+_PLAIN = {q: re.compile(f"{q}((?:[^{q}]|{q}{q})*){q}") for q in "'\""}
 """strings in which a backslash is a letter"""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
@@ -49,7 +49,7 @@ class Token:
     charset: str = ""
 
     @property
-    def shown(self) -> str:
+    def without_literal(self) -> str:
         """What messages have of it: no literal, which may be a value that nobody may see."""
         literal = self.kind in (STRING, NUMBER) or self.text[:2] in ("0X", "0B")
         return "?" if literal else self.raw
@@ -100,14 +100,14 @@ def _comment_end(statement: str, at: int) -> int:
 
 
 def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
-    mark = statement[at]
-    if mark in _QUOTED:
-        names = mark == "`" or (mark == '"' and bool(sql_mode & ANSI_QUOTES))
-        plain = mark != "`" and (names or bool(sql_mode & NO_BACKSLASH_ESCAPES))
-        match = (_PLAIN if plain else _QUOTED)[mark].match(statement, at)
+    symbol = statement[at]
+    if symbol in _QUOTED:
+        names = symbol == "`" or (symbol == '"' and bool(sql_mode & ANSI_QUOTES))
+        plain = symbol != "`" and (names or bool(sql_mode & NO_BACKSLASH_ESCAPES))
+        match = (_PLAIN if plain else _QUOTED)[symbol].match(statement, at)
         if not match:
-            raise StatementError(f"a {mark} in the statement is not closed")
-        text = match[1].replace(mark * 2, mark)
+            raise StatementError(f"a {symbol} in the statement is not closed")
+        text = match[1].replace(symbol * 2, symbol)
         if not (names or plain):
             text = _ESCAPE.sub(_unescape, text)
         return Token(NAME if names else STRING, text, match[0]), match.end()
@@ -115,7 +115,7 @@ def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
         return Token(NUMBER, match[0], match[0]), match.end()
     if match := _WORD.match(statement, at):
         return Token(WORD, match[0].upper(), match[0]), match.end()
-    return Token(MARK, mark, mark), at + 1
+    return Token(SYMBOL, symbol, symbol), at + 1
 
 
 def _lettered(token: Token, sql_mode: int) -> Token:
@@ -160,18 +160,18 @@ class Cursor:
         """That of the next string, '' for UTF-8, as far as nothing says it."""
         left = self._items[self._at :]
         at = next((i for i, token in enumerate(left) if token.kind == STRING), -1)
-        said = left[at - 1].text.lower() if at > 0 and left[at - 1].kind == WORD else ""
-        if said[:1] == "_" and said[1:] in NAMES and not said.startswith("_utf8"):
-            return said[1:]
+        name = left[at - 1].text.lower() if at > 0 and left[at - 1].kind == WORD else ""
+        if name[:1] == "_" and name[1:] in NAMES and not name.startswith("_utf8"):
+            return name[1:]
         return left[at].charset if at >= 0 else ""
 
-    def done(self) -> bool:
+    def at_end(self) -> bool:
         return self._at >= len(self._items)
 
     def rest(self, *, literals: bool = False) -> str:
         """The next few words, for messages; with ``literals`` where no mask can be about them."""
         words = self._items[self._at : self._at + 4]
-        return " ".join(t.raw if literals else t.shown for t in words) or "its end"
+        return " ".join(t.raw if literals else t.without_literal for t in words) or "its end"
 
     def at(self, *words: str) -> bool:
         """Whether the next token is one of these unquoted words."""
@@ -195,20 +195,20 @@ class Cursor:
         self._at += len(text.split())
         return True
 
-    def at_mark(self, mark: str) -> bool:
+    def at_symbol(self, symbol: str) -> bool:
         token = self.peek()
-        return token is not None and token.kind == MARK and token.text == mark
+        return token is not None and token.kind == SYMBOL and token.text == symbol
 
-    def mark(self, mark: str) -> bool:
-        """Takes the next token if it is this mark."""
-        if self.at_mark(mark):
+    def symbol(self, symbol: str) -> bool:
+        """Consume the next token if it is this symbol; return whether it was."""
+        if self.at_symbol(symbol):
             self._at += 1
             return True
         return False
 
     def expect(self, what: str) -> None:
         """Takes this mark or unquoted word, or fails."""
-        if not (self.mark(what) or self.word(what)):
+        if not (self.symbol(what) or self.word(what)):
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
@@ -218,9 +218,9 @@ class Cursor:
 
     def column(self) -> str:
         """Take a column's name. Servers before 8.0 accept its table, and database, before it."""
-        self.mark(".")
+        self.symbol(".")
         name = self.name()
-        while self.mark("."):
+        while self.symbol("."):
             name = self.name()
         return name
 
@@ -231,12 +231,12 @@ class Cursor:
             return token.raw
         if token.kind == NAME or token.raw[0] == '"':
             return token.text
-        raise StatementError(f"a name expected, not {token.shown}")
+        raise StatementError(f"a name expected, not {token.without_literal}")
 
     def table(self, database: str) -> str:
         """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
-        first = "" if self.mark(".") else self.name()
-        if first and not self.mark("."):
+        first = "" if self.symbol(".") else self.name()
+        if first and not self.symbol("."):
             if not database:
                 raise StatementError(f"table {first} is named without a database")
             return table_name(database, first)
@@ -246,7 +246,7 @@ class Cursor:
     def number(self) -> int:
         token = self.next()
         if token.kind != NUMBER or not token.text.isdigit() or len(token.text) > 18:
-            raise StatementError(f"a number expected, not {token.shown}")
+            raise StatementError(f"a number expected, not {token.without_literal}")
         return int(token.text)
 
     def string(self) -> str:
@@ -255,7 +255,7 @@ class Cursor:
         if token.kind == WORD and (token.text == "N" or token.text[0] == "_"):
             token = self.next()
         if token.kind != STRING:
-            raise StatementError(f"a string expected, not {token.shown}")
+            raise StatementError(f"a string expected, not {token.without_literal}")
         text = token.text
         while (more := self.peek()) is not None and more.kind == STRING:
             text += self.next().text
@@ -263,13 +263,13 @@ class Cursor:
 
     def bytes_literal(self) -> bytes | None:
         """Takes a hexadecimal or bit literal, if one comes next."""
-        token, behind = self.peek(), self.peek(1)
+        token, following = self.peek(), self.peek(1)
         if token is None or token.kind != WORD:
             return None
         base, digits = token.text[:2], token.text[2:]
-        apart = token.text in ("X", "B") and behind is not None and behind.kind == STRING
-        if apart and behind is not None:
-            base, digits = f"0{token.text}", behind.text
+        apart = token.text in ("X", "B") and following is not None and following.kind == STRING
+        if apart and following is not None:
+            base, digits = f"0{token.text}", following.text
         pattern, bits = {"0X": (_HEX, 4), "0B": (_BITS, 1)}.get(base, (_HEX, 0))
         if not bits or not pattern.fullmatch(digits):
             return None
@@ -281,11 +281,11 @@ class Cursor:
         Return the character set and the bytes."""
         token = self.peek()
         name = token.text.lower() if token is not None and token.kind == WORD else ""
-        behind = Cursor(self._items[self._at + 1 :])
-        raw = behind.bytes_literal() if name[:1] == "_" and name[1:] in NAMES else None
+        following = Cursor(self._items[self._at + 1 :])
+        raw = following.bytes_literal() if name[:1] == "_" and name[1:] in NAMES else None
         if raw is None:
             return None
-        self._at += 1 + behind._at
+        self._at += 1 + following._at
         return name[1:], raw
 
     def parentheses(self) -> Cursor:
@@ -294,7 +294,7 @@ class Cursor:
         start, depth = self._at, 1
         while depth:
             token = self.next()
-            if token.kind == MARK:
+            if token.kind == SYMBOL:
                 depth += (token.text == "(") - (token.text == ")")
         return Cursor(self._items[start : self._at - 1])
 
@@ -302,8 +302,8 @@ class Cursor:
         """A cursor over each part between the commas outside parentheses."""
         out: list[Cursor] = []
         start = self._at
-        while not self.done():
-            if self.at_mark("("):
+        while not self.at_end():
+            if self.at_symbol("("):
                 self.parentheses()
             elif self.next().raw == ",":
                 out.append(Cursor(self._items[start : self._at - 1]))

@@ -62,11 +62,11 @@ def _introducer(token: Token) -> str:
 def _string(token: Token, introducer: str, session: Session) -> Token:
     client, connection = session.client or "utf8mb4", session.connection or "utf8mb4"
     charset, text = introducer or connection, token.text
-    known = client in UTF8 or client == _BINARY
+    is_known = client in UTF8 or client == _BINARY
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         # Bytes that are no text: a binary column takes them.
-        taken = known and (charset in UTF8 or charset == _BINARY)
-        return replace(token, charset=_BINARY if taken else _NOT_KNOWN)
+        as_binary = is_known and (charset in UTF8 or charset == _BINARY)
+        return replace(token, charset=_BINARY if as_binary else _NOT_KNOWN)
     if introducer and not _is_text(text, client, charset):
         return _literal_of(_bytes(text, client))
     if introducer or client == _BINARY:

@@ -36,24 +36,24 @@ def other_engine(name: str) -> str:
 def option(cursor: Cursor) -> tuple[str, str] | None:
     """Takes one table option: (its name, its value as text), or None if none comes next."""
     if cursor.phrase("DATA DIRECTORY") or cursor.phrase("INDEX DIRECTORY"):
-        cursor.mark("=")
+        cursor.symbol("=")
         return "DIRECTORY", cursor.string()
     default = cursor.word("DEFAULT")
     for name in SETS:
         if cursor.phrase(name):
-            cursor.mark("=")
+            cursor.symbol("=")
             kind = "COLLATE" if name == "COLLATE" else "CHARSET"
             return kind, name_of_set(cursor)
     if default:
         raise StatementError(f"DEFAULT {cursor.rest()} is not understood")
     if cursor.word("UNION"):
-        cursor.mark("=")
+        cursor.symbol("=")
         cursor.parentheses()
         return "UNION", ""
     if not (name := cursor.word(*_OPTIONS)):
         return None
-    cursor.mark("=")
-    cursor.mark("-")
+    cursor.symbol("=")
+    cursor.symbol("-")
     return name, cursor.next().text
 
 

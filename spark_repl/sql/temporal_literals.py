@@ -32,7 +32,11 @@ def moment_of(text: str, *, truncates: bool) -> tuple[int | None, int | None]:
         text, size = match[1], (int(match[3]) * 60 + int(match[4])) * 60 * SECOND
         ahead = -size if match[2] == "-" else size
     if match := _APART.fullmatch(text):
-        year, rest, fraction = match[1], [int(one or 0) for one in match.groups()[1:6]], match[7]
+        year, rest, fraction = (
+            match[1],
+            [int(group or 0) for group in match.groups()[1:6]],
+            match[7],
+        )
     elif match := _TOGETHER.fullmatch(text):
         digits, fraction = match[1] or match[2], match[3]
         edge = 4 if len(digits) in (8, 14) else 2
@@ -54,7 +58,7 @@ def time_of(text: str, *, truncates: bool) -> int:
     """Signed microseconds. Raises ValueError for what is no TIME, or not known to be one."""
     text = text.strip()
     if match := _CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (int(one or 0) for one in match.groups()[1:5])
+        days, hours, minutes, seconds = (int(group or 0) for group in match.groups()[1:5])
         hours, fraction = hours + 24 * days, match[6]
     elif match := _CLOCK_TOGETHER.fullmatch(text):
         size, fraction = int(match[2]), match[3]
@@ -72,26 +76,26 @@ def time_of(text: str, *, truncates: bool) -> int:
     return (whole + _micros(fraction, truncates)) * (-1 if match[1] else 1)
 
 
-def letters_of(said: str) -> str:
+def letters_of(text: str) -> str:
     """A literal as ``Column.default`` has it -> the text that a column reads which takes text.
     Raises ValueError for bytes that are none, and for a double that is not whole."""
-    if said.startswith("'"):
-        return said[1:]
-    if said.startswith("0x"):
-        return bytes.fromhex("0" * (len(said) % 2) + said[2:]).decode("ascii")
-    if said.startswith("0b"):
-        raise ValueError(said)
-    if "e" not in said.lower():
-        return said
-    if not float(said).is_integer():
-        raise ValueError(said)
-    return f"{Decimal(said):.0f}"
+    if text.startswith("'"):
+        return text[1:]
+    if text.startswith("0x"):
+        return bytes.fromhex("0" * (len(text) % 2) + text[2:]).decode("ascii")
+    if text.startswith("0b"):
+        raise ValueError(text)
+    if "e" not in text.lower():
+        return text
+    if not float(text).is_integer():
+        raise ValueError(text)
+    return f"{Decimal(text):.0f}"
 
 
-def moment_letters(said: str) -> str:
+def moment_letters(text: str) -> str:
     """``letters_of``, of a number those of the date that it means."""
-    letters = letters_of(said)
-    return letters if said[:1] == "'" or said[:2] == "0x" else _digits_of_moment(letters)
+    letters = letters_of(text)
+    return letters if text[:1] == "'" or text[:2] == "0x" else _digits_of_moment(letters)
 
 
 def _digits_of_moment(number: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from spark_repl.errors import SparkReplError
-from spark_repl.rules.table_routes import Routes
+from spark_repl.rules.table_routes import TableRoutes
 from tests.support.live.server import Server
 from tests.support.local_delta import last_shown, run
 
@@ -175,7 +175,7 @@ def _compare(
             assert run(log, target, filters=rules, tables=named)
         except SparkReplError as error:
             raise AssertionError(f"{rules}: {error}") from error
-        before = Routes(tuple((rule["match"], rule["to"]) for rule in named)).before
+        before = TableRoutes(tuple((rule["match"], rule["to"]) for rule in named)).before
         shown = last_shown(target)
         assert {before(name): rows for name, rows in shown.items()} == want, rules
         assert not named or all(name == "a.t" or name[0] == "r" for name in shown)

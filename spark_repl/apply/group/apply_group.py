@@ -18,7 +18,7 @@ from ...errors import LogError, RowError, SparkReplError
 from ...observe.reports.statement_status import StatementRow
 from ...observe.reports.worker_status import APPLYING, STAGING
 from ...relay.record import Kind
-from ...sql.ddl_outcome import Way
+from ...sql.ddl_outcome import DdlOutcome
 from .xa_retry import keeping
 
 if TYPE_CHECKING:
@@ -38,7 +38,13 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # What statements are done again at no cost behind a crash: their cuts may come together.
-_SHOWN_LATER = (Way.NOTHING, Way.LEFT_OUT, Way.NAMES, Way.DEFINITION, Way.METADATA)
+_SHOWN_LATER = (
+    DdlOutcome.NOTHING,
+    DdlOutcome.LEFT_OUT,
+    DdlOutcome.NAMES,
+    DdlOutcome.DEFINITION,
+    DdlOutcome.METADATA,
+)
 
 
 @dataclass(frozen=True)

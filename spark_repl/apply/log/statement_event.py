@@ -12,7 +12,7 @@ from ...sql.shown_text import without_literals, without_secrets
 if TYPE_CHECKING:
     from ...binlog.events.event import FormatDescription, Query
     from ...control.table.cut import Cut
-    from ...sql.ddl_outcome import Way
+    from ...sql.ddl_outcome import DdlOutcome
     from ...sql.session import Session
     from ...sql.statement import Statement
 
@@ -50,7 +50,7 @@ class Logged:
 class Done:
     """What a statement has come to. ``names``: of the tables it concerns."""
 
-    way: Way
+    way: DdlOutcome
     text: str
     names: tuple[str, ...] = ()
 

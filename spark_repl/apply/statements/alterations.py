@@ -14,13 +14,13 @@ from ...alter.renamed_references import with_parent, with_referenced
 from ...alter.retained_columns import additive
 from ...errors import SettingError, StatementError
 from ...rules.channel_rows import check_key_stays
-from ...rules.column_rules import ruled, with_gone
+from ...rules.column_rules import shaped_alteration, with_dropped_columns
 from ...rules.metadata_columns import check_deleted_rows
-from ...rules.row_filters import check_looked_at
+from ...rules.row_filters import check_filter_columns
 from ...rules.table_mode import check_without_rows, outlives_source
 from ...rules.tool_names import Role, tool_table
 from ...sql.case_folding import check_columns
-from ...sql.ddl_outcome import Way
+from ...sql.ddl_outcome import DdlOutcome
 from ...sql.policy import Policy
 from ...write.alter.altered_rows import UNKNOWN_ROWS, without_zero_dates
 from ...write.shared.shard_tables import check_renamed_shard
@@ -63,12 +63,12 @@ class Alterations:
         self._tracking, self._changes = tracking, changes
         self._forms, self._definitions = tracking.forms, tracking.definitions
 
-    def apply(self, logged: Logged) -> Way:
+    def apply(self, logged: Logged) -> DdlOutcome:
         """Changes the table, and returns the way it went. Raises StatementError before anything is
         done for what is not known, and what the table's policy does not allow."""
         name, alteration = logged.statement.tables[0], logged.statement.alteration
         assert alteration is not None
-        table, way = self._tracking.live(name), Way.NOTHING
+        table, way = self._tracking.live(name), DdlOutcome.NOTHING
         policy = self._tracking.policy(name)
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
@@ -82,18 +82,18 @@ class Alterations:
             self._check_exchanged(logged)
         if alteration.renamed:
             self.rename(name, alteration.renamed, logged.cut)
-            way = Way.NAMES if way in (Way.NOTHING, Way.DEFINITION) else way
+            way = DdlOutcome.NAMES if way in (DdlOutcome.NOTHING, DdlOutcome.DEFINITION) else way
         return way
 
-    def take_engine(self, logged: Logged) -> Way:
+    def take_engine(self, logged: Logged) -> DdlOutcome:
         """ENGINE=InnoDB alone: rows of a table whose engine kept none are its own from here on."""
         statement = logged.statement
         table = self._tracking.live(statement.tables[0]) if statement.engine else None
         if table is None or not (table.at_place.rowless or table.at_place.engine):
-            return Way.NOTHING
+            return DdlOutcome.NOTHING
         now = replace(table.at_place, rowless=False, engine="")
         self._tracking.define(table, now, logged.cut)
-        return Way.DEFINITION
+        return DdlOutcome.DEFINITION
 
     @staticmethod
     def made(logged: Logged, before: TableDefinition) -> Altered:
@@ -108,7 +108,7 @@ class Alterations:
         )
         return alter(before, logged.statement.alteration, session)
 
-    def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> Way:
+    def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> DdlOutcome:
         """Brings a table from what the source had to what ``made`` says that it has."""
         cut, there, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
         before = there.in_log
@@ -133,9 +133,9 @@ class Alterations:
                     table=table.name,
                     hint=_STOP_HINT,
                 )
-            check_looked_at(there, made)
+            check_filter_columns(there, made)
             check_key_stays(there, made.definition)
-            made = ruled(there, made, columns, strict=session.is_strict)
+            made = shaped_alteration(there, made, columns, strict=session.is_strict)
             check_deleted_rows(there, made)
         elif keeps or before is not there:
             made = additive(there, made, keeps=keeps)
@@ -147,12 +147,12 @@ class Alterations:
         defines = _only_defines(there, made)
         if policy is Policy.STOP and not (defines and _only_defines(before, source)):
             raise refused_by_policy(logged, table.name)
-        way = Way.DEFINITION
+        way = DdlOutcome.DEFINITION
         if defines:
             self._tracking.define(table, made.definition, cut)
         elif self._tracking.has(table, cut):
             table.take_at_place(made.definition)
-            way = Way.METADATA
+            way = DdlOutcome.METADATA
         else:
             way = self._changes.alter(table, made, session, cut)
         self._follow_columns(before, source, cut)
@@ -211,7 +211,7 @@ class Alterations:
             there = table.at_place
             if made is not None:
                 source = self._forms.apply(rename(made, before))
-                there = rules.shaped(with_gone(there, source, rules.rule_of(source)))
+                there = rules.shaped(with_dropped_columns(there, source, rules.rule_of(source)))
             rules.check_renamed(there, after)
             self._check_tool(table, after)
         elif before in self._tracking.waiting:

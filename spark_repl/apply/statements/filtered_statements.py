@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...control.table.cut import Waiting
 from ...errors import SettingError, StatementError
 from ...rules.tool_names import tool_table
-from ...sql.ddl_outcome import Way
+from ...sql.ddl_outcome import DdlOutcome
 from ...sql.statement import Effect
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class FilteredStatements:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
         self._tools, self._left = tools, tracking.left
 
-    def take(self, logged: Logged) -> tuple[Way | None, Logged]:
+    def take(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
         """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
         else None, and what is left of it: of one that takes a table out, a DROP.
 
@@ -78,11 +78,11 @@ class FilteredStatements:
             )
         return self._left_out(logged), logged
 
-    def _left_out(self, logged: Logged) -> Way:
+    def _left_out(self, logged: Logged) -> DdlOutcome:
         known = [name for name in logged.statement.tables if self._tracking.live(name)]
         if known:
             log.warning("%s stays: filters leave out %s", ", ".join(known), logged.text)
-        return Way.LEFT_OUT
+        return DdlOutcome.LEFT_OUT
 
     @staticmethod
     def _crosses(logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
@@ -96,7 +96,7 @@ class FilteredStatements:
 
     def _across(
         self, logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]
-    ) -> tuple[Way | None, Logged]:
+    ) -> tuple[DdlOutcome | None, Logged]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
         statement = logged.statement
         if len(statement.tables) > 2 or not statement.renames:
@@ -132,14 +132,14 @@ class FilteredStatements:
         kept = filters.now.keeps(old) and filters.now.keeps(new)
         return kept and filters.left_out_before(old) and not filters.left_out_before(new)
 
-    def _come_in(self, logged: Logged, old: str, new: str, who: str) -> Way:
+    def _come_in(self, logged: Logged, old: str, new: str, who: str) -> DdlOutcome:
         """Has a table wait for its copy. Raises StatementError where nobody copies."""
         reason = f"it comes from {old}, whose rows {who}: {logged.text}"
         if not self._copies:
             raise StatementError(reason, table=new, hint=_HINT)
         log.warning("%s waits for a copy: %s", new, reason)
         self._tracking.wait(new, Waiting(reason, logged.name))
-        return Way.COPY
+        return DdlOutcome.COPY
 
 
 def _of_several(logged: Logged) -> SettingError:

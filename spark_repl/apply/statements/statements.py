@@ -20,7 +20,7 @@ from ...position import OFFSET_BITS
 from ...relay.record import Kind
 from ...rules.table_mode import appends, has_versions, logs_changes, nullable, outlives_source
 from ...sql.classify import classify_in
-from ...sql.ddl_outcome import Way
+from ...sql.ddl_outcome import DdlOutcome
 from ...sql.foreign_keys import named
 from ...sql.policy import Policy
 from ...sql.statement import Effect
@@ -102,11 +102,11 @@ class Statements:
         statement = classify_in(query.text, session)
         if statement.has_failed(query):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
-            return Done(Way.NOTHING, shown(query, session, literals=self._literals))
+            return Done(DdlOutcome.NOTHING, shown(query, session, literals=self._literals))
         if self._skip and GtidSet.parse(cut.group_gtids).intersect(self._skip):
             self._sessions.pass_over(statement, cut)
             text = shown(query, session, literals=self._literals)
-            return Done(Way.LEFT_OUT, text, statement.tables)
+            return Done(DdlOutcome.LEFT_OUT, text, statement.tables)
         self._sessions.see(statement, query, cut)
         statement, query = self._rewritten.take(statement, query, cut)
         names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
@@ -125,9 +125,9 @@ class Statements:
     def _rewrites(self) -> Rewrites:
         return self._filters.now.rewrites
 
-    def _way(self, logged: Logged) -> Way:
+    def _way(self, logged: Logged) -> DdlOutcome:
         if _is_systems(logged):
-            return Way.LEFT_OUT
+            return DdlOutcome.LEFT_OUT
         check_hidden(logged, self._tracking)
         try:
             check_quarantine(logged, self._tracking)
@@ -147,7 +147,7 @@ class Statements:
             if kept or any(policy is not Policy.APPLY for policy in policies):
                 raise  # what is kept, no copy has
             self._wait(logged, f"{error.message}: {logged.text}")
-            return Way.COPY
+            return DdlOutcome.COPY
 
     def _wait(self, logged: Logged, reason: str) -> None:
         """Has the tables wait for a copy whose rows the log does not tell from here on."""
@@ -160,7 +160,7 @@ class Statements:
         if alteration and renamed:
             self._alterations.rename(alteration.table, renamed, cut)
 
-    def _carry_out(self, logged: Logged) -> Way:
+    def _carry_out(self, logged: Logged) -> DdlOutcome:
         match logged.statement.effect:
             case Effect.NO_EFFECT if not logged.statement.alteration:
                 return self._alterations.take_engine(logged)
@@ -179,7 +179,7 @@ class Statements:
             case _:
                 raise self._refused(logged)
 
-    def _drop(self, logged: Logged) -> Way:
+    def _drop(self, logged: Logged) -> DdlOutcome:
         names: Iterable[str] = logged.statement.tables
         if logged.statement.effect is Effect.DROP_DATABASE:
             known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
@@ -198,14 +198,14 @@ class Statements:
         gone = [n for n in names if n not in tracking.tables or tracking.live(n) is not None]
         tracking.drop(gone, logged.cut.position)
         if kept:
-            return Way.LEFT_OUT
-        return Way.NAMES if there else Way.NOTHING
+            return DdlOutcome.LEFT_OUT
+        return DdlOutcome.NAMES if there else DdlOutcome.NOTHING
 
-    def _truncate(self, logged: Logged) -> Way:
+    def _truncate(self, logged: Logged) -> DdlOutcome:
         name, cut = logged.statement.tables[0], logged.cut
         table, policy = self._tracking.live(name), self._tracking.policy(name)
         if table is None:
-            return Way.NOTHING
+            return DdlOutcome.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
         there = table.at_place
@@ -216,11 +216,11 @@ class Statements:
             rows = row_of(nullable(named), logged)
             return self._changes.add_rows(table, nullable(there), rows, cut)
         if appends(there) and not has_versions(there):
-            return Way.LEFT_OUT
+            return DdlOutcome.LEFT_OUT
         if policy is Policy.IGNORE_DROP:
             log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
             self._tracking.define(table, replace(there, truncated=True), cut)
-            return Way.LEFT_OUT
+            return DdlOutcome.LEFT_OUT
         whole = replace(there, truncated=False)
         if not there.truncated:
             self._changes.truncate(table, cut)
@@ -228,9 +228,9 @@ class Statements:
             table.take_at_place(whole)
         else:
             self._changes.truncate(table, cut, whole)
-        return Way.METADATA
+        return DdlOutcome.METADATA
 
-    def _rename(self, logged: Logged) -> Way:
+    def _rename(self, logged: Logged) -> DdlOutcome:
         names: dict[str, str] = {}
         there = False
         for old, new in logged.statement.renames:  # a name may come twice: a swap
@@ -244,7 +244,7 @@ class Statements:
             self._alterations.check_renamed(first, new)
         for old, new in logged.statement.renames:
             self._alterations.rename(old, new, logged.cut)
-        return Way.NAMES if there else Way.NOTHING
+        return DdlOutcome.NAMES if there else DdlOutcome.NOTHING
 
     def _check_copied(self, logged: Logged) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was
@@ -280,13 +280,13 @@ class Statements:
             hint=_HINT,
         )
 
-    def _create(self, logged: Logged) -> Way:
+    def _create(self, logged: Logged) -> DdlOutcome:
         statement, cut = logged.statement, logged.cut
         if statement.made_nothing(logged.query):
-            return Way.NOTHING
+            return DdlOutcome.NOTHING
         name, wanted, keys = statement.tables[0], statement.definition, statement.foreign_keys
         if name in self._tracking.waiting:
-            return Way.NOTHING  # it is there
+            return DdlOutcome.NOTHING  # it is there
         if statement.engine.upper() in OF_OTHERS:
             raise SettingError(
                 f"a table of ENGINE={statement.engine} shows rows of others, which the log does not"
@@ -316,9 +316,9 @@ class Statements:
             if self._tracking.is_shard(name):
                 self._changes.make_room(self._tracking.shaped(wanted), stamp)
             self._tracking.create(wanted, stamp, logged.name)
-        return Way.NAMES
+        return DdlOutcome.NAMES
 
-    def _create_like(self, logged: Logged) -> Way:
+    def _create_like(self, logged: Logged) -> DdlOutcome:
         statement = logged.statement
         if self._copies and statement.like in self._tracking.waiting:
             raise StatementError(f"{statement.like} is not known", table=statement.tables[0])

@@ -16,7 +16,7 @@ from ...alter.renamed import like, rename
 from ...control.records.ignored_tables import LeftTable
 from ...errors import SettingError
 from ...rules.tool_names import Role, ToolTable, tool_tables
-from ...sql.ddl_outcome import Way
+from ...sql.ddl_outcome import DdlOutcome
 from ...sql.session import Session
 from ...sql.statement import Effect
 from ..log.statement_event import before
@@ -48,13 +48,13 @@ class ToolTables:
         self._filters = tracking.filters
         self._folds = options.online_tools == "fold"
 
-    def take(self, logged: Logged) -> tuple[Way | None, Logged]:
+    def take(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
         """The way that a statement of a tool's tables goes, None for what is to be carried out as
         any other: the statement itself, or what is left of it. Raises StatementError."""
         statement, left = logged.statement, self._left.tables
         effect = statement.effect
         if effect in _CREATES and statement.tables[0] not in left and statement.like not in left:
-            return (Way.LEFT_OUT if self._created(logged) else None), logged
+            return (DdlOutcome.LEFT_OUT if self._created(logged) else None), logged
         self._check_altered(logged)
         if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
@@ -75,7 +75,7 @@ class ToolTables:
         if effect is Effect.CREATE_LIKE and statement.like in left:
             return self._like(logged)
         if effect in _CREATES or (effect is Effect.TRUNCATE_TABLE and self._is_notes(logged)):
-            return Way.LEFT_OUT, logged
+            return DdlOutcome.LEFT_OUT, logged
         raise self._refused(logged)
 
     def _check_altered(self, logged: Logged) -> None:
@@ -148,7 +148,7 @@ class ToolTables:
     def _rewrites(self) -> Rewrites:
         return self._filters.now.rewrites
 
-    def _like(self, logged: Logged) -> tuple[Way | None, Logged]:
+    def _like(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
         """CREATE TABLE ... LIKE one that is left out."""
         statement = logged.statement
         known = self._left.tables[statement.like]
@@ -160,17 +160,17 @@ class ToolTables:
         )
         return None, replace(logged, statement=made)
 
-    def _altered(self, logged: Logged) -> Way | None:
+    def _altered(self, logged: Logged) -> DdlOutcome | None:
         statement = logged.statement
         assert statement.alteration is not None
         known = self._left.tables[statement.tables[0]]
         if known.definition is None:
-            return Way.LEFT_OUT
+            return DdlOutcome.LEFT_OUT
         if not known.copy:
             made = self._alterations.made(logged, known.definition)
             definition = self._kept(made.definition, copy=False)
             self._left.put(replace(known, definition=definition), logged.cut)
-            return Way.LEFT_OUT
+            return DdlOutcome.LEFT_OUT
         table = self._tracking.live(known.of)
         if not self._folds and not known.altered:
             self._make(known.definition, logged)
@@ -185,7 +185,7 @@ class ToolTables:
         definition = self._kept(made.definition, copy=True)
         after = replace(known, definition=definition, altered=True)
         self._left.put(after, logged.cut)
-        return Way.LEFT_OUT
+        return DdlOutcome.LEFT_OUT
 
     def _make(self, definition: TableDefinition, logged: Logged) -> None:
         """Makes the table after all: the option was taken back, and no row has come yet."""
@@ -193,7 +193,7 @@ class ToolTables:
         self._tracking.create(definition, stamp, logged.name)
         self._left.end(definition.name, logged.cut)
 
-    def _cut_over(self, logged: Logged) -> Way:
+    def _cut_over(self, logged: Logged) -> DdlOutcome:
         """The tool's RENAME, which puts its copy in the table's place."""
         renames, left = logged.statement.renames, self._left.tables
         if len(renames) != 2 or renames[1][1] != renames[0][0]:
@@ -218,13 +218,13 @@ class ToolTables:
         self._left.end(copy, logged.cut)
         return way
 
-    def _dropped(self, logged: Logged) -> tuple[Way | None, Logged]:
+    def _dropped(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
         names, left = logged.statement.tables, self._left.tables
         rest = tuple(name for name in names if name not in left)
         self._end((name for name in names if name in left), logged)
         self._note_changed(logged)
         if not rest and names:
-            return Way.LEFT_OUT, logged
+            return DdlOutcome.LEFT_OUT, logged
         return None, replace(logged, statement=replace(logged.statement, tables=rest))
 
     def _end(self, names: Iterable[str], logged: Logged) -> None:

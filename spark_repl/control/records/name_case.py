@@ -13,7 +13,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ...errors import SchemaError, SettingError, StatementError
-from ...sql.case_folding import CASE_HINT, fold, folded, unlike_rule
+from ...sql.case_folding import CASE_HINT, fold, folded, letter_case_error
 from ...sql.statement import Effect, Statement
 from ...tables.table_name import database_of
 
@@ -33,11 +33,11 @@ def record(control: Control, value: int) -> None:
 
 
 def unlike_table_rule(name: str, *, known: bool) -> SettingError:
-    """``unlike_rule`` of ``[[tables]]``; ``known``: since now."""
+    """``letter_case_error`` of ``[[tables]]``; ``known``: since now."""
     if known:
         hint = "start again: it is on record now"
-        return unlike_rule(name, "[[tables]]", "shows only now that", hint)
-    return unlike_rule(name, "[[tables]]", "does not say whether")
+        return letter_case_error(name, "[[tables]]", "shows only now that", hint)
+    return letter_case_error(name, "[[tables]]", "does not say whether")
 
 
 class NameCase:

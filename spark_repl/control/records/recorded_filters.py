@@ -22,7 +22,7 @@ from .table_paths import current_paths
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from ...rules.table_routes import Routes
+    from ...rules.table_routes import TableRoutes
     from ...tables.table_definition import TableDefinition
     from ..table.control import Control
     from .name_case import NameCase
@@ -71,7 +71,7 @@ def _meant_otherwise(
             yield name
 
 
-def _differ(old: Routes, new: Routes, name: str) -> bool:
+def _differ(old: TableRoutes, new: TableRoutes, name: str) -> bool:
     """Whether the table that is ``name`` in the target is called otherwise now."""
     own = old.before(name)
     return new.after(own) != old.after(own)

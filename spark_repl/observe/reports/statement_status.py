@@ -19,7 +19,7 @@ _LAST = 20
 
 @dataclass(frozen=True)
 class StatementRow:
-    """An applied statement. ``way``: a ``sql.ddl_outcome.Way``; ``gtid``: '' if it has none."""
+    """An applied statement. ``way``: a ``DdlOutcome``; ``gtid``: '' if it has none."""
 
     gtid: str
     way: str

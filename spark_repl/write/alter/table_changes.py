@@ -18,7 +18,7 @@ from ...alter.alteration import Altered, KeptColumn
 from ...crash_points import reach
 from ...errors import StatementError, about_table
 from ...rules.table_mode import outlives_source
-from ...sql.ddl_outcome import Way
+from ...sql.ddl_outcome import DdlOutcome
 from ..files.commit import removed, row_actions
 from ..files.compaction import CompactTask
 from ..files.discard import discard
@@ -72,8 +72,8 @@ log = logging.getLogger(__name__)
 # for each worker at least, and so many rounds at most.
 _ROUND, _ROUNDS = 4, 20
 _PARTITIONS = {
-    "DROP": Way.PARTITIONS_DROPPED,
-    "TRUNCATE": Way.PARTITIONS_EMPTIED,
+    "DROP": DdlOutcome.PARTITIONS_DROPPED,
+    "TRUNCATE": DdlOutcome.PARTITIONS_EMPTIED,
 }
 
 
@@ -104,27 +104,29 @@ class TableChanges:
 
         self._commit(table, cut, plan, definition)
 
-    def mark_rows(self, table: Table, rows: Truncated | TruncatedVersions, cut: Cut) -> Way:
+    def mark_rows(self, table: Table, rows: Truncated | TruncatedVersions, cut: Cut) -> DdlOutcome:
         """Has all rows of the table say that they are gone, by the TRUNCATE before ``cut``."""
-        way = Way.METADATA
+        way = DdlOutcome.METADATA
 
         def plan() -> StatementChange:
             nonlocal way
             files: Sequence[LiveFile] = self._tracking.commits.live_files(table)
             if not files:
                 return StatementChange()
-            way = Way.REWRITE
+            way = DdlOutcome.REWRITE
             return self._rewrite(table, self._tasks(table, table, rows, files))
 
         self._commit(table, cut, plan)
         return way
 
-    def add_rows(self, table: Table, definition: TableDefinition, rows: pa.Table, cut: Cut) -> Way:
+    def add_rows(
+        self, table: Table, definition: TableDefinition, rows: pa.Table, cut: Cut
+    ) -> DdlOutcome:
         """Adds ``rows`` that the statement before ``cut`` is, to a table whose columns are no
         narrower by ``definition``."""
         if self._tracking.has(table, cut):
             table.take_at_place(definition)
-            return Way.METADATA
+            return DdlOutcome.METADATA
         same = definition == table.definition
         altered = Altered(definition, tuple(map(KeptColumn, range(len(definition.columns)))))
 
@@ -137,12 +139,12 @@ class TableChanges:
             )
 
         self._commit(table, cut, plan, None if same else definition)
-        return Way.METADATA
+        return DdlOutcome.METADATA
 
-    def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> Way:
+    def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> DdlOutcome:
         """Gives the table its new columns, and its rows theirs; returns the way it went. Raises
         StatementError where the log does not say what rows become."""
-        way, before = Way.METADATA, table.definition
+        way, before = DdlOutcome.METADATA, table.definition
         rows = AlteredRows(before, altered, session)
 
         def plan() -> StatementChange:
@@ -164,7 +166,7 @@ class TableChanges:
             moved = self._moved(table, new)
             if not files and not moved:
                 return StatementChange(new)
-            way = Way.REWRITE
+            way = DdlOutcome.REWRITE
             columns = columns_behind(table, altered.definition, new)
             after = replace(table, definition=altered.definition, columns=columns, logged=None)
             return self._rewrite(table, self._tasks(table, after, rows, files) + moved, new)

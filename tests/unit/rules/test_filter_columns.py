@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.errors import SettingError, StatementError
-from spark_repl.rules.row_filters import check_looked_at
+from spark_repl.rules.row_filters import check_filter_columns
 from tests.support.altered_table import altered, table
 
 _COLUMNS = (
@@ -20,7 +20,7 @@ _CONVERT = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 def check(action: str, row_filter: str) -> None:
     logged = table(_COLUMNS)
-    check_looked_at(replace(logged, row_filter=row_filter), altered(action, logged))
+    check_filter_columns(replace(logged, row_filter=row_filter), altered(action, logged))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from spark_repl.alter.alteration import KeptColumn
 from spark_repl.config.tables import TableRule
 from spark_repl.errors import StatementError
-from spark_repl.rules.column_rules import ColumnRules, ruled
+from spark_repl.rules.column_rules import ColumnRules, shaped_alteration
 from spark_repl.rules.table_rules import TableRules
 from tests.support.altered_table import altered, table
 
@@ -17,7 +17,7 @@ def origin(mask: str, action: str, *, strict: bool) -> object:
     masks = (("v", mask), ("w", mask))
     rules = ColumnRules(TableRules((TableRule("d.t", mask=masks),)), b"key")
     there = rules.shaped(logged)
-    return ruled(there, altered(action, logged), rules, strict=strict).origins[1]
+    return shaped_alteration(there, altered(action, logged), rules, strict=strict).origins[1]
 
 
 def test_a_hash_of_null_is_none_of_what_it_becomes() -> None:

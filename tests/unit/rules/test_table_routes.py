@@ -12,7 +12,7 @@ from spark_repl.config.tables import TableRule
 from spark_repl.errors import ConfigError, SchemaError
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.rules.rewrites import Rewrites
-from spark_repl.rules.table_routes import Routes
+from spark_repl.rules.table_routes import TableRoutes
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 
@@ -20,11 +20,11 @@ BOTH = (("shop.orders", "lake.o"), ("shop.log", ""), ("shop.%", "lake.%"))
 
 
 def test_the_first_that_fits_counts() -> None:
-    routes = Routes(BOTH)
+    routes = TableRoutes(BOTH)
     names = {"shop.orders": "lake.o", "shop.log": "shop.log", "shop.x": "lake.x", "crm.x": "crm.x"}
     assert {name: routes.after(name) for name in names} == names
     assert [routes.before(there) for there in names.values()] == list(names)
-    assert not Routes((("shop.log", ""),)).any and not Routes().any
+    assert not TableRoutes((("shop.log", ""),)).any and not TableRoutes().any
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_the_first_that_fits_counts() -> None:
     [("shop.o", "shop.orders", "lake.o"), ("lake.x", "shop.x", "lake.x")],
 )
 def test_a_name_that_is_another_s(name: str, owner: str, there: str) -> None:
-    routes = Routes(BOTH)
+    routes = TableRoutes(BOTH)
     assert routes.after(name) == f"{there}@source" or routes.after(name) == f"{name}@source"
     assert routes.before(routes.after(name)) == name and routes.before(there) == owner
     with pytest.raises(SchemaError, match=f"tables {owner} and t.log would share {there}"):
@@ -42,34 +42,34 @@ def test_a_name_that_is_another_s(name: str, owner: str, there: str) -> None:
 
 def test_a_name_that_is_free_again() -> None:
     """lake.log is of no table of shop, whose log keeps its name."""
-    routes = Routes(BOTH)
+    routes = TableRoutes(BOTH)
     assert routes.after("lake.log") == "lake.log" == routes.before("lake.log")
     routes.check("lake.log", "lake.log")
 
 
 def test_a_swap_and_a_chain() -> None:
-    swap = Routes((("t.a", "t.b"), ("t.b", "t.a")))
+    swap = TableRoutes((("t.a", "t.b"), ("t.b", "t.a")))
     assert (swap.after("t.a"), swap.after("t.b")) == ("t.b", "t.a")
-    chain = Routes((("t.a", "t.b"), ("t.b", "t.c")))
+    chain = TableRoutes((("t.a", "t.b"), ("t.b", "t.c")))
     assert [chain.after(f"t.{x}") for x in "abc"] == ["t.b", "t.c", "t.c@source"]
     with pytest.raises(SchemaError):
         chain.check("t.c", "t.c")
 
 
 def test_names_that_no_table_can_have() -> None:
-    routes = Routes((("shop%.x", "%.x"), ("%.log", "%.a_long_name_%")))
+    routes = TableRoutes((("shop%.x", "%.x"), ("%.log", "%.a_long_name_%")))
     for name in ("shop.x", "shopmysql.x", "shop_repl.x"):
         with pytest.raises(SchemaError, match=f"{name} can't be"):
             routes.check(name, name)
     routes.check("shop_eu.x", "shop_eu.x")
     # The server's own stay what they are.
-    assert Routes((("%.orders", "lake.%"),)).after("mysql.orders") == "mysql.orders"
+    assert TableRoutes((("%.orders", "lake.%"),)).after("mysql.orders") == "mysql.orders"
 
 
 @pytest.mark.parametrize("value", ["", "__HIVE_DEFAULT_PARTITION__"])
 def test_a_shard_that_nothing_tells_apart(value: str) -> None:
     """Spark reads both values of a partition's column as NULL; no other name is another one's."""
-    routes = Routes((("%.orders", "lake.orders//%"),))
+    routes = TableRoutes((("%.orders", "lake.orders//%"),))
     with pytest.raises(SchemaError, match="nothing tells it apart") as caught:
         routes.check(f"{value}.orders", f"{value}.orders")
     hint = caught.value.hint or ""
@@ -77,20 +77,20 @@ def test_a_shard_that_nothing_tells_apart(value: str) -> None:
 
 
 def test_a_table_that_was_set_aside_goes_with_its_name() -> None:
-    routes = Routes(BOTH)
+    routes = TableRoutes(BOTH)
     assert routes.before("lake.o@dropped2") == "shop.orders@dropped2"
     assert routes.before("crm.x@dropped1") == "crm.x@dropped1"
 
 
 def test_a_table_that_is_called_as_a_displaced_one() -> None:
-    routes = Routes((("t.a", "lake.o"),))
+    routes = TableRoutes((("t.a", "lake.o"),))
     assert routes.after("lake.o") == "lake.o@source"
     with pytest.raises(SchemaError, match=r"tables lake\.o and lake\.o@source would share"):
         routes.check("lake.o@source", "lake.o@source")
 
 
 def test_dots_in_names() -> None:
-    routes = Routes((("shop.%", "lake.%"), ("%.x", "lake2.%")))
+    routes = TableRoutes((("shop.%", "lake.%"), ("%.x", "lake2.%")))
     assert routes.after("shop.a.b") == "lake.a.b" and routes.before("lake.a.b") == "shop.a.b"
     assert routes.after("a@002eb.x") == "lake2.a.b" and routes.before("lake2.a.b") == "a@002eb.x"
 
@@ -113,7 +113,7 @@ def test_one_to_one_whatever_the_rules(seed: int) -> None:
         )
     except ConfigError:
         return
-    routes = Routes.of(config.tables)
+    routes = TableRoutes.of(config.tables)
     words = ["a", "b", "ab", "aab", "bb", "a_b", "abb", "ba"]
     names = [f"{database}.{table}" for database in words for table in words]
     assert len({routes.after(name) for name in names}) == len(names)

@@ -9,11 +9,11 @@ from spark_repl.errors import StatementError
 from spark_repl.sql.classify import Effect, classify
 from spark_repl.sql.sql_tokens import (
     ANSI_QUOTES,
-    MARK,
     NAME,
     NO_BACKSLASH_ESCAPES,
     NUMBER,
     STRING,
+    SYMBOL,
     WORD,
     Cursor,
     tokens,
@@ -46,9 +46,9 @@ def words(statement: str) -> list[str]:
         ("`a`", ANSI_QUOTES, [(NAME, "a")]),
         ("1 1.5 .5 1e3 1.5E-3", 0,
          [(NUMBER, text) for text in ("1", "1.5", ".5", "1e3", "1.5E-3")]),
-        ("1a a1 t.5a", 0, [(WORD, "1A"), (WORD, "A1"), (WORD, "T"), (MARK, "."), (WORD, "5A")]),
-        ("a.b", 0, [(WORD, "A"), (MARK, "."), (WORD, "B")]),
-        ("(-é$)", 0, [(MARK, "("), (MARK, "-"), (WORD, "É$"), (MARK, ")")]),
+        ("1a a1 t.5a", 0, [(WORD, "1A"), (WORD, "A1"), (WORD, "T"), (SYMBOL, "."), (WORD, "5A")]),
+        ("a.b", 0, [(WORD, "A"), (SYMBOL, "."), (WORD, "B")]),
+        ("(-é$)", 0, [(SYMBOL, "("), (SYMBOL, "-"), (WORD, "É$"), (SYMBOL, ")")]),
     ],
 )  # fmt: skip
 def test_quotes_and_numbers(statement: str, sql_mode: int, want: list[tuple[str, str]]) -> None:
@@ -127,10 +127,10 @@ def test_words_and_marks() -> None:
     inner = found.parentheses()
     assert [part.rest() for part in inner.parts()] == ["a", "( b , c", "d"]
     assert found.again().word("E") == found.word("E") == "E"
-    assert not found.mark(";") and found.mark(",") and not found.done()
+    assert not found.symbol(";") and found.symbol(",") and not found.at_end()
     with pytest.raises(StatementError, match="G expected before f"):
         found.expect("G")
-    assert found.word("F", "G") == "F" and found.done()
+    assert found.word("F", "G") == "F" and found.at_end()
     assert found.peek() is None and found.rest() == "its end"
     with pytest.raises(StatementError, match="ends too early"):
         found.next()
