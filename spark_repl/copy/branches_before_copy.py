@@ -16,7 +16,7 @@ from ..source.grants import EVERYTHING, grant
 if TYPE_CHECKING:
     from ..source.connection import DumpConnection
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _NOT_ALLOWED = (1227, 1401)
 _PAGE = 50_000
@@ -30,7 +30,7 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
     except SourceError as error:
         if error.number not in _NOT_ALLOWED:
             raise
-        log.warning(
+        logger.warning(
             "XA branches that are prepared now can't be seen: if the source has any, their"
             " XA COMMIT will stop the applier (1397); %s",
             grant("XA_RECOVER_ADMIN", [EVERYTHING], connection.account()),
@@ -39,7 +39,7 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
     wanted = {_xid(row) for row in branches}
     if not wanted:
         return executed
-    log.warning("%d XA branches are prepared: the log is taken from before them", len(wanted))
+    logger.warning("%d XA branches are prepared: the log is taken from before them", len(wanted))
     files = [str(row["Log_name"]) for row in connection.query("SHOW BINARY LOGS")]
     for name in reversed(files):
         before = _look(connection, name, wanted)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..config import Source
     from ..tables.table_definition import TableDefinition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -106,7 +106,7 @@ def patiently(
         except (SourceError, SecretError) as error:
             if not is_temporary(error, reconnect=reconnect):
                 raise
-            log.warning("%s; tried again", error)
+            logger.warning("%s; tried again", error)
             wait = source.connect_retry_s * 2.0 ** min(attempt, 30)
             time.sleep(min(wait, source.connect_retry_max_s))
     try:
@@ -206,14 +206,14 @@ def _passes(
     """Which rows pass the target's filter. Raise SparkReplError for values that
     are kept as others."""
     rule = filter_of(target, target.in_log)
-    asked = [
+    queries = [
         _looked_at(target, number, columns[number])
         if may_replace(rule.columns[number], forms)
         else arrays[number]
         for number in rule.numbers
     ]
     try:
-        return rule.passes(asked)
+        return rule.passes(queries)
     except Unconvertible as error:
         hidden = bool({*rule.names} & {*hidden_columns(target)})
         raise SchemaError(

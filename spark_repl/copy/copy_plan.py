@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from ..rules.table_rules import TableRules
     from ..tables.table_definition import TableDefinition
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 
@@ -112,7 +112,7 @@ def _is_useless(control: Control) -> bool:
 
 def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
     """The plan of a first copy, made anew when a statement takes a table away meanwhile."""
-    taken = 0
+    attempts = 0
     while True:
         try:
             return patiently(
@@ -122,10 +122,10 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
                 reconnect=False,
             )
         except NoTableError as error:
-            taken += 1
-            if only or taken > _PLAN_RETRIES:
+            attempts += 1
+            if only or attempts > _PLAN_RETRIES:
                 raise
-            log.warning("%s: the copy is planned anew", error)
+            logger.warning("%s: the copy is planned anew", error)
 
 
 def _record(config: Config, control: Control, copy: Copy) -> None:
@@ -138,15 +138,17 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
     for name in sorted(copy.paths.keys() & current_paths(control).keys()):
         rule = TableRules(config.tables).shaping(name)
         if name in copy.without_rows:
-            log.warning('%s begins again without rows (copy = "none" of its rule)', name)
+            logger.warning('%s begins again without rows (copy = "none" of its rule)', name)
         elif rule.mode != MIRROR or "deleted" in rule.extra_columns:
-            log.warning("%s keeps rows that the source has deleted: its new copy lacks them", name)
+            logger.warning(
+                "%s keeps rows that the source has deleted: its new copy lacks them", name
+            )
 
-    others = OtherChannels(control, config.target.path)
+    other_channels = OtherChannels(control, config.target.path)
 
     def checks() -> None:
         check()
-        given = given_paths(control, others.given)
+        given = given_paths(control, other_channels.given)
         check_free(control, [path for _, path in own], given)
 
     recorded_filters.record(control, ReplicationFilters.of(config))
@@ -178,16 +180,16 @@ def in_shared(config: Config, control: Control, copy: Copy) -> Copy:
     """The copy of a planned one, whose target is owned now, with the places that shards have in
     tables which other channels feed, too. Raises OtherChannelError, SettingError."""
     layout, names = Layout(config.target.path), _names(config, control)
-    taken, paths, since = {*used_paths(control)}, dict(copy.paths), dict[str, int]()
-    for one in shared_rules(config.tables):
-        shards = [n for n in paths if SHARD in n and fold(whole_of(n)) == fold(one.name)]
+    used, paths, since = {*used_paths(control)}, dict(copy.paths), dict[str, int]()
+    for shared_rule in shared_rules(config.tables):
+        shards = [n for n in paths if SHARD in n and fold(whole_of(n)) == fold(shared_rule.name)]
         if not shards:
             continue
-        whole = names.share(one, partial(whole_of, paths[shards[0]])).path
+        whole = names.share(shared_rule, partial(whole_of, paths[shards[0]])).path
         since[whole] = max(newest_version(layout.table(whole)), 0)
         for shard in shards:
-            paths[shard] = layout.shard_path(whole, taken, shared=True)
-            taken.add(paths[shard])
+            paths[shard] = layout.shard_path(whole, used, shared=True)
+            used.add(paths[shard])
     return replace(copy, paths=paths, since=since)
 
 
@@ -220,7 +222,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         own = filters.folded() if lower_case else filters
         _check_kept(only, own)
         for unmet in unmet_on(connection.rows, config):
-            log.warning("%s", unmet)
+            logger.warning("%s", unmet)
         tables = list_tables(connection.rows, only, filters)
         rules = TableRules(config.tables).folded() if lower_case else TableRules(config.tables)
         names = [table.definition.name for table in tables]
@@ -259,15 +261,15 @@ def paths_of(
     """Where each table is copied to; all shards of one table into one folder. ``taken``: paths that
     were given, to which these are added."""
     wholes, paths = dict[str, str](), dict[str, str]()
-    for one in (table.definition for table in tables):
-        shard, name = bool(rules.of_table(one.name).shards_by), whole_of(one.name)
+    for definition in (table.definition for table in tables):
+        shard, name = bool(rules.of_table(definition.name).shards_by), whole_of(definition.name)
         if not shard:
-            paths[one.name] = layout.fresh_path(one.database, one.table, taken)
+            paths[definition.name] = layout.fresh_path(definition.database, definition.table, taken)
             continue
         if name not in wholes:
-            wholes[name] = layout.fresh_path(one.database, whole_of(one.table), taken)
-        paths[one.name] = layout.shard_path(wholes[name], taken)
-        taken.add(paths[one.name])
+            wholes[name] = layout.fresh_path(definition.database, whole_of(definition.table), taken)
+        paths[definition.name] = layout.shard_path(wholes[name], taken)
+        taken.add(paths[definition.name])
     return paths
 
 
@@ -293,7 +295,7 @@ def _views(
 ) -> tuple[str, ...]:
     """The tables that are read as of one moment, none of the ``empty`` ones, which are not read."""
     definitions = (table.definition for table in tables)
-    names = {one.name: one for one in definitions if one.name not in empty}
+    names = {view.name: view for view in definitions if view.name not in empty}
     return tuple(
         name
         for name, definition in names.items()
@@ -301,7 +303,7 @@ def _views(
     )
 
 
-def _asked(
+def _requested_copy(
     config: Config, control: Control, names: tuple[tuple[str, ...], tuple[str, ...]],
     behind: Cut, asks: Asks,
 ) -> Copy:  # fmt: skip
@@ -314,7 +316,7 @@ def _asked(
         except NoTableError as error:
             if error.table not in before:
                 raise
-            log.warning("%s: it is not copied again", error)
+            logger.warning("%s: it is not copied again", error)
             before = tuple(name for name in before if name != error.table)
 
 
@@ -335,15 +337,22 @@ def plan_again(
     Raises TargetError while the first copy stands, NoTableError when the source has no such table,
     SourceError when none of that name waits any more.
     """
-    stands = standing(control)
-    if stands.cut is None:
+    standing_copy = standing(control)
+    if standing_copy.cut is None:
         raise TargetError(
             "no cut shows the first copy yet", file=config.target.path,
             hint="let it end: spark-repl run --config F; or begin again: spark-repl reset --all"
             " --config F",
         )  # fmt: skip
-    before = [name for name in stands.copy.bounds if name not in only] if stands.copy else []
-    copy = replace(_asked(config, control, (only, tuple(before)), stands.cut, asks), asked=asked)
+    before = (
+        [name for name in standing_copy.copy.bounds if name not in only]
+        if standing_copy.copy
+        else []
+    )
+    copy = replace(
+        _requested_copy(config, control, (only, tuple(before)), standing_copy.cut, asks),
+        asked=asked,
+    )
     with deciding(Path(config.relay.path)):
         # The log behind an older one may have been purged while the source was asked.
         if (newest := standing(control).cut) is not None:
@@ -385,8 +394,8 @@ def target_shapes(
     if len(faults) == 1:
         raise faults[0]
     if faults:
-        said = tuple(f"{fault.table}: {fault.message}" for fault in faults)
-        refused = ConfigError("; ".join(said), hint=faults[0].hint)
-        refused.faults = said
+        texts = tuple(f"{fault.table}: {fault.message}" for fault in faults)
+        refused = ConfigError("; ".join(texts), hint=faults[0].hint)
+        refused.faults = texts
         raise refused
     return shapes

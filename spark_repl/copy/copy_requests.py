@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from ..control.table.control import Control
     from ..errors import NoTableError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def check_answers(config: Config, epoch: int, asked: str) -> None:
     """Takes the request of that name back, and raises TargetError, where the applier that owns the
     target in that ``epoch`` says that it carries out none. One of a version before says nothing."""
     layout = layout_of(config)
-    said = read_applier_status(layout.status) or {}
-    if said.get("epoch") != epoch or said.get("answers", True):
+    status = read_applier_status(layout.status) or {}
+    if status.get("epoch") != epoch or status.get("answers", True):
         return
     request = Path(layout.requests, asked)
     request.unlink(missing_ok=True)
@@ -132,5 +132,5 @@ def _tables(request: Path) -> tuple[str, ...]:
         tables = json.loads(request.read_text("utf-8"))["tables"]
         return tuple(str(name) for name in tables)
     except (ValueError, KeyError, TypeError):
-        log.error("%s asks for no tables: it is removed", request)
+        logger.error("%s asks for no tables: it is removed", request)
         return ()

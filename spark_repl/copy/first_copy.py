@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..write.tables.table import Table
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -123,13 +123,13 @@ class FirstCopy:
         if not self._owned:
             self.control.claim(take_over=take_over)
         try:
-            done = self._tables(planned)
+            copied = self._tables(planned)
         finally:
             if not self._owned:
                 self.control.release()
-        assert done.until is not None
+        assert copied.until is not None
         seconds = time.perf_counter() - began
-        return CopyResult(len(done.bounds), self.rows, seconds, done.start, done.until)
+        return CopyResult(len(copied.bounds), self.rows, seconds, copied.start, copied.until)
 
     def _tables(self, copy: Copy) -> Copy:
         tables = self._planned(list(copy.bounds))
@@ -146,7 +146,7 @@ class FirstCopy:
             copy = self._side_by_side(keyed, views, copy)
         if self._stop.is_set():
             raise Stopped
-        until = self._asked(lambda source: source.server().executed)
+        until = self._query(lambda source: source.server().executed)
         if self._lenient and not self._owned:
             self._compare(copy)
         copy = replace(copy, until=until, rows=self.rows, unfinished=self._unfinished)
@@ -155,7 +155,7 @@ class FirstCopy:
 
     def _make_shards(self, tables: list[SourceTable], copy: Copy) -> None:
         """Makes all shards' tables: for a wider type of one no other has files then."""
-        for table in (one for one in tables if SHARD in copy.paths[one.definition.name]):
+        for table in (each for each in tables if SHARD in copy.paths[each.definition.name]):
             with self._leaving(table):
                 self._target(table, copy)
 
@@ -177,7 +177,7 @@ class FirstCopy:
 
         while True:
             try:
-                return self._asked(listed)
+                return self._query(listed)
             except NoTableError as error:
                 if not self._lenient or error.table is None:
                     raise
@@ -210,7 +210,7 @@ class FirstCopy:
     def _ends(self) -> bool:
         return self._ending.is_set() or self._stop.is_set()
 
-    def _asked(self, question: Callable[[DumpConnection], T]) -> T:
+    def _query(self, question: Callable[[DumpConnection], T]) -> T:
         """The source's answer, over a connection of its own: one that is kept open may break."""
 
         def ask() -> T:
@@ -254,7 +254,7 @@ class FirstCopy:
             with self._leaving(source):
                 if source.definition.name in copy.without_rows:
                     self._target(source, copy)
-                    log.info("%s begins empty: no rows are copied", source.definition.name)
+                    logger.info("%s begins empty: no rows are copied", source.definition.name)
                 else:
                     self._chunks(source, copy)
 
@@ -274,27 +274,29 @@ class FirstCopy:
     def _is_as_read(self, source: SourceTable) -> bool:
         name = source.definition.name
         try:
-            now = self._asked(lambda one: list_tables(one.rows, (name,), self._filters))
+            now = self._query(
+                lambda connection: list_tables(connection.rows, (name,), self._filters)
+            )
         except (NoTableError, SchemaError):
             return False  # or its definition is of a kind that is not understood
         return bool(now) and now[0].definition == source.definition
 
     def _unfinish(self, name: str, error: SparkReplError | str) -> None:
-        log.warning("%s was changed while it was copied: %s", name, error)
+        logger.warning("%s was changed while it was copied: %s", name, error)
         self._unfinished[name] = str(error)
 
     def _chunks(self, source: SourceTable, copy: Copy) -> None:
-        table, done = self._target(source, copy)
+        table, loaded = self._target(source, copy)
         definition = source.definition
         key = quoted(definition.columns[definition.primary_key[0]].name)
         chunks = wheres(key, copy.bounds[definition.name])
         step = self.config.apply.workers * 2
-        while done < len(chunks) and not self._ends:
-            part = chunks[done : done + step]
+        while loaded < len(chunks) and not self._ends:
+            part = chunks[loaded : loaded + step]
             tasks = [self._task(table, where, copy.start) for where in part]
             copied = self._run(copy_chunk, tasks)
-            done += len(part)
-            self._commit(table, copied, Stamp(self._app(table), done, "{}"))
+            loaded += len(part)
+            self._commit(table, copied, Stamp(self._app(table), loaded, "{}"))
 
     def _locked(self, source: SourceTable, copy: Copy) -> Copy:
         """Copies a table whose log can't be applied twice, as of a moment whose GTID set is known
@@ -302,10 +304,10 @@ class FirstCopy:
         The lock keeps writers of this table out while the set is read and the view is opened, not
         while the rows are read. START TRANSACTION would release it, so another connection reads.
         """
-        table, done = self._target(source, copy)
-        if done:
+        table, loaded = self._target(source, copy)
+        if loaded:
             return self._as_landed(table, copy)
-        executed, copied = self._asked(lambda connection: self._view(table, source, connection))
+        executed, copied = self._query(lambda connection: self._view(table, source, connection))
         copy = replace(copy, exact={**copy.exact, source.definition.name: executed})
         record_copy(self.control, copy)
         stamp = Stamp(self._app(table), 1, json.dumps({"exact": str(executed)}))
@@ -354,7 +356,7 @@ class FirstCopy:
             version = self._commits.commit(table, actions, stamp)
             table.look_at(self._delta.advance(table.snapshot, version))
         if replaced := sum(part.text_errors for part in copied):
-            log.warning(
+            logger.warning(
                 "%s: %d values have bytes without a character, which became U+FFFD"
                 " (target.text_errors)", table.name, replaced,
             )  # fmt: skip

@@ -86,8 +86,8 @@ def read_range(task: _Range) -> tuple[Part, Keys]:
 
     parts = patiently(task.source, attempt)
     rows = pa.concat_tables([task.definition.arrow_schema().empty_table(), *parts])
-    made = np.unique(key_digests(rows, task.definition.primary_key))
-    return staged_rows(task.out, task.definition, rows, task.position, exist=True), made
+    digests = np.unique(key_digests(rows, task.definition.primary_key))
+    return staged_rows(task.out, task.definition, rows, task.position, exist=True), digests
 
 
 def _rows(task: _Range, connection: Any) -> list[pa.Table]:
@@ -129,7 +129,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     behind = GtidSet.parse(cut.gtid_executed)
     _wait_for(config, behind)
     rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
-    definition = _asked(config, partial(_definition, config, rules, wanted.table))
+    definition = _query_source(config, partial(_definition, config, rules, wanted.table))
     if key_types(definition) != wanted.key:
         raise RowsRefused("its key is another one now")
     keys = wanted.digests
@@ -140,13 +140,13 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
         )
         for number, where in enumerate(wanted.wheres)
     ]  # fmt: skip
-    done = run(read_range, tasks)
+    ranges = run(read_range, tasks)
     time.sleep(_SETTLED_S)
-    until = _asked(config, _executed)
-    source_keys = np.unique(np.concatenate([keys[:0], *(made for _, made in done)]))
+    until = _query_source(config, _executed)
+    source_keys = np.unique(np.concatenate([keys[:0], *(digests for _, digests in ranges)]))
     out = str(folder / "gone.arrow")
     gone = _Gone(str(request), definition, source_keys, cut.position, out, str(behind))
-    parts = [*run(stage_gone, [gone]), *(part for part, _ in done)]
+    parts = [*run(stage_gone, [gone]), *(part for part, _ in ranges)]
     staged = tuple(part for part in parts if part.rows)
     return RowsToRepair(definition, at.path, keys, cut, until, staged)
 
@@ -154,7 +154,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
 def _wait_for(config: Config, behind: GtidSet) -> None:
     """Until the source shows all that the cut holds: a replica may be ahead of it."""
     last = time.monotonic() + _SHOWS_S
-    while not behind.issubset(_asked(config, _executed)):
+    while not behind.issubset(_query_source(config, _executed)):
         if time.monotonic() > last:
             raise RowsOutdated("the source does not have all that the tables have")
         time.sleep(_POLL_S)
@@ -175,7 +175,7 @@ def _definition(
     return rules.shaped(forms.apply(table.definition))
 
 
-def _asked(config: Config, question: Callable[[DumpConnection], T]) -> T:
+def _query_source(config: Config, question: Callable[[DumpConnection], T]) -> T:
     def ask() -> T:
         connection = DumpConnection(config.source)
         try:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..control.table.control import Control
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _NAME = "thread of new copies"
 _FORMAT = 1
@@ -79,11 +79,11 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
     applier gave it up, or has ended."""
     began = time.perf_counter()
     control = control_of(config)
-    asked = ask(config, tables)
+    request = ask(config, tables)
     while True:
         time.sleep(_POLL_S)
         copy = last_copy(control)
-        if copy and copy.asked == asked:
+        if copy and copy.asked == request:
             if copy.error:
                 raise TargetError(f"the copy was given up: {copy.error}", file=config.target.path)
             if copy.until is not None and standing(control).copy is None:
@@ -95,7 +95,7 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
                 "the applier has ended before a cut shows the copy", file=config.target.path,
                 hint="start it again: it goes on with the copy",
             )  # fmt: skip
-        check_answers(config, owner[0], asked)
+        check_answers(config, owner[0], request)
 
 
 def copy_stopped(
@@ -132,7 +132,7 @@ def _copy(
         told(rows, expected)
         if time.monotonic() - last_told[0] > _TOLD_S:
             last_told[0] = time.monotonic()
-            log.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
+            logger.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
 
     run = Workers(spark, config.apply.workers).run
     return FirstCopy(spark, config, run, tell, control, stop, lenient=lenient).copy()
@@ -175,13 +175,13 @@ class Recopier(Companion):
             if self._repairer.waits() and standing(self.applier.control).copy is None:
                 self._repair()
             if self._more or self._queue.requests() or self.applier.opened.waiting:
-                self._more = self._one()
+                self._more = self._next_copy()
         except FencedError:  # the applier has ended, and gave the target back
             return False
         except (SourceError, SecretError) as error:
             if not is_temporary(error, reconnect=True):
                 raise
-            log.warning("copying again: %s", error)
+            logger.warning("copying again: %s", error)
             self._more = True
         return True
 
@@ -192,16 +192,16 @@ class Recopier(Companion):
         except Exception as error:
             if _not_the_copys(error):
                 raise
-            log.error("rows are not repaired: %s", error, exc_info=error)
+            logger.error("rows are not repaired: %s", error, exc_info=error)
             self._repairer.fail(str(error))
 
-    def _one(self) -> bool:
+    def _next_copy(self) -> bool:
         """Makes one copy, if one is wanted; returns whether there may be more to do."""
         control = self.applier.control
-        stands = standing(control)
-        copy = stands.copy
+        standing_copy = standing(control)
+        copy = standing_copy.copy
         if copy is None or copy.again:
-            wanted = self._queue.next(control, stands)
+            wanted = self._queue.next(control, standing_copy)
             if wanted is None:
                 return copy is not None
             # From here on no XA branch's bytes are removed: the applier will need them again.
@@ -215,16 +215,18 @@ class Recopier(Companion):
                 wanted.request.unlink(missing_ok=True)
         if copy.error or copy.behind is None or copy.is_done:
             return True  # the applier has to show it first
-        log.warning("copying again: %s", ", ".join(copy.bounds))
-        told = partial(self.applier.copying, list(copy.bounds))
+        logger.warning("copying again: %s", ", ".join(copy.bounds))
+        progress = partial(self.applier.copying, list(copy.bounds))
         try:
-            done = self._copy(self.spark, self.config, control, self.stop, lenient=True, told=told)
+            result = self._copy(
+                self.spark, self.config, control, self.stop, lenient=True, told=progress
+            )
         except Exception as error:  # whatever makes it fail for good, the applier does without it
             if _not_the_copys(error):
                 raise
             self._give_up(control, copy, error)
         else:
-            self._take_in(done.until)
+            self._take_in(result.until)
         finally:
             self.applier.copying((), 0, 0)
         return True
@@ -261,7 +263,7 @@ class Recopier(Companion):
         """Records why there will be no copy, for whoever asked; a table that waits is tried again
         later."""
         ours = isinstance(error, SparkReplError)
-        log.error("not copied again: %s", error, exc_info=None if ours else error)
+        logger.error("not copied again: %s", error, exc_info=None if ours else error)
         text = str(error) if ours else f"{type(error).__name__}: {first_line(error)}"
         given_up, last = replace(copy, error=text), last_copy(control)
         same = last is not None and last.error == text and last.bounds.keys() == copy.bounds.keys()
@@ -273,9 +275,9 @@ class Recopier(Companion):
 
 def _not_the_copys(error: Exception) -> bool:
     """Whether the error is not of this copy alone: it may pass, or ends the applier too."""
-    lost = isinstance(error, SparkReplError) and is_temporary(error, reconnect=True)
+    is_lost = isinstance(error, SparkReplError) and is_temporary(error, reconnect=True)
     return (
-        lost
+        is_lost
         or temporary(error)
         or disk_full(error)
         or isinstance(

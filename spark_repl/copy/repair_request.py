@@ -47,8 +47,8 @@ class RepairRequest:
         return np.unique(self.keys.column(KEY).to_numpy())
 
     def to_bytes(self) -> bytes:
-        said = {"table": self.table, "wheres": self.wheres, "key": self.key}
-        text = formats.stamp(json.dumps(said), _FORMAT)
+        fields = {"table": self.table, "wheres": self.wheres, "key": self.key}
+        text = formats.stamp(json.dumps(fields), _FORMAT)
         out = pa.BufferOutputStream()
         rows = self.keys.replace_schema_metadata({_SAID: text.encode()})
         with pa.ipc.new_file(out, rows.schema) as file:
@@ -63,8 +63,8 @@ class RepairRequest:
             text = (keys.schema.metadata or {})[_SAID].decode()
         except (pa.ArrowException, KeyError) as error:
             raise FormatError("this file asks for no rows", file=str(path)) from error
-        said = json.loads(formats.unstamp(text, _FORMAT, "this request", path))
-        return cls(said["table"], tuple(said["wheres"]), tuple(said["key"]), keys)
+        fields = json.loads(formats.unstamp(text, _FORMAT, "this request", path))
+        return cls(fields["table"], tuple(fields["wheres"]), tuple(fields["key"]), keys)
 
 
 def key_types(definition: TableDefinition) -> tuple[str, ...]:

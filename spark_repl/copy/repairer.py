@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..gtid import GtidSet
     from ..runtime.retry import Wait
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _ATTEMPTS, _POLL_S = 8, 0.1
 _APPLIED_S = 120.0
@@ -93,7 +93,7 @@ class Repairer:
         reason = ""
         for attempt in range(_ATTEMPTS):
             if attempt:
-                log.warning("%s: %s: its rows are read anew", request.name, reason)
+                logger.warning("%s: %s: its rows are read anew", request.name, reason)
                 self._pause(attempt / 2)
             try:
                 rows = self._read(request, folder)
@@ -133,10 +133,10 @@ class Repairer:
 
 def last_cut(control: Control) -> Cut:
     """The cut behind which rows are read. Raises RowsOutdated while there is none, for a copy."""
-    stands = standing(control)
-    if stands.copy is not None or stands.cut is None:
+    standing_copy = standing(control)
+    if standing_copy.copy is not None or standing_copy.cut is None:
         raise RowsOutdated("a copy is under way")
-    return stands.cut
+    return standing_copy.cut
 
 
 def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair:
@@ -150,12 +150,12 @@ def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair
         rows = taken_in(folder)
         version = rows.outcome.result(timeout=0)
     except (RowsRefused, FormatError) as refused:
-        log.warning("%s: its rows are not repaired: %s", table or request.name, refused)
+        logger.warning("%s: its rows are not repaired: %s", table or request.name, refused)
         return Repair(request.name, table, keys, refused=str(refused))
     except RowsFailed as failed:
         return Repair(request.name, table, keys, failed=str(failed))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     count = sum(part.rows for part in rows.parts)
-    log.warning("%s: %d rows are as the source has them", table, count)
+    logger.warning("%s: %d rows are as the source has them", table, count)
     return Repair(request.name, table, keys, count, version)

@@ -116,8 +116,8 @@ def list_tables(
             if name != definition.name or definition.foreign_keys:
                 definition = filters.rewrites.definition(definition)
             tables.append(SourceTable(definition, int(count), int(width), str(created)))
-    there = {table.definition.name for table in tables}
-    if missing := wanted - there - set(map(whole_of, there)):
+    existing = {table.definition.name for table in tables}
+    if missing := wanted - existing - set(map(whole_of, existing)):
         raise NoTableError(
             f"the source has no table {', '.join(sorted(missing))}", table=min(missing),
             hint="give DATABASE.TABLE as the target has it (spark-repl config explain), and to the"
@@ -130,14 +130,14 @@ def kept_names(logged: Iterable[str], filters: ReplicationFilters) -> list[str]:
     """The names in the target of the source's tables, "" of those that ``filters`` leave out.
     Raises SchemaError for all that can't have theirs, or would share it."""
     names, origins, faults = list[str](), dict[str, str](), list[SchemaError]()
-    for one in logged:
-        name = filters.rewrites.table(one)
+    for logged_name in logged:
+        name = filters.rewrites.table(logged_name)
         names.append(name if filters.keeps(name) else "")
         if not names[-1]:
             continue
         try:
-            filters.rewrites.check(one)
-            claim(origins, name, one)
+            filters.rewrites.check(logged_name)
+            claim(origins, name, logged_name)
         except SchemaError as error:
             faults.append(error)
     if faults:
@@ -150,8 +150,8 @@ def kept_names(logged: Iterable[str], filters: ReplicationFilters) -> list[str]:
 
 
 @contextmanager
-def _there(table: str) -> Iterator[None]:
-    """A context in which the table is asked for: a statement may have taken it away since."""
+def _naming(table: str) -> Iterator[None]:
+    """Name the table in a NoTableError: a statement may have dropped the table since."""
     try:
         yield
     except NoTableError as error:
@@ -166,7 +166,7 @@ def case_of_names(query: Query) -> int:
 def table_definition(query: Query, database: str, table: str, name: str = "") -> TableDefinition:
     """The definition that the source says, of the table that is ``name`` in the target. Raises
     NoTableError, and SchemaError for what has no place."""
-    with _there(name or table_name(database, table)):
+    with _naming(name or table_name(database, table)):
         ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     created = classify(statement, database)
     if created.effect != Effect.CREATE_TABLE or created.definition is None:
@@ -194,7 +194,7 @@ def chunk_ends(query: Query, table: SourceTable, target: TableDefinition) -> tup
     name, ends, where = quoted(column.name), list[str](), ""
     hexed = f"HEX(CAST({name} AS BINARY))" if _is_text(column) else name
     while True:
-        with _there(definition.name):
+        with _naming(definition.name):
             rows = query(
                 f"SELECT {hexed} FROM {full_name(definition)} {where} ORDER BY {name}"
                 f" LIMIT 1 OFFSET {size}"

@@ -108,7 +108,7 @@ class Survey:
 def survey(config: Config) -> Survey:
     """Looks at the source, and whether its other hosts answer. Raises SourceError, ConfigError
     where there is no connection to the source itself."""
-    source, *others = addresses(config.source)
+    source, *other_addresses = addresses(config.source)
     connection = DumpConnection(source)
     try:
         server = connection.server()
@@ -129,7 +129,7 @@ def survey(config: Config) -> Survey:
         ]
     finally:
         connection.close()
-    for other in others:
+    for other in other_addresses:
         findings += _checked(partial(_reach, other))
     return Survey(server.version, frozenset(ids), tables, size, tuple(findings))
 
@@ -160,12 +160,12 @@ def _settings(server: Server) -> Iterator[Finding]:
         value = server.variables.get(name)
         if value is not None and value.upper() != best:
             yield Finding(WARNING, f"{name} = {value}: {means}", hint)
-    kept = int(server.variables.get("binlog_expire_logs_seconds", 0))
-    if 0 < kept < _EXPIRES_S:
+    retention_s = int(server.variables.get("binlog_expire_logs_seconds", 0))
+    if 0 < retention_s < _EXPIRES_S:
         yield Finding(
             WARNING,
-            f"binlog_expire_logs_seconds = {kept}: a log that was not read for so long is gone, and"
-            " all tables have to be copied anew",
+            f"binlog_expire_logs_seconds = {retention_s}: a log that was not read for so long is"
+            " gone, and all tables have to be copied anew",
             "SET PERSIST binlog_expire_logs_seconds = 604800",
         )
 
@@ -227,8 +227,8 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         yield from _checked(partial(fit, definition))
         if not definition.primary_key:
             keyless.append(definition.name)
-        kept = filters.keeps(filters.rewrites.table(definition.name))
-        if kept and needs_view(definition, server.variables):
+        replicated = filters.keeps(filters.rewrites.table(definition.name))
+        if replicated and needs_view(definition, server.variables):
             views.append(definition.name)
     yield from _checked(lambda: check_alike(shaped))
     yield from _checked(lambda: check_privileges(query, views, filters))
@@ -236,13 +236,14 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         "without a key, rows are found by all their columns, and duplicates one by one", keyless,
         "ALTER TABLE ... ADD PRIMARY KEY, or accept it: changes of large tables are slow",
     )  # fmt: skip
-    others = [
+    other_tables = [
         table_name(str(database), str(table))
         for database, table, engine in listed
         if engine != "InnoDB"
     ]
     yield from _named(
-        "an engine without transactions: what a failed statement did is not taken back", others,
+        "an engine without transactions: what a failed statement did is not taken back",
+        other_tables,
         "ALTER TABLE ... ENGINE = InnoDB",
     )  # fmt: skip
     yield from _cascades(query, config, server)

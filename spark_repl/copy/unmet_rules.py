@@ -34,11 +34,11 @@ def unmet_on(query: Query, config: Config) -> list[str]:
     if folds:
         names = [fold(name) for name in names]
         filters, rules = filters.folded(), rules.folded()
-    said = list(unmet(names, filters, rules))
+    texts = list(unmet(names, filters, rules))
     if any(_of_columns(rule) for rule in rules.rules):
         columns = _columns(query, folds=folds)
-        said += unmet_columns({name: columns.get(name, ()) for name in names}, filters, rules)
-    return said
+        texts += unmet_columns({name: columns.get(name, ()) for name in names}, filters, rules)
+    return texts
 
 
 def _columns(query: Query, *, folds: bool) -> dict[str, list[str]]:
@@ -62,15 +62,18 @@ def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules)
             near = _nearest(old, databases)
             yield f"filters.rewrite_db {old}->{new}: the source has no table in {old}{near}"
     own = [filters.rewrites.table(name) for name in logged]
-    asked = [filters.rewrites.rewritten(name) for name in logged]
-    databases, names = {database_of(name) for name in asked}, {plain_name(name) for name in asked}
+    rewritten = [filters.rewrites.rewritten(name) for name in logged]
+    databases, names = (
+        {database_of(name) for name in rewritten},
+        {plain_name(name) for name in rewritten},
+    )
     for kind, entries in filters.entries():
         for entry in entries if kind != "rewrite_db" else ():
             if kind.startswith("wild"):
                 met, near = any(fits(entry, name) for name in names), _like(entry, names)
             else:
-                there = databases if kind.endswith("_db") else names
-                met, near = entry in there, _nearest(entry, there)
+                existing = databases if kind.endswith("_db") else names
+                met, near = entry in existing, _nearest(entry, existing)
             if not met:
                 yield f"filters.{kind} {entry} fits nothing on the source{near}"
     met_rules = {rules.of_table(name).match for name in own if filters.keeps(name)}
@@ -114,17 +117,17 @@ def unmet_columns(
     """A sentence for each column of a pattern's rule that none of its tables has: a mask of it
     would never be asked. ``columns``: those of each of the source's tables."""
     decided: dict[str, set[str]] = {}
-    for name, mine in columns.items():
+    for name, own_columns in columns.items():
         own = filters.rewrites.table(name)
         if filters.keeps(own):
-            decided.setdefault(rules.of_table(own).match, set()).update(mine)
+            decided.setdefault(rules.of_table(own).match, set()).update(own_columns)
     for number, rule in enumerate(rules.rules, 1):
-        there = decided.get(rule.match, set())
-        lower = {column.lower() for column in there}
-        for key, named in _of_columns(rule) if there and not is_plain(rule.match) else ():
+        matched = decided.get(rule.match, set())
+        lower = {column.lower() for column in matched}
+        for key, named in _of_columns(rule) if matched and not is_plain(rule.match) else ():
             for column in named:
                 if column.lower() not in lower:
                     yield (
                         f"tables[{number}].{key} names {column}, which no table of {rule.match}"
-                        f" has{nearest(column, there)}"
+                        f" has{nearest(column, matched)}"
                     )

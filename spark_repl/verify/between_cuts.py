@@ -70,8 +70,8 @@ class Between:
         """Compares all tables of both, or ``only`` those; ``most``: so many rows are named. Raises
         TargetError when a table of a cut is not there any more."""
         comparison = FoundBetween()
-        there = sorted({*left.tables, *right.tables})
-        names = [name for name in there if not only or {name, whole_of(name)} & {*only}]
+        table_names = sorted({*left.tables, *right.tables})
+        names = [name for name in table_names if not only or {name, whole_of(name)} & {*only}]
         for name in names:
             self._table(name, left, right, comparison, work, most - len(comparison.differences))
         for name in only:
@@ -128,9 +128,9 @@ class Between:
             kinds = unlike.by_kind(definition).items()
             comparison.by_kind[name] = {_WORDS.get(kind, kind): count for kind, count in kinds}
         comparison.differences += [
-            {_WORDS.get(name, name): value for name, value in one.items()}
-            | {"kind": _WORDS.get(one["kind"], one["kind"])}
-            for one in compared.shown(unlike.take(np.arange(len(unlike.keys))[: max(most, 0)]))
+            {_WORDS.get(name, name): value for name, value in row.items()}
+            | {"kind": _WORDS.get(row["kind"], row["kind"])}
+            for row in compared.shown(unlike.take(np.arange(len(unlike.keys))[: max(most, 0)]))
         ]
         work.forget(name)
 
@@ -192,7 +192,9 @@ class _Pair:
     def tasks(self) -> list[Any]:
         schema = self.definition.arrow_schema()
         both = [
-            task for one in (self.old, self.new) for task in one.tasks(self.work, schema, self.key)
+            task
+            for files in (self.old, self.new)
+            for task in files.tasks(self.work, schema, self.key)
         ]
         return list({task.out: task for task in both}.values())
 
@@ -203,24 +205,24 @@ class _Pair:
     def _rows_of(self, files: FileSet, keys: Keys) -> npt.NDArray[np.int64]:
         """Return how many live rows each key has."""
         count = np.zeros(len(keys), np.int64)
-        for _, made, alive in files.live(self.work, self.key) if len(keys) else ():
-            rows = alive[np.isin(made[0][alive], keys)]
-            count += sums(keys, made[0][rows], made[1][rows]).count
+        for _, digested, alive in files.live(self.work, self.key) if len(keys) else ():
+            rows = alive[np.isin(digested[0][alive], keys)]
+            count += sums(keys, digested[0][rows], digested[1][rows]).count
         return count
 
     def _sorted(self) -> list[Digests]:
-        live = [made[:, alive] for _, made, alive in self.old.live(self.work, self.key)]
-        return [np.ascontiguousarray(one[:, np.argsort(one[0])]) for one in live]
+        live = [digested[:, alive] for _, digested, alive in self.old.live(self.work, self.key)]
+        return [np.ascontiguousarray(part[:, np.argsort(part[0])]) for part in live]
 
     def shown(self, unlike: Differing) -> list[dict[str, Any]]:
         if not len(unlike.keys):
             return []
         schema, both = self.definition.arrow_schema(), (self.old, self.new)
-        rows = [one.rows_with(self.work, unlike.keys, self.key, schema) for one in both]
+        rows = [files.rows_with(self.work, unlike.keys, self.key, schema) for files in both]
         return shown(self.definition, unlike, *rows)
 
 
 def totals(comparison: FoundBetween) -> dict[str, int]:
     """The sums over all tables."""
     names = ("rows", "ranges", "differing")
-    return {name: sum(one[name] for one in comparison.tables.values()) for name in names}
+    return {name: sum(counts[name] for counts in comparison.tables.values()) for name in names}

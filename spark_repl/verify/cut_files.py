@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .table_check import TableCheck
     from .target_files import FileTask
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Files = Callable[[str, int], FileSet]
 """a table's folder and version -> its live files"""
@@ -90,7 +90,7 @@ class CutFiles:
         version = rewritten_version(at.folder, at.version, self.shown[name].columns, self.app)
         if version == at.version:
             return False
-        log.warning(
+        logger.warning(
             "%s: a data file that the cut shows is gone; version %d, in which somebody has"
             " rewritten its rows, is compared", name, version,
         )  # fmt: skip

@@ -60,7 +60,7 @@ def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
     complete = np.isin(named.keys, np.concatenate(brought)) | by_target
     chosen = named.take(np.flatnonzero(complete)[:most])
     target = check.target_rows(chosen.keys, check.at)
-    return [{**one, "table": check.name} for one in shown(check.definition, chosen, source, target)]
+    return [{**row, "table": check.name} for row in shown(check.definition, chosen, source, target)]
 
 
 def shown(
@@ -95,16 +95,18 @@ def _by_key(
 ) -> dict[int, list[pa.Table]]:
     rows_by_key: dict[int, list[pa.Table]] = {}
     for table in tables:
-        made = _digests(definition, table)
-        for row in np.flatnonzero(np.isin(made, keys)).tolist():
-            rows_by_key.setdefault(int(made[row]), []).append(table.slice(row, 1))
+        digested = _digests(definition, table)
+        for row in np.flatnonzero(np.isin(digested, keys)).tolist():
+            rows_by_key.setdefault(int(digested[row]), []).append(table.slice(row, 1))
     return rows_by_key
 
 
 def _digests(definition: TableDefinition, rows: pa.Table) -> Keys:
     """Return the digest of each row's key."""
-    made: Digests = digests([one_chunk(column) for column in rows.columns], definition.primary_key)
-    return np.asarray(made[0])
+    digested: Digests = digests(
+        [one_chunk(column) for column in rows.columns], definition.primary_key
+    )
+    return np.asarray(digested[0])
 
 
 def key_values(definition: TableDefinition, rows: list[pa.Table]) -> dict[str, Any]:

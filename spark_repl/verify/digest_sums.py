@@ -49,11 +49,11 @@ def differing(ranges: Sequence[Digests], files: Iterable[Live]) -> Keys:
     """The keys, sorted, whose rows are not the same on both sides. ``ranges``: the source's, each
     sorted by key."""
     parts = list(files)
-    width = _width(sum(one.shape[1] for one in ranges) + sum(len(a) for _, _, a in parts))
+    width = _width(sum(part.shape[1] for part in ranges) + sum(len(a) for _, _, a in parts))
     keys = [np.zeros(0, np.uint64)]
     for share in range(1 << width):
-        left = [_between(one, share, width) for one in ranges]
-        right = [_share(made, alive, share, width) for _, made, alive in parts]
+        left = [_between(part, share, width) for part in ranges]
+        right = [_share(digested, alive, share, width) for _, digested, alive in parts]
         keys.append(_differing(_joined(left), _joined(right)))
     return np.unique(np.concatenate(keys))
 
@@ -74,20 +74,20 @@ def _width(rows: int) -> int:
     return max(0, (rows // _SHARE_ROWS).bit_length())
 
 
-def _between(one: Digests, share: int, width: int) -> Digests:
+def _between(part: Digests, share: int, width: int) -> Digests:
     if not width:
-        return one
+        return part
     edges = np.array([share << (64 - width), ((share + 1) << (64 - width)) - 1], np.uint64)
-    first = np.searchsorted(one[0], edges[0], "left")
-    return one[:, first : np.searchsorted(one[0], edges[1], "right")]
+    first = np.searchsorted(part[0], edges[0], "left")
+    return part[:, first : np.searchsorted(part[0], edges[1], "right")]
 
 
-def _share(made: Digests, alive: npt.NDArray[np.int64], share: int, width: int) -> Digests:
-    if len(alive) < made.shape[1]:
-        made = made[:, alive]
+def _share(digested: Digests, alive: npt.NDArray[np.int64], share: int, width: int) -> Digests:
+    if len(alive) < digested.shape[1]:
+        digested = digested[:, alive]
     if not width:
-        return made
-    return made[:, (made[0] >> np.uint64(64 - width)) == np.uint64(share)]
+        return digested
+    return digested[:, (digested[0] >> np.uint64(64 - width)) == np.uint64(share)]
 
 
 def _joined(parts: Sequence[Digests]) -> Digests:

@@ -29,19 +29,19 @@ def repairs_of(check: TableCheck) -> Repairs:
     assert at is not None
     schema = check.definition.arrow_schema()
     fields = [(str(i), schema.field(number).type) for i, number in enumerate(key)]
-    there = [_keys(rows, key) for rows in check.target_rows(named, at)]
-    target_keys = np.concatenate([named[:0], *(one.column(KEY).to_numpy() for one in there)])
+    existing = [_keys(rows, key) for rows in check.target_rows(named, at)]
+    target_keys = np.concatenate([named[:0], *(part.column(KEY).to_numpy() for part in existing)])
     alone = np.setdiff1d(named, target_keys)
     nothing = [pa.nulls(len(alone), kind) for _, kind in fields]
     lacking = [pa.array(alone), pa.array(np.zeros(len(alone), bool)), *nothing]
     whole = pa.schema([(KEY, pa.uint64()), (THERE, pa.bool_()), *fields])
-    keys = pa.concat_tables([*there, pa.Table.from_arrays(lacking, schema=whole)])
+    keys = pa.concat_tables([*existing, pa.Table.from_arrays(lacking, schema=whole)])
     return RepairRequest(check.name, check.wheres(named), key_types(check.definition), keys)
 
 
 def _keys(rows: pa.Table, key: tuple[int, ...]) -> pa.Table:
     """The keys of rows that the target has."""
-    there = pa.array(np.ones(rows.num_rows, bool))
+    exists = pa.array(np.ones(rows.num_rows, bool))
     values = [rows.column(number) for number in key]
     names = [KEY, THERE, *map(str, range(len(key)))]
-    return pa.Table.from_arrays([pa.array(key_digests(rows, key)), there, *values], names=names)
+    return pa.Table.from_arrays([pa.array(key_digests(rows, key)), exists, *values], names=names)

@@ -56,14 +56,14 @@ class RangeRows:
 
 def read_ranges(tasks: list[RangeTask]) -> list[RangeRows | SparkReplError]:
     """Ranges one after the other, over one connection: as many lists, as many connections."""
-    done: list[RangeRows | SparkReplError] = []
+    results: list[RangeRows | SparkReplError] = []
     with _Line() as line:
         for task in tasks:
             try:
-                done.append(patiently(task.source, partial(line.read, task)))
+                results.append(patiently(task.source, partial(line.read, task)))
             except SparkReplError as error:
-                done.append(error.at(table=task.definition.name))
-    return done
+                results.append(error.at(table=task.definition.name))
+    return results
 
 
 class _Line:
@@ -98,20 +98,20 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
     parts, values, rows = [np.zeros((2, 0), np.uint64)], _FirstRows(task.shown), 0
     for columns in read_rows(*answer):
         read, _ = copied_rows(definition, columns, task.forms, task.mask_key)
-        made = digests([one_chunk(column) for column in read.columns], key)
-        rows += made.shape[1]
+        digested = digests([one_chunk(column) for column in read.columns], key)
+        rows += digested.shape[1]
         if task.keep is not None:
-            wanted = np.isin(made[0], task.keep)
-            values.add(made[0], read, wanted)
-            made = made[:, wanted]
-        parts.append(made)
+            wanted = np.isin(digested[0], task.keep)
+            values.add(digested[0], read, wanted)
+            digested = digested[:, wanted]
+        parts.append(digested)
         if task.rows_per_s:
             time.sleep(max(0.0, began + rows / task.rows_per_s - time.monotonic()))
-    kept = np.concatenate(parts, axis=1)
+    own = np.concatenate(parts, axis=1)
     if task.out:
-        save(task.out, np.ascontiguousarray(kept[:, np.argsort(kept[0])]))
-        kept = kept[:, :0]
-    return RangeRows(kept, pa.concat_tables(values.parts) if values.parts else None)
+        save(task.out, np.ascontiguousarray(own[:, np.argsort(own[0])]))
+        own = own[:, :0]
+    return RangeRows(own, pa.concat_tables(values.parts) if values.parts else None)
 
 
 class _FirstRows:

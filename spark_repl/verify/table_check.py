@@ -76,7 +76,7 @@ class TableCheck:
     """how often in a row each key that is left showed the same difference"""
     _range: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     """the range of each key that is left; -1: it is asked for by its value, -2: it is not known"""
-    _asked: tuple[str, ...] = ()
+    _literal_keys: tuple[str, ...] = ()
     _seen: _Seen | None = None
 
     @property
@@ -129,8 +129,8 @@ class TableCheck:
         if not (chosen == -1).any():
             return []
         column = quoted(self.definition.columns[self.definition.primary_key[0]].name)
-        asked, step = self._asked, _KEYS_IN_A_STATEMENT
-        lists = (", ".join(asked[at : at + step]) for at in range(0, len(asked), step))
+        literals, step = self._literal_keys, _KEYS_IN_A_STATEMENT
+        lists = (", ".join(literals[at : at + step]) for at in range(0, len(literals), step))
         return [f"WHERE {column} IN ({values})" for values in lists]
 
     def _task(self, where: str, out: str, keep: Keys | None = None) -> RangeTask:
@@ -165,20 +165,20 @@ class TableCheck:
 
     def _first(self, at: FileSet) -> None:
         ranges = [load(self._out(number)) for number in range(len(self.ranges))]
-        self.rows = sum(one.shape[1] for one in ranges)
+        self.rows = sum(part.shape[1] for part in ranges)
         self.left = differing(ranges, at.live(self.work, self.definition.primary_key))
         self.times = np.zeros(len(self.left), np.int64)
         source = Sums(np.zeros(len(self.left), np.int64), np.zeros(len(self.left), np.uint64))
         self._range = np.full(len(self.left), -2, np.int64)
-        for number, one in enumerate(ranges if len(self.left) else ()):
-            here = sums(self.left, one[0], one[1])
-            source = source.plus(here)
-            self._range[here.count > 0] = number
+        for number, part in enumerate(ranges if len(self.left) else ()):
+            target_sums = sums(self.left, part[0], part[1])
+            source = source.plus(target_sums)
+            self._range[target_sums.count > 0] = number
         target, lie = self._target(self.left, at)
         self._seen = _Seen(self.left, source, target, lie)
         alone = self.left[source.count == 0]  # in no range that is known: asked for by their values
         if len(alone) and (literals := self._literals(alone, at)):
-            self._asked, self._range[source.count == 0] = literals, -1
+            self._literal_keys, self._range[source.count == 0] = literals, -1
 
     def _literals(self, keys: Keys, at: FileSet) -> tuple[str, ...]:
         """Values of the key's first column, as SQL; () where there are too many, or where a
@@ -196,9 +196,9 @@ class TableCheck:
         if not (text or column.type in NUMERIC_TYPES) or inexact:
             return ()
         literals = set[str]()
-        for one in self.target_rows(keys, at):
+        for rows in self.target_rows(keys, at):
             try:
-                values = one.column(number).to_pylist()
+                values = rows.column(number).to_pylist()
             except UnicodeDecodeError:  # no literal finds bytes that are no UTF-8
                 return ()
             for value in values:
@@ -215,22 +215,24 @@ class TableCheck:
         target = lie = sums(keys, _NONE, _NONE)
         if not len(keys):
             return target, lie
-        for path, made, alive in at.live(self.work, self.definition.primary_key):
-            rows = alive[np.isin(made[0][alive], keys)]
-            target = target.plus(sums(keys, made[0][rows], made[1][rows]))
-            lie = lie.plus(sums(keys, made[0][rows], places(path, rows)))
+        for path, digested, alive in at.live(self.work, self.definition.primary_key):
+            rows = alive[np.isin(digested[0][alive], keys)]
+            target = target.plus(sums(keys, digested[0][rows], digested[1][rows]))
+            lie = lie.plus(sums(keys, digested[0][rows], places(path, rows)))
         return target, lie
 
     def _next(self, read: Sequence[RangeRows], at: FileSet) -> None:
         before = self._seen
         assert before is not None
-        kept = np.concatenate([np.zeros((2, 0), np.uint64), *(one.kept for one in read)], axis=1)
-        source = sums(self.left, kept[0], kept[1])
+        digested = np.concatenate(
+            [np.zeros((2, 0), np.uint64), *(part.kept for part in read)], axis=1
+        )
+        source = sums(self.left, digested[0], digested[1])
         target, lie = self._target(self.left, at)
         same = source.same(before.source) & lie.same(before.places)
         times = np.where(same, self.times + 1, 0)
         differs = ~source.same(target)
-        parts = [one.values for one in read if one.values is not None]
+        parts = [part.values for part in read if part.values is not None]
         self.values = pa.concat_tables(parts) if parts else None
         self.left, self.times = self.left[differs], times[differs]
         self._seen = _Seen(self.left, source.take(differs), target.take(differs), lie.take(differs))

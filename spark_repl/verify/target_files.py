@@ -87,9 +87,9 @@ class FileSet:
 
     def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
         """Where a file's digests are kept: files never change, what their columns mean may."""
-        shown = repr((key, self.columns.physical, self.columns.types, self.deleted))
-        said = "\0".join((self.folder, path, self.schema_string, shown))
-        return os.path.join(work, f"t-{hashlib.sha256(said.encode()).hexdigest()[:32]}.npy")
+        columns = repr((key, self.columns.physical, self.columns.types, self.deleted))
+        identity = "\0".join((self.folder, path, self.schema_string, columns))
+        return os.path.join(work, f"t-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.npy")
 
     def tasks(
         self, work: str, schema: pa.Schema, key: tuple[int, ...], sample: SampledRows | None = None
@@ -108,12 +108,12 @@ class FileSet:
         """(path, digests of all rows, numbers of those that are live) of each file. A row of a
         sample that is to be seen has no key digest of 0, nor would more than 1 of 2^64 others."""
         for path, add in self.files.items():
-            made = load(self.out(work, path, key))
-            alive = np.asarray(made[0] != 0)
+            digested = load(self.out(work, path, key))
+            alive = np.asarray(digested[0] != 0)
             if vector := add.get("deletionVector"):
                 dead = deletion_vector.read(self.folder, vector)
                 alive[np.frombuffer(dead.to_array(), np.uint32)] = False
-            yield path, made, np.flatnonzero(alive)
+            yield path, digested, np.flatnonzero(alive)
 
     def without(self, paths: Collection[str]) -> FileSet:
         """The set without some of its files."""
@@ -129,8 +129,8 @@ class FileSet:
     ) -> list[pa.Table]:
         """The live rows that have one of ``keys`` (digests), by file."""
         tables = []
-        for path, made, alive in self.live(work, key):
-            rows = alive[np.isin(made[0][alive], keys)]
+        for path, digested, alive in self.live(work, key):
+            rows = alive[np.isin(digested[0][alive], keys)]
             if len(rows):
                 tables.append(self.values(path, rows, schema))
         return tables
@@ -145,17 +145,17 @@ def digest_files(tasks: Sequence[FileTask]) -> int:
     """Digests files, each into a file of its own; returns how many rows they hold."""
     rows = 0
     for task in tasks:
-        made = _whole(task) if task.sample is None else _sampled(task, task.sample)
+        digested = _whole(task) if task.sample is None else _sampled(task, task.sample)
         if task.deleted:
-            made[:, _deleted(task)] = 0
-        rows += made.shape[1]
-        save(task.out, made)
+            digested[:, _deleted(task)] = 0
+        rows += digested.shape[1]
+        save(task.out, digested)
     return rows
 
 
 def lacking(error: BaseException, sets: Mapping[str, FileSet]) -> str | None:
     """Which of the tables lacks a file, by an error of reading them; None: the error is another."""
-    return next((name for name, one in sets.items() if is_gone(error, one.folder)), None)
+    return next((name for name, files in sets.items() if is_gone(error, files.folder)), None)
 
 
 def _whole(task: FileTask) -> Digests:
@@ -173,11 +173,11 @@ def _sampled(task: FileTask, sample: SampledRows) -> Digests:
     chosen = np.flatnonzero(
         sample.holds(with_type(one_chunk(values), task.schema.types[sample.column]))
     )
-    made = np.zeros((2, len(values)), np.uint64)
+    digested = np.zeros((2, len(values)), np.uint64)
     if len(chosen):
         rows = _typed(read_rows(task.folder, task.path, physical, chosen), task.schema)
-        made[:, chosen] = digests([one_chunk(column) for column in rows.columns], task.key)
-    return made
+        digested[:, chosen] = digests([one_chunk(column) for column in rows.columns], task.key)
+    return digested
 
 
 def _deleted(task: FileTask) -> npt.NDArray[np.bool_]:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from .repair_request_builder import Repairs
     from .target_files import FileTask
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _LOOKS_MAX, _BEGUN_MAX = 12, 4
 _START_RETRIES = 3
@@ -99,7 +99,7 @@ class VerifyResult:
     by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def total(self, name: str) -> int:
-        return sum(one[name] for one in self.tables.values())
+        return sum(counts[name] for counts in self.tables.values())
 
 
 class Verifier:
@@ -117,7 +117,7 @@ class Verifier:
         self._definitions = CutDefinitions(self._control, layout, tables)
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
-        self._shown: dict[str, FileSet] = {}  # with all columns, at the last cut
+        self._shown_files: dict[str, FileSet] = {}  # with all columns, at the last cut
         self._wholes: dict[str, TableDefinition] = {}
         """the target's tables, with what the source has not"""
         self.comparison = VerifyResult()
@@ -132,10 +132,10 @@ class Verifier:
                 before = self._look(checks)
                 self.comparison.looks += 1
                 for name in [n for n, check in checks.items() if not check.is_open]:
-                    self._done(checks.pop(name))
+                    self._finish(checks.pop(name))
                 self._begin_again(checks, work)
             for check in checks.values():
-                self._done(check)
+                self._finish(check)
             work.clear()
         self.comparison.paths = self._paths
         self.comparison.outliving = {n for n in self.comparison.repairs if self._outlives(n)}
@@ -146,8 +146,8 @@ class Verifier:
         known."""
         cut = find_cut(self._control, "latest")
         at = cut.tables.get(name)
-        there = self._definitions.of(cut, at) if at else None
-        return there is None or keeps_more(there)
+        definitions = self._definitions.of(cut, at) if at else None
+        return definitions is None or keeps_more(definitions)
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
         rules = self._rules
@@ -170,7 +170,7 @@ class Verifier:
         filters = ReplicationFilters.of(self.config)
         forms = Forms.of_target(self.config.target)
         checks, cut = {}, find_cut(self._control, "latest")
-        for table, planned in self._asked(plan):
+        for table, planned in self._query(plan):
             whole = shaped(table)
             of_mode = f"{MODE_REASON} {whole.mode}" if appends(whole) else ""
             why = of_mode or _set_aside(whole.name, cut) or self._without_history(whole.name, cut)
@@ -179,13 +179,13 @@ class Verifier:
                 self.comparison.not_compared[whole.name] = why
                 continue
             self._wholes[whole.name], definition = whole, without_extra(whole)
-            folder, taken = work.of(definition, planned)
+            folder, saved = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
-            sample = SampledRows.from_json(taken.sample) if taken.sample else None
+            sample = SampledRows.from_json(saved.sample) if saved.sample else None
             checks[definition.name] = TableCheck(
                 self.config,
                 definition,
-                taken.ranges,
+                saved.ranges,
                 folder,
                 sample,
                 rate,
@@ -208,7 +208,7 @@ class Verifier:
         column = quoted(table.definition.columns[first[0]].name) if first else ""
         return TablePlan(tuple(wheres(column, chunk_ends(query, table, target))))
 
-    def _asked(self, question: Callable[[DumpConnection], Any]) -> Any:
+    def _query(self, question: Callable[[DumpConnection], Any]) -> Any:
         def ask() -> Any:
             connection = DumpConnection(self.config.source)
             try:
@@ -220,7 +220,7 @@ class Verifier:
         return patiently(self.config.source, ask, retries=retries)
 
     def _executed(self) -> GtidSet:
-        executed: GtidSet = self._asked(lambda source: source.server().executed)
+        executed: GtidSet = self._query(lambda source: source.server().executed)
         return executed
 
     def _not_yet(self, cut: Cut) -> GtidSet:
@@ -241,10 +241,10 @@ class Verifier:
         self.comparison.gtid_executed = cut.gtid_executed
         sets = {n: at for n, check in checks.items() if (at := self._files_of(check, cut))}
         app = f"spark_repl:{self.config.channel}"
-        held = CutFiles(checks, sets, self._shown, self._files, app)
-        held.digest(self._digest)
-        held.compare(read, self._digest)
-        for name, why in held.lost.items():
+        cut_files = CutFiles(checks, sets, self._shown_files, self._files, app)
+        cut_files.digest(self._digest)
+        cut_files.compare(read, self._digest)
+        for name, why in cut_files.lost.items():
             del checks[name]
             self.comparison.not_compared[name] = why
             if self._limits.repairs:
@@ -262,8 +262,8 @@ class Verifier:
         """What the tasks have read, by table; a table that was changed says so."""
         tasks = [task for check in checks.values() for task in check.tasks()]
         shares, read = self._shares(tasks), dict[str, list[RangeRows]]()
-        for share, done in zip(shares, self._workers.run(read_ranges, shares), strict=True):
-            self._sort(share, done, checks, read)
+        for share, results in zip(shares, self._workers.run(read_ranges, shares), strict=True):
+            self._sort(share, results, checks, read)
         return read
 
     @staticmethod
@@ -273,14 +273,14 @@ class Verifier:
         checks: Mapping[str, TableCheck],
         read: dict[str, list[RangeRows]],
     ) -> None:
-        for task, one in zip(share, done, strict=True):
+        for task, result in zip(share, done, strict=True):
             name = task.definition.name
-            if isinstance(one, RangeRows):
-                read.setdefault(name, []).append(one)
-            elif isinstance(one, NoTableError) or one.number in _CHANGED:
-                checks[name].changed = str(one)
+            if isinstance(result, RangeRows):
+                read.setdefault(name, []).append(result)
+            elif isinstance(result, NoTableError) or result.number in _CHANGED:
+                checks[name].changed = str(result)
             else:
-                raise one
+                raise result
 
     def _files_of(self, check: TableCheck, cut: Cut) -> FileSet | None:
         """The table's files at the cut; None, with the reason in ``changed``, where the cut has
@@ -296,7 +296,7 @@ class Verifier:
             check.changed = other
         else:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
-            self._shown[name], files = files, files.of_shard(whole)
+            self._shown_files[name], files = files, files.of_shard(whole)
             if files.columns.fits(whole.arrow_schema()):
                 return files.of_source(len(check.definition.columns), deleted_column(whole))
             check.changed = f"the target has other columns: {files.columns.describe()}"
@@ -314,8 +314,8 @@ class Verifier:
         if at is None or self._paths.get(whole.name) == at.path:
             return ""
         self._paths[whole.name] = at.path
-        there = self._definitions.of(cut, at)
-        if there is None or not (column := masked_otherwise(there, whole)):
+        definitions = self._definitions.of(cut, at)
+        if definitions is None or not (column := masked_otherwise(definitions, whole)):
             return ""
         return (
             f"column {column} is masked otherwise than the table has it, or by another key"
@@ -335,11 +335,11 @@ class Verifier:
             try:
                 checks.update(self._plan((name,), work))
             except NoTableError:
-                log.info("%s is gone", name)
+                logger.info("%s is gone", name)
             except SchemaError as error:
                 self.comparison.not_compared[name] = str(error)
 
-    def _done(self, check: TableCheck) -> None:
+    def _finish(self, check: TableCheck) -> None:
         named = len(check.named)
         undecided = len(check.left) - named
         ranges = len(check.ranges)
@@ -371,8 +371,8 @@ class Verifier:
     def _look_above(self, name: str) -> None:
         """Whether others have changed the table behind what was compared. Where their rows are not
         wanted, the table is repaired by a copy: the applier will not commit upon them."""
-        shown = self._shown.get(name)
-        other = look_above(shown, name, self.config) if shown else None
+        files = self._shown_files.get(name)
+        other = look_above(files, name, self.config) if files else None
         if other is None:
             return
         self.comparison.by_others[name] = other
@@ -385,6 +385,6 @@ def _set_aside(name: str, cut: Cut) -> str:
     it may have them."""
     if why := cut.waiting.get(name):
         return f"it waits for a copy since {why.since}: {why.reason}"
-    if mark := cut.quarantined.get(name):
-        return f"it is in quarantine since {mark.since}: {mark.reason}"
+    if quarantine := cut.quarantined.get(name):
+        return f"it is in quarantine since {quarantine.since}: {quarantine.reason}"
     return ""

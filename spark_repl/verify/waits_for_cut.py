@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..control.table.layout import Layout
     from ..gtid import GtidSet
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _POLL_S, _TOLD_S = 0.2, 30.0
 _GONE_S = 10.0
@@ -68,9 +68,9 @@ class CutWait:
 
     def _check_error(self, epoch: int) -> None:
         """Raises TargetError where an error has stopped the last applier."""
-        said = read_applier_status(self._layout.status) or {}
-        applier = said.get("coordinator", {})
-        if said.get("epoch") == epoch and (error := applier.get("LAST_ERROR_MESSAGE")):
+        status = read_applier_status(self._layout.status) or {}
+        applier = status.get("coordinator", {})
+        if status.get("epoch") == epoch and (error := applier.get("LAST_ERROR_MESSAGE")):
             hint = applier.get("LAST_ERROR_HINT") or "see spark-repl status"
             raise TargetError(
                 "nothing was compared, or repaired: the applier was stopped by an error, and no cut"
@@ -82,7 +82,7 @@ class CutWait:
     def _wait(
         self, missing: Callable[[], GtidSet], what: str, look: Callable[[GtidSet], None]
     ) -> None:
-        began = told = time.monotonic()
+        began = logged_at = time.monotonic()
         while left := missing():
             look(left)
             now = time.monotonic()
@@ -93,9 +93,9 @@ class CutWait:
                     hint="is the applier running, and near its source (spark-repl status)?"
                     " --wait SECONDS is for longer ones",
                 )  # fmt: skip
-            if now - told >= _TOLD_S:
-                told = now
-                log.warning("waiting until %s %s, for %.0f s", what, _short(left), now - began)
+            if now - logged_at >= _TOLD_S:
+                logged_at = now
+                logger.warning("waiting until %s %s, for %.0f s", what, _short(left), now - began)
             time.sleep(_POLL_S)
 
 

@@ -65,18 +65,20 @@ class WorkFolder:
     def of(self, definition: TableDefinition, plan: TablePlan) -> tuple[str, TablePlan]:
         """(the table's folder, how it is read): as a verify that was cut off has read it, while the
         table's definition and the share that is asked for are the same."""
-        folder, said = self._folder(definition.name), definition.to_json()
+        folder, wanted = self._folder(definition.name), definition.to_json()
         file_name = os.path.join(folder, _PLAN)
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
             with open(file_name, encoding="utf-8") as file:
-                known = json.load(file)
-            if (known["definition"], known["percent"]) == (said, plan.percent):
-                return folder, TablePlan(tuple(known["ranges"]), known["percent"], known["sample"])
+                recorded = json.load(file)
+            if (recorded["definition"], recorded["percent"]) == (wanted, plan.percent):
+                return folder, TablePlan(
+                    tuple(recorded["ranges"]), recorded["percent"], recorded["sample"]
+                )
         self.forget(definition.name)
         os.makedirs(folder)
         work = f"{file_name}.{os.getpid()}"
         with open(work, "w", encoding="utf-8") as file:
-            json.dump({"definition": said, **asdict(plan)}, file)
+            json.dump({"definition": wanted, **asdict(plan)}, file)
         os.replace(work, file_name)
         return folder, plan
 
@@ -91,11 +93,11 @@ class WorkFolder:
         return os.path.join(self._path, hashlib.sha256(name.encode()).hexdigest()[:32])
 
 
-def save(path: str, made: Digests) -> None:
+def save(path: str, values: Digests) -> None:
     """Writes a file as a whole, or none."""
     work = f"{path}.{os.getpid()}"
     with open(work, "wb") as file:
-        np.save(file, made)
+        np.save(file, values)
     os.replace(work, path)
 
 
@@ -103,5 +105,5 @@ def load(path: str) -> Digests:
     """The file's digests, mapped and not read. Raises FileNotFoundError."""
     if os.path.getsize(path) == 128:  # a head alone, which can't be mapped
         return np.zeros((2, 0), np.uint64)
-    made: Digests = np.load(path, mmap_mode="r")
-    return made
+    values: Digests = np.load(path, mmap_mode="r")
+    return values

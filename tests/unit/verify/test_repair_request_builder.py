@@ -58,7 +58,7 @@ def test_keys_and_where_they_are() -> None:
     """Two that the target has, one that it lacks; one that no range is known of, asked by value."""
     one = check()
     made = named(one, [0, 2, -1], (1, 5, 1), (1, 30, 2), (1, 7, 3))
-    one._asked = ("7",)
+    one._literal_keys = ("7",)
     one.here = [made.slice(1, 1), made.slice(2, 1)]
     found = repairs_of(one)
     assert isinstance(found, RepairRequest)

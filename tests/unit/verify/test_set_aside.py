@@ -27,7 +27,7 @@ class _Asked(Verifier):
 
     questions = 0
 
-    def _asked(self, question: Any) -> Any:
+    def _query(self, question: Any) -> Any:
         self.questions += 1
         assert self.questions == 1
         definition = classify("CREATE TABLE t.a (id INT PRIMARY KEY)", "t").definition
