@@ -1,8 +1,8 @@
-"""Columns that the target lacks, or has masked, and rows that it lacks: what ``[[tables]]`` makes
-of a table's definition, and of a statement that changes it.
+"""ColumnRules: apply ``[[tables]]`` to a table's definition, and to a statement that changes it.
+The target may lack columns or rows, and may have masked columns.
 
-The target's definition says by itself what it lacks (``withheld``, ``row_filter``) and what is
-masked (``mask``), so that rows are told apart from those of other rules; a rule goes by names.
+A rule goes by names. The target's definition itself records what it lacks (``withheld``,
+``row_filter``) and what is masked (``mask``), so it differs from a definition by another rule.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _T = ColumnType
 _ASCII = 11
 _DIGITS = 64
-# Of what others there is no text by which two values are the same.
+# Values of other types have no text that is equal for equal values.
 _HASHED = CHARACTER_TYPES | {
     _T.TINY, _T.SHORT, _T.INT24, _T.LONG, _T.LONGLONG, _T.DECIMAL, _T.DATE, _T.DATETIME,
     _T.TIMESTAMP, _T.TIME, _T.YEAR, _T.ENUM, _T.SET, _T.BIT, _T.DATETIME_OLD, _T.TIMESTAMP_OLD,
@@ -49,53 +49,54 @@ _LEAVE_OUT = (
 
 @dataclass(frozen=True)
 class ColumnRules:
-    """``rules`` of all tables; ``key``: the secret one of sha256, 64 bytes at most."""
+    """The ``rules`` of all tables, and the secret ``key`` of sha256 masks, at most 64 bytes."""
 
     rules: TableRules = field(default_factory=TableRules)
     key: bytes = field(default=b"", repr=False)
 
     @property
     def any(self) -> bool:
-        """Whether columns are withheld or masked."""
+        """Return whether any rule withholds or masks columns."""
         return any(rule.include or rule.exclude or rule.mask for rule in self.rules.rules)
 
     @property
     def withholding(self) -> TableRule | None:
-        """The first rule by which values or rows of the log must not be kept elsewhere."""
+        """Return the first rule by which values or rows of the log must not be kept elsewhere."""
         return next((rule for rule in self.rules.rules if rule.withheld), None)
 
     def folded(self) -> ColumnRules:
-        """The same for a source whose names are in lower case."""
+        """Return the rules for a source whose names are in lower case."""
         return replace(self, rules=self.rules.folded())
 
     @property
     def adds_columns(self) -> bool:
-        """Whether tables have extra columns."""
+        """Return whether any table has extra columns."""
         return any(rule.added_columns for rule in self.rules.rules)
 
     def concern(self, name: str) -> bool:
-        """Whether the table ``name`` has columns that are withheld or masked, or lacks rows, or has
-        more rows or columns."""
+        """Return whether the table ``name`` has other rows or columns in the target than on the
+        source."""
         return bool(self.rules.shaping(name).reshaping)
 
     def hides(self, name: str) -> bool:
-        """Whether the table ``name`` has columns that are withheld or masked."""
+        """Return whether the table ``name`` has withheld or masked columns."""
         rule = self.rules.shaping(name)
         return bool(rule.include or rule.exclude or rule.mask)
 
     def filters_rows(self, name: str) -> bool:
-        """Whether the table ``name`` lacks rows."""
+        """Return whether the table ``name`` has a row filter."""
         return bool(self.rules.shaping(name).row_filter)
 
     def mode(self, name: str) -> str:
-        """What the target has of the table ``name``."""
+        """Return the mode of the table ``name``."""
         return self.rules.shaping(name).mode
 
     def rule_of(
         self, logged: TableDefinition, existing: TableDefinition | None = None
     ) -> TableRule:
-        """The rule about rows and columns of the source's table; NO_RULE where there is none.
-        ``existing``: the target's, where it is there: one that lacks rows is a table of rows."""
+        """Return the rule about rows and columns of the source's table; NO_RULE if there is none.
+        ``existing``: the target's table, if it exists. A table with a row filter is never a tool's
+        sentry."""
         rule = self.rules.shaping(logged.name)
         rows = self._is_own(rule, logged) or bool(existing and existing.row_filter)
         return rule if rows or not _is_sentry(logged, rule) else NO_RULE
@@ -104,8 +105,8 @@ class ColumnRules:
         return rule is self.rules.of_table(logged.name)
 
     def check_renamed(self, before: TableDefinition, after: str) -> None:
-        """Raises SettingError where a table whose target's is ``before`` gets a name of which other
-        rows or columns are in the target."""
+        """Raise SettingError if the name ``after`` gives the target's table ``before`` other rows
+        or columns."""
         logged = rename(before.in_log, after)
         rule = self.rule_of(logged, before)
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
@@ -133,8 +134,8 @@ class ColumnRules:
             )
 
     def check_renamed_waiting(self, before: str, after: str) -> None:
-        """Raises SettingError where a table that waits for a copy gets a name by which other
-        columns or rows of it would be copied."""
+        """Raise SettingError if the new name of a table that waits for a copy would give the copy
+        other columns or rows."""
         old, new = self.rules.shaping(before), self.rules.shaping(after)
         if any(getattr(old, key) != getattr(new, key) for key in SHAPING_KEYS):
             raise SettingError(
@@ -146,8 +147,8 @@ class ColumnRules:
     def shaped(
         self, logged: TableDefinition, existing: TableDefinition | None = None
     ) -> TableDefinition:
-        """The target's table of the source's ``logged``; ``existing``: as it was before. Raises
-        SettingError for a rule that the table has no room for."""
+        """Return the target's table of the source's ``logged``. ``existing``: the target's table
+        before. Raise SettingError if a rule does not fit the table."""
         if not self.concern(logged.name):
             return logged
         rule = self.rule_of(logged, existing)
@@ -171,8 +172,8 @@ class ColumnRules:
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode, rule.shards_by), rule.mode)
 
     def hiding(self, logged: TableDefinition) -> TableDefinition:
-        """The source's table as it may be kept: without defaults of hidden columns. Raises
-        SettingError as ``shaped`` does."""
+        """Return the source's table as it may be recorded: without the defaults of hidden columns.
+        Raise SettingError as ``shaped`` does."""
         return self.shaped(logged).in_log
 
     def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
@@ -181,7 +182,7 @@ class ColumnRules:
         return replace(masked, logged=without_default(column, masked))
 
     def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
-        """The masked column, whose default is not known yet."""
+        """Return the masked column without its default."""
         plain = replace(
             column, mask=mask, logged=column, default=None, generated="", auto_increment=False
         )
@@ -196,7 +197,7 @@ class ColumnRules:
         if (verb == "truncate" and text) or (
             verb == "keep_last" and text and column.collation != BINARY
         ):
-            # Values have any length, and are not filled up to it.
+            # Masked values have any length: CHAR(n) would be padded to n.
             return replace(plain, type=_T.VARCHAR) if column.type == _T.STRING else plain
         if verb == "constant" and text and column.collation != BINARY:
             return replace(plain, meta=max(column.meta, 4 * len(value)))
@@ -214,8 +215,8 @@ def _is_withheld(name: str, rule: TableRule) -> bool:
 
 
 def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
-    """Whether a tool's table is no copy of the one that the rule is about, but has one column and
-    no row: gh-ost keeps the name by it that the table is to get."""
+    """Return whether a tool's table is not a copy of the rule's table, but a sentry with one column
+    and no row. gh-ost reserves the table's future name by it."""
     tool = tool_table(logged.name_on_source)
     alone = [column.name for column in logged.columns] == ["id"]
     masked = "id" in {name.lower() for name, _ in rule.mask}
@@ -224,26 +225,27 @@ def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
 
 
 def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
-    """(name, mask) of the columns that the target has of the source's, in order."""
+    """Return (name, mask) of the source's columns that the target has, in order."""
     return [(column.name, column.mask) for column in target.columns if not column.kept]
 
 
 def masked_otherwise(target: TableDefinition, read: TableDefinition) -> str:
-    """The first column that both have, of one name, and mask otherwise, or by another secret key;
-    "" for none."""
+    """Return the first column that both tables have with different masks or secret keys; "" for
+    none."""
     masks = dict(shown_columns(target))
     return next((name for name, mask in shown_columns(read) if masks.get(name, mask) != mask), "")
 
 
 def _listed_columns(rule: TableRule) -> list[str]:
-    """The columns of which the rule says something."""
+    """Return the columns that the rule names."""
     return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
 
 
 def with_dropped_columns(
     target: TableDefinition, source: TableDefinition, rule: TableRule
 ) -> TableDefinition:
-    """What the source's table becomes, with the columns that it had and the rule names still."""
+    """Return the source's table with those dropped columns of the ``target`` that the rule still
+    names."""
     had = {column.name.lower() for column in target.in_log.columns}
     had |= {name.lower() for name in target.gone}
     left = had - {column.name.lower() for column in source.columns}
@@ -307,7 +309,7 @@ def shaped_alteration(
 
 
 def _origin(before: TableDefinition, column: Column, origin: Origin, *, strict: bool) -> Origin:
-    """Where the target's column comes from, whose source's comes from ``origin``."""
+    """Return the origin of a column of the target. ``origin``: that of the source's column."""
     if isinstance(origin, Unknown):
         return origin
     if isinstance(origin, KeptColumn):
@@ -340,12 +342,12 @@ def _unknown(before: TableDefinition, reason: str) -> StatementError:
 
 
 def hides_columns(target: TableDefinition) -> bool:
-    """Whether columns are withheld or masked."""
+    """Return whether columns of the target's table are withheld or masked."""
     return bool(target.withheld) or any(column.mask for column in target.columns)
 
 
 def hidden_columns(target: TableDefinition) -> Sequence[str]:
-    """Columns of which no value may be seen."""
+    """Return the names of the columns whose values must not be shown."""
     withheld = [column.name for _, column in target.withheld]
     return [*withheld, *(column.logged.name for column in target.columns
                          if column.mask and column.logged)]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Masked columns: what the target has in the place of a column's values."""
+"""Masked columns: the values that the target has instead of a column's own."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
-    """The source's ``values`` as the target's ``column`` has them. NULL stays NULL, but for a
-    constant. ``key``: of sha256."""
+    """Return the source's ``values`` as the target's ``column`` has them. NULL stays NULL, except
+    for a constant mask. ``key``: the secret key of sha256."""
     verb, _, value = column.mask.partition(":")
     match verb:
         case "null":
@@ -41,8 +41,8 @@ def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
 
 
 def masked_default(column: Column, key: bytes) -> str | None:
-    """``Column.default`` of the target's masked ``column``: what an INSERT means that leaves it
-    out. None where the source's is not known, or no literal."""
+    """Return ``Column.default`` of the target's masked ``column``: the value of an INSERT that
+    leaves the column out. None if the source's default is not known, or is no literal."""
     source = column.logged
     default, constant = source and source.default, is_constant(column)
     if source is None or (default is None and not constant):
@@ -61,9 +61,9 @@ def masked_default(column: Column, key: bytes) -> str | None:
 
 
 def without_default(source: Column, masked: Column | None = None) -> Column:
-    """The source's column as it is kept beside the target's ``masked`` one, or (None) where there
-    is none: its own default may be a value that nobody may see. What is not known then is ``**``,
-    which tells it from a column that has no default to be known."""
+    """Return the source's column as it is recorded beside the target's ``masked`` one (None: there
+    is none). Its own default may be a value that must not be shown. A default that is not known
+    then is ``**``, which differs from a column without a default."""
     if source.default in (None, "NULL"):
         return source
     has_default = masked is not None and masked.default is not None and not is_constant(masked)
@@ -73,9 +73,9 @@ def without_default(source: Column, masked: Column | None = None) -> Column:
 
 
 def mask_change(old: Column, new: Column, *, strict: bool) -> str:
-    """What the source's column becomes by which the masked values of ``old`` are not those of
-    ``new``; "" where they stay. ``strict``: whether the session is, so that no NULL is there where
-    NOT NULL comes."""
+    """Return the change of the source's column by which masked values of ``old`` differ from those
+    of ``new``; "" if they stay. ``strict``: whether the session is strict, so that no NULL exists
+    where NOT NULL comes."""
     assert old.logged is not None and new.logged is not None
     before, after = old.logged, new.logged
     if new.mask == "null":
@@ -87,8 +87,8 @@ def mask_change(old: Column, new: Column, *, strict: bool) -> str:
 
 
 def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
-    """Why the ``column`` (in lower case) of the table's key can't be masked as the rule says, as
-    the end of a sentence; "" where it can."""
+    """Return why the ``column`` (in lower case) of the table's key cannot be masked as the rule
+    requires, as the end of a sentence; "" if it can."""
     mask = next((mask for name, mask in rule.mask if name.lower() == column), "")
     if not mask:
         return ", which tells rows apart"
@@ -106,25 +106,26 @@ def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
 
 
 def masks_key(target: TableDefinition) -> bool:
-    """Whether columns of the key that the log's rows have are masked."""
+    """Return whether columns of the log's key are masked."""
     key = target.logged_key or target.primary_key
     return any(target.columns[number].mask for number in key)
 
 
 def masks_order(target: TableDefinition) -> bool:
-    """Whether the key's first column is masked: in its order no range of the source's rows can be
-    told to be one of the target's, and none may be written down."""
+    """Return whether the key's first column is masked. Then no range of the source's rows is a
+    range of the target's rows, and no bound of a range may be recorded."""
     key = target.logged_key or target.primary_key
     return bool(key) and bool(target.columns[key[0]].mask)
 
 
 def is_constant(column: Column) -> bool:
-    """Whether the mask gives all rows one value, which no image has to hold."""
+    """Return whether the mask gives all rows one value, which no image has to hold."""
     return column.mask.partition(":")[0] in ("null", "constant")
 
 
 def _kept_last(values: pa.Array, count: int) -> pa.Array:
-    """The last ``count`` characters behind asterisks; asterisks alone where there are no more."""
+    """Return the last ``count`` characters after asterisks; only asterisks if the value has no more
+    than ``count`` characters."""
     length = pc.utf8_length(values)
     is_longer = pc.greater(length, count)
     stars = pc.if_else(is_longer, pc.subtract(length, count), length)
@@ -137,7 +138,8 @@ def _kept_last(values: pa.Array, count: int) -> pa.Array:
 
 
 def hashed(values: pa.Array, key: bytes) -> pa.Array:
-    """Hexadecimal digits of the HMAC of each value's text, or bytes, by the secret ``key``."""
+    """Return the hexadecimal digits of the HMAC of each value's text or bytes, by the secret
+    ``key``."""
     binary = pa.types.is_binary(values.type) or pa.types.is_large_binary(values.type)
     texts = values if binary else values.cast(pa.string())
     texts = pc.fill_null(texts.cast(pa.large_binary()), b"")

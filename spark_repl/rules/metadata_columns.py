@@ -44,9 +44,9 @@ _TYPES = {
     "current": (_T.BIT, 1),
 }
 INSERT, UPDATE, DELETE, TRUNCATE, COPY = "INSERT", "UPDATE", "DELETE", "TRUNCATE", "COPY"
-"""what the column of ``operation`` says"""
+"""values of the column ``_operation``"""
 BEFORE, AFTER = "UPDATE_PREIMAGE", "UPDATE_POSTIMAGE"
-"""and of the two rows of an UPDATE, where each image is one (mode changelog)"""
+"""values of the two rows of an UPDATE in mode changelog"""
 _HINTS = {
     "extra_columns": "change extra_columns of the table's [[tables]], or the source's table",
     "key_prefix": "change the source's table, leave it out by [filters], or give key_prefix of"
@@ -55,16 +55,16 @@ _HINTS = {
 
 
 def name_of(extra: str) -> str:
-    """The column's name, by what the configuration calls it."""
+    """Return the column's name for an entry of ``extra_columns``."""
     return f"_{extra}"
 
 
 def with_extra(
     table: TableDefinition, wanted: Sequence[str], mode: str = "mirror", shard: str = ""
 ) -> TableDefinition:
-    """The table with the columns that are ``wanted`` behind its own, in one order however they are
-    given; ``shard``: what the one that tells shards apart is called. Raises SettingError where it
-    has no room for them."""
+    """Return the table with the ``wanted`` extra columns after its own, in a fixed order.
+    ``shard``: the name of the column that identifies the shard. Raise SettingError if the table
+    cannot have them."""
     if not wanted:
         return table
     names = {column.name.lower() for column in table.in_log.columns}
@@ -80,12 +80,12 @@ def with_extra(
 
 
 def extra_of(table: TableDefinition) -> tuple[str, ...]:
-    """Which of them a table has, in their order there."""
+    """Return the extra columns of a table, in their order."""
     return tuple(column.extra for column in table.columns if column.extra)
 
 
 def check_extra(table: TableDefinition, wanted: Sequence[str], reason: str, hint: str) -> None:
-    """Raises SettingError with the ``reason`` where a rule's extra columns are not the table's."""
+    """Raise SettingError with the ``reason`` if a rule's extra columns are not the table's."""
     has = extra_of(table)
     if {*wanted} != {*has}:
         listed = f"({', '.join(wanted) or 'none'}, not {', '.join(has) or 'none'})"
@@ -93,31 +93,31 @@ def check_extra(table: TableDefinition, wanted: Sequence[str], reason: str, hint
 
 
 def without_extra(table: TableDefinition) -> TableDefinition:
-    """The table without them."""
+    """Return the table without extra columns."""
     plain = tuple(column for column in table.columns if not column.extra)
     return table if len(plain) == len(table.columns) else replace(table, columns=plain)
 
 
 def numbers_of(table: TableDefinition) -> dict[str, int]:
-    """The numbers of the extra columns, by what the configuration calls them."""
+    """Return the numbers of the extra columns, by their entries of ``extra_columns``."""
     return {column.extra: i for i, column in enumerate(table.columns) if column.extra}
 
 
 def shard_column(table: TableDefinition) -> int:
-    """The number of the column that tells the table's rows from those of others in one Delta table;
-    -1: it is alone there."""
+    """Return the number of the column that separates the table's rows from those of other tables in
+    one Delta table; -1 if the table has the Delta table to itself."""
     return numbers_of(table).get("shard", -1)
 
 
 def deleted_column(table: TableDefinition) -> int:
-    """The number of the column that says whether the source has deleted the row; -1: there is
-    none, and rows that it deletes go."""
+    """Return the number of the column that marks deleted rows; -1 if there is none, and deleted
+    rows are removed."""
     numbers = (i for i, column in enumerate(table.columns) if column.extra == "deleted")
     return next(numbers, -1)
 
 
 def keeps_deleted(table: TableDefinition) -> bool:
-    """Whether rows that the source deletes stay, marked."""
+    """Return whether rows that the source deletes stay, marked."""
     return deleted_column(table) >= 0
 
 

@@ -1,8 +1,8 @@
 """ReplicationFilters: which databases and tables are applied, by MySQL's replication filter rules.
 
-Rows are asked about by their own table. A statement is asked about twice, as on MySQL's replica: by
-the default database of its session, then by the tables that it changes, of which the first that a
-rule names decides (rpl_filter.cc: ``db_ok``, ``tables_ok``, ``db_ok_with_wild_table``).
+Rows are filtered by their own table. A statement is filtered twice, as on MySQL's replica: by the
+default database of its session, then by the tables that it changes. The first of these tables that
+a rule names decides (rpl_filter.cc: ``db_ok``, ``tables_ok``, ``db_ok_with_wild_table``).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReplicationFilters:
-    """Rules by MySQL's names, replicate_do_db and so on; tables as "db.table", wild ones with its
-    ``%``, ``_`` and backslash. No rule: everything is kept."""
+    """Rules by MySQL's names, replicate_do_db and so on. Tables are "db.table"; wild ones have
+    MySQL's ``%``, ``_`` and backslash. Without a rule everything is applied."""
 
     do_db: tuple[str, ...] = ()
     ignore_db: tuple[str, ...] = ()
@@ -35,17 +35,17 @@ class ReplicationFilters:
     wild_do_table: tuple[str, ...] = ()
     wild_ignore_table: tuple[str, ...] = ()
     rewrite_db: tuple[str, ...] = ()
-    """"from->to"; the other rules are asked about names that are rewritten"""
+    """"from->to"; the other rules match the rewritten names"""
     to: Entries = ()
-    """(match, to) of ``[[tables]]``: no filters, but which table is meant depends on them"""
+    """(match, to) of ``[[tables]]``: they filter nothing, but decide which table a name means"""
     folds: bool = False
     """whether all names are in lower case"""
     unsure: bool = False
-    """whether nobody has said yet that the source folds names, or that it does not"""
+    """whether it is not known yet if the source folds names"""
 
     @classmethod
     def of(cls, config: Config) -> ReplicationFilters:
-        """What the configuration has checked."""
+        """Return the filters of a configuration, which has checked them."""
         to = TableRoutes.of(config.tables).telling().entries
         return replace(cls(to=to), **{kind: getattr(config.filters, kind) for kind in _KINDS})
 
@@ -59,12 +59,12 @@ class ReplicationFilters:
         return json.dumps({**entries, "to": self.to} if self.to else entries, ensure_ascii=False)
 
     def entries(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Each of MySQL's kinds of rule with its entries."""
+        """Return each of MySQL's kinds of rule with its entries."""
         return [(kind, getattr(self, kind)) for kind in _KINDS]
 
     @property
     def any(self) -> bool:
-        """Whether there is a rule that leaves something out."""
+        """Return whether a rule leaves something out."""
         return any(entries for kind, entries in self.entries() if kind != "rewrite_db")
 
     @cached_property
@@ -73,16 +73,16 @@ class ReplicationFilters:
         return replace(own, lower=self.folded().rewrites) if self.unsure and own.any else own
 
     def folded(self) -> ReplicationFilters:
-        """The same for a source whose names are in lower case."""
+        """Return the filters for a source whose names are in lower case."""
         return _folded(self)
 
     def asking(self) -> ReplicationFilters:
-        """The same where nobody has said yet whether the source is such a one."""
+        """Return the filters for a source of which it is not known yet whether it folds names."""
         return _asking(self)
 
     def check_letters(self, table: str, *, rows: bool = False) -> None:
-        """Raises SettingError where rules would decide otherwise about the target's table if the
-        source folds names, and nobody knows whether it does. ``rows``: as of ``Rewrites``."""
+        """Raise SettingError if it is not known whether the source folds names, and the rules would
+        decide otherwise about the target's table if it does. ``rows``: as in ``Rewrites``."""
         lower = fold(table)
         if not self.unsure or (rows and table != lower):
             return
@@ -90,19 +90,20 @@ class ReplicationFilters:
             raise letter_case_error(table, "[filters]", "has not said yet whether")
 
     def keeps(self, table: str) -> bool:
-        """Whether rows of the table (db.table, in the target) are applied."""
+        """Return whether rows of the table (db.table, in the target) are applied."""
         return self.keeps_default(self._database(table)) and self.keeps_tables((table,))
 
     def keeps_default(self, database: str) -> bool:
-        """Whether statements of sessions with that default database are looked at further."""
+        """Return whether statements of sessions with that default database pass the database
+        rules."""
         return self._database_rule(database)[0]
 
     def keeps_tables(self, tables: Iterable[str]) -> bool:
-        """Whether a statement that changes these tables, in its order, is applied."""
+        """Return whether a statement that changes these tables, in its order, is applied."""
         return self._table_rule(tables)[0]
 
     def keeps_database(self, database: str) -> bool:
-        """Whether CREATE, ALTER and DROP DATABASE are applied."""
+        """Return whether CREATE, ALTER and DROP DATABASE are applied."""
         if self.do_db or self.ignore_db:
             return self.keeps_default(database)
         name = f"{database}."
@@ -111,14 +112,14 @@ class ReplicationFilters:
         return not first_fitting(self.wild_ignore_table, name) and not self.wild_do_table
 
     def rule(self, table: str) -> str:
-        """The rule that decides about a table's rows, as one reads it in the configuration."""
+        """Return the rule that decides about a table's rows, as the configuration has it."""
         passes, by_database = self._database_rule(self._database(table))
         if not passes:
             return by_database
         return self._table_rule((table,))[1] or by_database or "no rule names it"
 
     def kinds(self, table: str) -> tuple[str, ...]:
-        """The kinds of rules that are asked about a table's rows and have an answer."""
+        """Return the kinds of the rules that decide about a table's rows."""
         passes, by_database = self._database_rule(self._database(table))
         reasons = [by_database, self._table_rule((table,))[1] if passes else ""]
         return tuple(word for text in reasons if (word := text.partition(" ")[0]) in _KINDS)

@@ -1,9 +1,10 @@
-"""Rewrites: other names in the target: of databases, MySQL's ``replicate_rewrite_db``, then of
-tables, ``to`` of ``[[tables]]``.
+"""Rewrites: other names in the target, first of databases (MySQL's ``replicate_rewrite_db``), then
+of tables (``to`` of ``[[tables]]``).
 
-Rows go by the name of their table, and so do statements, also those that name the table with its
-database. What is about a database itself (CREATE, ALTER, DROP DATABASE) is not rewritten. Names
-that the server has made of a table's name are those of its name in the target.
+Rows are rewritten by the name of their table. So are statements, also those that name the table
+with its database. Statements about a database itself (CREATE, ALTER, DROP DATABASE) are not
+rewritten. A constraint's name that the server generates from a table's name is generated from the
+name in the target.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ ARROW = "->"
 
 @dataclass(frozen=True)
 class Rewrites:
-    """(from, to) pairs of databases, of which the first that has a database counts. ``routes``:
-    what tables are called then. ``folds``: the source's names are in lower case, as pairs and
-    routes are; its statements may have them as they were written. ``lower``: the same for such a
-    source, where nobody has said yet whether it is one."""
+    """(from, to) pairs of databases; the first pair that has a database counts. ``routes``: the
+    names of tables afterwards. ``folds``: whether the source's names are in lower case, as pairs
+    and routes are; its statements may have names as they were written. ``lower``: the rewrites of
+    such a source, while it is not known whether the source folds names."""
 
     pairs: tuple[tuple[str, str], ...] = ()
     routes: TableRoutes = field(default_factory=TableRoutes)
@@ -41,38 +42,39 @@ class Rewrites:
 
     @classmethod
     def of(cls, entries: Iterable[str], to: Entries = (), *, folds: bool = False) -> Rewrites:
-        """Reads "from->to" entries, which the configuration has checked; ``to``: of TableRoutes."""
+        """Return the rewrites of "from->to" entries, which the configuration has checked. ``to``:
+        entries of TableRoutes."""
         parts = (entry.partition(ARROW) for entry in entries)
         pairs = tuple((old.strip(), new.strip()) for old, _, new in parts)
         return cls(pairs, TableRoutes(to), folds)
 
     @property
     def any(self) -> bool:
-        """Whether a table may have another name in the target."""
+        """Return whether a table may have another name in the target."""
         return bool(self.pairs) or self.routes.any
 
     def database(self, name: str) -> str:
-        """The name by which filters and ``[[tables]]`` are asked about a database's tables."""
+        """Return the database's name by which filters and ``[[tables]]`` match its tables."""
         name = self.logged(name) if self.any else name
         return next((new for old, new in self.pairs if old == name), name)
 
     def logged(self, name: str) -> str:
-        """A name of a statement as TABLE_MAPs have it."""
+        """Return a name of a statement as TABLE_MAPs have it."""
         return fold(name) if self.folds else name
 
     def rewritten(self, name: str) -> str:
-        """The name of a table, db.table, by which filters and ``[[tables]]`` are asked."""
+        """Return the table's name, db.table, by which filters and ``[[tables]]`` match it."""
         if not name or not self.any:
             return name
         database, table = parts_of(self.logged(name))
         return table_name(self.database(database), table)
 
     def table(self, name: str) -> str:
-        """The name of a table, db.table, in the target."""
+        """Return the table's name, db.table, in the target."""
         return self.routes.after(self.rewritten(name)) if name else name
 
     def sources(self, name: str) -> list[str]:
-        """The names on the source that may be that of the target's table ``name``."""
+        """Return the names on the source that may be that of the target's table ``name``."""
         routed = self.routes.before(name)
         database, table = parts_of(routed)
         olds = {database, *(old for old, new in self.pairs if new == database)}
@@ -80,13 +82,13 @@ class Rewrites:
         return [source for source in names if self.rewritten(source) == routed]
 
     def check(self, logged: str) -> None:
-        """Raises SchemaError where the log's table ``logged`` can't have its name in the target."""
+        """Raise SchemaError if the log's table ``logged`` cannot have its name in the target."""
         self.routes.check(self.rewritten(logged), logged)
 
     def check_letters(self, names: Iterable[str], *, rows: bool = False) -> None:
-        """Raises SettingError where one of the log's names would mean another table of the target
-        if the source folds names, and nobody knows whether it does. ``rows``: TABLE_MAPs have them;
-        one with an upper-case letter is of a source that doesn't."""
+        """Raise SettingError if it is not known whether the source folds names, and one of the
+        log's names would be another table of the target if it does. ``rows``: whether TABLE_MAPs
+        have the names; an upper-case letter in one shows that the source does not fold names."""
         if self.lower is None:
             return
         for name in names:
@@ -100,23 +102,25 @@ class Rewrites:
             raise letter_case_error(name, rules, "does not say whether")
 
     def renames(self, name: str) -> bool:
-        """Whether a table of the target may be one whose database has another name in the log."""
+        """Return whether a table of the target may be one whose database has another name in the
+        log."""
         database = database_of(self.routes.before(name)) if self.pairs else ""
         return any(new == database for _, new in self.pairs)
 
     def in_database(self, database: str, tables: Iterable[str]) -> list[str]:
-        """Those of the target's tables that a statement about the ``database`` is about."""
+        """Return those of the target's ``tables`` that a statement about the ``database``
+        changes."""
         return [name for name in tables if database_of(self.routes.before(name)) == database]
 
     def spoken(self, statement: Statement, tables: Collection[str]) -> Collection[str]:
-        """The target's ``tables`` by the names that are beside those in a statement which has been
-        rewritten: one about a database has the source's."""
+        """Return the target's ``tables`` by the names that a rewritten statement uses beside its
+        own. A statement about a database uses the source's names."""
         if not statement.database or not self.routes.any:
             return tables
         return [*map(self.routes.before, tables)]
 
     def definition(self, logged: TableDefinition) -> TableDefinition:
-        """The table with the names that it and its parents have in the target."""
+        """Return the table with the names that it and its parents have in the target."""
         keys, name = logged.foreign_keys, self.table(logged.name)
         database, table = parts_of(name)
         return replace(
@@ -128,7 +132,7 @@ class Rewrites:
         )
 
     def statement(self, logged: Statement) -> Statement:
-        """The statement with the names that its tables have in the target."""
+        """Return the statement with the names that its tables have in the target."""
         if not self.any:
             return logged
         keys, alteration = logged.foreign_keys, logged.alteration
@@ -153,8 +157,9 @@ class Rewrites:
         return replace(key, name=self._constraint(key.name, table), parent=self.table(key.parent))
 
     def _constraint(self, name: str, table: str) -> str:
-        """A constraint's name: one that the server has made of the name of its ``table`` becomes
-        one of its name in the target, and the other way round, so that no two become one."""
+        """Return a constraint's name in the target. A name that the server generated from the name
+        of its ``table`` becomes one of the table's name in the target, and the other way round, so
+        that no two constraints get one name."""
         prefixes = generated_prefix(table), generated_prefix(self.table(table))
         for prefix, other in (prefixes, prefixes[::-1]):
             if prefixes[0] != prefixes[1] and name.lower().startswith(prefix.lower()):

@@ -1,8 +1,9 @@
-"""Row filters: ``row_filter`` of ``[[tables]]``, an expression over the source's columns, with
-MySQL's semantics. The target has the rows alone for which it is true, not false and not NULL.
+"""Row filters: ``row_filter`` of ``[[tables]]``, an expression over the source's columns with
+MySQL's semantics. The target has only the rows for which it is true; FALSE and NULL leave a row
+out.
 
-It is read once for a table's columns; whether rows pass is asked of Arrow arrays, by the same code
-for rows of the log, of copies and of ``verify``. It goes by the columns' names.
+A filter is read once for the columns of a table. The same code evaluates it on Arrow arrays for
+rows of the log, of copies and of ``verify``. It finds columns by their names.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ _ANEW = "copy the table again (spark-repl snapshot --config F --table DB.T), as 
 _SHARD_ANEW = f"leave the statement out (spark-repl skip --config F --gtid GTID), or {OTHER_TARGET}"
 _TOO_DEEP = "it is too deep"
 _SQL_MODE = 0
-# Nobody says in which time zone, and how the source's version rounds a quotient.
+# The configuration has neither a time zone nor the source's version, which rounds quotients.
 _SESSION = Session(quotients=False)
 _OTHER_ROWS = frozenset((
     "AVG", "BIT_AND", "BIT_OR", "BIT_XOR", "COUNT", "GROUP_CONCAT", "JSON_ARRAYAGG",
@@ -89,7 +90,8 @@ _BARE = frozenset((
 
 @dataclass(frozen=True)
 class RowFilter:
-    """``text`` for rows of ``columns``, of which it looks at those of ``numbers``, ascending."""
+    """The filter ``text`` for rows of ``columns``. It reads the columns with the ``numbers``, in
+    ascending order."""
 
     text: str
     columns: tuple[Column, ...]
@@ -101,8 +103,8 @@ class RowFilter:
         return [self.columns[number].name for number in self.numbers]
 
     def passes(self, arrays: Sequence[pa.Array]) -> Bools:
-        """Whether it is true of each row, by their values [numbers]. Raises Unconvertible where
-        that is not known."""
+        """Return whether each row passes. ``arrays``: the values of the columns ``numbers``. Raise
+        Unconvertible if the result is not known."""
         count = len(arrays[0])
         at = dict(zip(self.numbers, arrays, strict=True))
         rows = InputRows(count, self.columns, at.__getitem__, _SESSION, convert)
@@ -113,7 +115,8 @@ class RowFilter:
         return np.asarray(truths.to_numpy(zero_copy_only=False), bool)
 
     def first_unknown(self, arrays: Sequence[pa.Array]) -> int:
-        """Which row is the first of which it is not known, where ``passes`` has raised."""
+        """Return the number of the first row whose result is not known, after ``passes`` has
+        raised."""
         low, high = 0, len(arrays[0])
         while high - low > 1:
             middle = (low + high) // 2
@@ -126,7 +129,8 @@ class RowFilter:
 
 
 def fault(text: str) -> str:
-    """What is wrong with an expression whatever the table's columns are; '' if nothing is."""
+    """Return what is wrong with an expression, whatever the table's columns are; '' if nothing
+    is."""
     try:
         _check_words(text)
         names = names_in(read(text, _SQL_MODE))
@@ -138,8 +142,8 @@ def fault(text: str) -> str:
 
 
 def check_row_filters(rules: Sequence[TableRule]) -> None:
-    """Raises ConfigError with all that is wrong with the rules' expressions, whatever the tables'
-    columns are."""
+    """Raise ConfigError with all faults of the rules' expressions that do not depend on a table's
+    columns."""
     faults = tuple(
         f"tables[{number}].row_filter {rule.row_filter}: {reason}"
         for number, rule in enumerate(rules, 1)
@@ -152,8 +156,8 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
 
 
 def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
-    """The target's filter, for rows of ``logged``. Raises SchemaError where these are others than
-    the target knows."""
+    """Return the target's filter for rows of ``logged``. Raise SchemaError if the log has other
+    columns than the target knows."""
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names == theirs.names and ours.types == theirs.types:
         try:
@@ -169,14 +173,14 @@ def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
 
 
 def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
-    """What is said of a row of which it is not known whether it passes; ``hidden``: whether nobody
-    may see its values."""
+    """Return the message about a row of which it is not known whether it passes. ``hidden``:
+    whether its values must not be shown."""
     why = "" if hidden else f": {error.message}"
     return f"whether a row passes row_filter {rule.text} is not known{why}"
 
 
 def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
-    """Raises SettingError where the target's filter has no meaning for the table's columns."""
+    """Raise SettingError if the target's filter does not fit the table's columns."""
     try:
         if target.row_filter:
             row_filter(target.row_filter, target.in_log)
@@ -190,9 +194,9 @@ def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
 
 
 def check_filter_columns(before: TableDefinition, altered: Altered) -> None:
-    """Raises SettingError where a column that the filter of the target's table ``before`` looks at
-    goes, or has another name, and StatementError where its values may be others, or are compared
-    otherwise: rows that the target lacks might pass."""
+    """Raise SettingError if ``altered`` drops or renames a column that the row filter of ``before``
+    reads. Raise StatementError if the column may get other values or another collation: rows that
+    the target lacks might pass then."""
     if not before.row_filter:
         return
     logged = before.in_log
@@ -231,9 +235,9 @@ def check_filter_columns(before: TableDefinition, altered: Altered) -> None:
 
 
 def _other_values(old: Column, new: Column, *, written: bool, compares: bool) -> str:
-    """What may make other values of a column, or other answers of its comparisons; "" for nothing.
-    ``written``: whether the statement says its type, or converts it; ``compares``: whether the
-    filter's answer goes by its collation."""
+    """Return what may change the values of a column, or the answers of its comparisons; "" for
+    nothing. ``written``: whether the statement has the column's type, or converts it. ``compares``:
+    whether the filter's answer depends on the collation."""
     if not same_type(old, new) or (old.nullable and not new.nullable):
         return "becomes another type"
     if compares and not same_collation(old, new, written=written):
@@ -245,7 +249,7 @@ def _other_values(old: Column, new: Column, *, written: bool, compares: bool) ->
 
 
 def names_of(text: str) -> list[str]:
-    """The columns that an expression without ``fault`` looks at."""
+    """Return the names of the columns that an expression without ``fault`` reads."""
     return sorted(names_in(read(text, _SQL_MODE)))
 
 
@@ -255,17 +259,17 @@ def names_in(syntax: Syntax) -> set[str]:
 
 
 def row_filter(text: str, logged: TableDefinition) -> RowFilter:
-    """The expression for the source's table ``logged``. Raises NotComputed."""
+    """Return the expression for the source's table ``logged``. Raise NotComputed."""
     if reason := fault(text):
         raise NotComputed(reason)
     _check_names(text, [column.name for column in logged.columns])
-    # What makes the types of values, and by which columns are not compared.
+    # These decide the types of values, but do not take part in the comparison of columns.
     beside = tuple((column.detail, column.compares, column.assumed) for column in logged.columns)
     return _row_filter(text, logged.columns, beside)
 
 
 def _check_names(text: str, existing: Sequence[str]) -> None:
-    """Raises NotComputed for names of no column."""
+    """Raise NotComputed for a name that no column has."""
     lower = [name.lower() for name in existing]
     for name in names_of(text):
         if name.lower() not in lower:
@@ -286,7 +290,7 @@ def _row_filter(text: str, columns: tuple[Column, ...], beside: object) -> RowFi
 
 
 def _check_words(text: str) -> None:
-    """Raises NotComputed, and StatementError, for what asks for more than the row."""
+    """Raise NotComputed or StatementError for a word that needs more than the row."""
     all_tokens = tokens(text, _SQL_MODE)
     for token, following in zip_longest(all_tokens, all_tokens[1:]):
         word, opens = token.text, following is not None and following.raw == "("

@@ -1,5 +1,6 @@
-"""What a target's table is of the source's (``mode`` of ``[[tables]]``): its mirror, a bag of the
-rows that were ever inserted, all row images that the log ever had, or all versions of its rows."""
+"""The mode of a table (``mode`` of ``[[tables]]``): a mirror of the source's table, all rows that
+were ever inserted (append), all row images of the log (changelog), or all versions of rows
+(history)."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ if TYPE_CHECKING:
 
 MIRROR, APPEND, CHANGELOG, HISTORY = "mirror", "append", "changelog", "history"
 OF_IMAGES = (CHANGELOG, HISTORY)
-"""those in which each row image counts, none folded with another"""
+"""modes that keep each row image, without folding several into one"""
 
 
 def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
-    """The target's table, which was shaped as a mirror. Its rows are not told apart by the key.
-    Raises SettingError for a table that can't be in that mode."""
+    """Return the target's table, which was shaped as a mirror, in a ``mode``. Other modes do not
+    identify rows by the key. Raise SettingError if the table cannot be in the mode."""
     if mode == MIRROR:
         return table
     if mode == HISTORY and not table.primary_key:
@@ -33,7 +34,7 @@ def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
 
 
 def check_without_rows(table: TableDefinition) -> None:
-    """Raise SettingError for a target's table that can't begin without rows."""
+    """Raise SettingError for a target's table that cannot begin without rows."""
     if not table.mode and not table.primary_key:
         raise SettingError(
             'copy = "none": the table has no key, by which a change of a row from before the copy'
@@ -44,8 +45,8 @@ def check_without_rows(table: TableDefinition) -> None:
 
 
 def nullable(table: TableDefinition) -> TableDefinition:
-    """A changelog's table, in which a row may say nothing of the source's columns: NOT NULL is what
-    the log's rows have alone."""
+    """Return a changelog's table with nullable columns: its rows may lack values of the source's
+    columns. NOT NULL holds only for the log's rows."""
     columns = (
         column
         if column.nullable
@@ -56,35 +57,36 @@ def nullable(table: TableDefinition) -> TableDefinition:
 
 
 def appends(table: TableDefinition | None) -> bool:
-    """Whether no row goes, whatever becomes of the source's."""
+    """Return whether the table's rows stay, whatever happens to the source's rows."""
     return table is not None and bool(table.mode)
 
 
 def outlives_source(table: TableDefinition) -> bool:
-    """Whether the target's table keeps rows that the source has deleted, which no copy has."""
+    """Return whether the target's table keeps rows that the source has deleted. A copy lacks these
+    rows."""
     return appends(table) or keeps_deleted(table)
 
 
 def keeps_more(table: TableDefinition) -> bool:
-    """Return whether the target's table has, or may have, rows or columns that the source has no
-    longer: a copy of the source's table lacks them."""
+    """Return whether the target's table has, or may have, rows or columns that the source no longer
+    has. A copy of the source's table lacks them."""
     left = table.dropped or table.truncated or any(column.kept for column in table.columns)
     return left or outlives_source(table)
 
 
 def logs_changes(table: TableDefinition | None) -> bool:
-    """Whether each image of the log's is a row."""
+    """Return whether each row image of the log becomes a row."""
     return table is not None and table.mode == CHANGELOG
 
 
 def has_versions(table: TableDefinition | None) -> bool:
-    """Whether each version of a row is a row."""
+    """Return whether each version of a row becomes a row."""
     return table is not None and table.mode == HISTORY
 
 
 def keeps_removed_rows(table: TableDefinition) -> bool:
-    """Whether rows stay that the source's partitions lose. Raises StatementError where the table
-    would have to say of each of them that it went."""
+    """Return whether the target keeps rows that the source's partitions lose. Raise StatementError
+    if the table's mode would have to record each removed row."""
     if table.mode in OF_IMAGES:
         raise StatementError(
             "the statement takes rows of which the log tells none, and the table (mode"
@@ -97,7 +99,7 @@ def keeps_removed_rows(table: TableDefinition) -> bool:
 
 
 def check_mode(table: TableDefinition, wanted: str, reason: str) -> None:
-    """Raises SettingError with the ``reason`` where a rule's mode is not the table's."""
+    """Raise SettingError with the ``reason`` if the ``wanted`` mode is not the table's."""
     if (table.mode or MIRROR) != wanted:
         raise SettingError(
             f'{reason} (mode "{wanted}", not "{table.mode or MIRROR}")',

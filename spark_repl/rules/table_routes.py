@@ -1,7 +1,8 @@
 """TableRoutes: the names that ``to`` of ``[[tables]]`` gives to tables, one to one.
 
-A name is asked about behind filters.rewrite_db. Which one a table of the target has there is told
-by the rules alone: of those that give it, the first one's, else its own.
+A route applies to the name after filters.rewrite_db. The rules by themselves determine the name
+that a table of the target has before ``to``: the first rule that gives the name decides, or else
+the table has its own name.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 Entries = tuple[tuple[str, str], ...]
 DISPLACED = "@source"
-"""behind the name of a table whose name in the target is another's"""
-# A table that was dropped, and is kept, where its name is used again (write.tracking).
+"""suffix of a table whose name in the target belongs to another table"""
+# A dropped table that is kept because its name is used again (write.tracking).
 _ASIDE = re.compile(r"(.+)(@dropped\d*)", re.DOTALL)
-_NO_SHARD = ("", "__HIVE_DEFAULT_PARTITION__")  # which Spark takes for NULL
+_NO_SHARD = ("", "__HIVE_DEFAULT_PARTITION__")  # Spark reads both as NULL
 _HINT = (
     "give one of the two another name (to of [[tables]], filters.rewrite_db), or leave it out by"
     " the filters, which see names as they are before to"
@@ -38,16 +39,17 @@ _NO_SHARD_HINT = (
 
 
 def kept_from(name: str) -> str:
-    """The name that a table had before it was dropped, where it is kept under one of its own since
-    that is used again; "" for any other."""
+    """Return the former name of a dropped table that is kept under another name because its name is
+    used again; "" for any other table."""
     aside = _ASIDE.fullmatch(name)
     return aside[1] if aside else ""
 
 
 @dataclass(frozen=True)
 class TableRoutes:
-    """(match, to) of each of ``[[tables]]``, in their order; to "": the name stays. ``targets``,
-    ``origins``: what was found so far, there and back; ``fine``: what ``check`` passed."""
+    """(match, to) of each ``[[tables]]`` rule, in order; the name stays if ``to`` is "".
+    ``targets``, ``origins``: results so far, in both directions. ``fine``: the names that ``check``
+    has passed."""
 
     entries: Entries = ()
     targets: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
@@ -56,21 +58,21 @@ class TableRoutes:
 
     @classmethod
     def of(cls, rules: Iterable[TableRule]) -> TableRoutes:
-        """Reads what the configuration has checked."""
+        """Return the routes of rules that the configuration has checked."""
         return cls(tuple((rule.match, rule.named) for rule in rules))
 
     @cached_property
     def any(self) -> bool:
-        """Whether a table may have another name in the target."""
+        """Return whether a table may have another name in the target."""
         return any(to for _, to in self.entries)
 
     def telling(self) -> TableRoutes:
-        """The same without what no name depends on."""
+        """Return the routes without the trailing entries that no name depends on."""
         last = max((number for number, (_, to) in enumerate(self.entries, 1) if to), default=0)
         return TableRoutes(self.entries[:last])
 
     def after(self, name: str) -> str:
-        """The name in the target of the table ``name`` (db.table)."""
+        """Return the name in the target of the table ``name`` (db.table)."""
         if not self.any:
             return name
         if (target := self.targets.get(name)) is None:
@@ -80,7 +82,7 @@ class TableRoutes:
         return target
 
     def before(self, name: str) -> str:
-        """The name of the target's table ``name`` before ``to``."""
+        """Return the name before ``to`` of the target's table ``name``."""
         if not self.any:
             return name
         if (origin := self.origins.get(name)) is None:
@@ -95,8 +97,8 @@ class TableRoutes:
         return origin
 
     def check(self, name: str, logged: str) -> None:
-        """Raises SchemaError where the table ``name``, the log's ``logged``, can't have its name in
-        the target."""
+        """Raise SchemaError if the table ``name``, which the log calls ``logged``, cannot have its
+        name in the target."""
         if not self.any or name in self.fine:
             return
         target = self._by_rule(name)
@@ -107,7 +109,7 @@ class TableRoutes:
                 table=target, hint=_HINT,
             )  # fmt: skip
         owner = self._owner(target)
-        if owner == name:  # a table may be called as one that is displaced is here
+        if owner == name:  # the table may have the name of a displaced one
             owner = self.before(target)
         if owner != name:
             raise SchemaError(
@@ -132,11 +134,11 @@ class TableRoutes:
         self.fine.add(name)
 
     def is_shard(self, name: str) -> bool:
-        """Whether a table of the target is, or would be, one of many in one Delta table."""
+        """Return whether a table of the target is, or would be, one of many in one Delta table."""
         return SHARD in name and whole_of(name) in self._wholes and self.before(name) != name
 
     def deciding(self, name: str) -> int:
-        """The number of the first entry that fits a name before ``to``; -1 for none."""
+        """Return the number of the first entry that fits a name before ``to``; -1 for none."""
         plain, parts = plain_name(name), parts_of(name)
         for number, renaming in enumerate(self._renamings):
             if renaming is None:
@@ -148,7 +150,7 @@ class TableRoutes:
         return -1
 
     def _by_rule(self, name: str) -> str:
-        """What ``to`` says of the table, whoever else is called so."""
+        """Return the name that ``to`` gives the table, even if another table has it."""
         number = -1 if parts_of(name)[0] in OF_THE_SERVER else self.deciding(name)
         if number < 0 or (renaming := self._renamings[number]) is None:
             return name
@@ -157,7 +159,8 @@ class TableRoutes:
         return table_name(*target)
 
     def _owner(self, name: str) -> str:
-        """Whose the name is in the target, by its name before ``to``; itself where nobody's."""
+        """Return the name before ``to`` of the table that owns ``name`` in the target; ``name``
+        itself if no table does."""
         parts = parts_of(name)
         for renaming in filter(None, self._renamings):
             if (back := renaming.back(parts)) is not None:
@@ -168,7 +171,7 @@ class TableRoutes:
 
     @cached_property
     def _wholes(self) -> frozenset[str]:
-        """The names of tables that many of the source are in."""
+        """Return the names of the tables that many tables of the source share."""
         return frozenset(whole_of(to) for _, to in self.entries if SHARD in to)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""TableRules: which of the configuration's ``[[tables]]`` is about a table, asked once a table."""
+"""TableRules: find the ``[[tables]]`` rule of a table, once for each table."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ NO_RULE = TableRule()
 
 @dataclass(frozen=True)
 class TableRules:
-    """``rules``, of which the first that fits a name counts. ``by_name``, ``shapes``: what
-    ``of_table`` and ``shaping`` have found so far."""
+    """The ``rules``, of which the first that fits a name decides. ``by_name``, ``shapes``: results
+    of ``of_table`` and ``shaping`` so far."""
 
     rules: tuple[TableRule, ...] = ()
     by_name: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
     shapes: dict[str, TableRule] = field(default_factory=dict, compare=False, repr=False)
 
     def of_table(self, name: str) -> TableRule:
-        """The rule of the target's table ``name`` (db.table), by its name before ``to``; NO_RULE
-        where none fits."""
+        """Return the rule of the target's table ``name`` (db.table), by its name before ``to``;
+        NO_RULE if none fits."""
         if not self.rules:
             return NO_RULE
         if (rule := self.by_name.get(name)) is None:
@@ -34,11 +34,14 @@ class TableRules:
         return rule
 
     def shaping(self, name: str) -> TableRule:
-        """The rule by which the target's table ``name`` has other rows or columns than the source.
+        """Return the rule that gives the target's table ``name`` other rows or columns than the
+        source's table.
 
-        A table that an online schema-change tool makes of another, by its name, or that is kept
-        since another of its name came, has rows of a table that a rule may be about: that rule
-        counts, whichever fits its own name, but for one that has it without wildcards."""
+        A table that an online schema-change tool creates for another table has rows of that table.
+        So does a table that was dropped and is kept because its name is used again. The rule of the
+        other table counts for it, whatever rule fits its own name, except for a rule that has its
+        own name without wildcards.
+        """
         if not self.rules:
             return NO_RULE
         if (rule := self.shapes.get(name)) is None:
@@ -56,7 +59,7 @@ class TableRules:
         return next((rule for rule in lenders if rule.reshaping), own)
 
     def _lent(self, before: str) -> TableRule:
-        """The same of a table by its name before ``to``, which may be a tool's itself."""
+        """Return the rule of ``shaping`` for a name before ``to``, which may itself be a tool's."""
         number = self._routes.deciding(before)
         own = self.rules[number] if number >= 0 else NO_RULE
         if own.match and is_plain(own.match):
@@ -69,7 +72,8 @@ class TableRules:
         return TableRoutes.of(self.rules)
 
     def differs_folded(self, name: str) -> bool:
-        """Whether another rule is about the target's table where the source folds names."""
+        """Return whether another rule decides about the target's table if the source folds
+        names."""
         folded, folded_name = self.folded(), fold(name)
         if not self.rules or (folded == self and folded_name == name):
             return False
@@ -77,12 +81,13 @@ class TableRules:
         return replace(own, match="", to="") != replace(other, match="", to="")
 
     def folded(self) -> TableRules:
-        """The same for a source whose names are in lower case."""
+        """Return the rules for a source whose names are in lower case."""
         return _folded(self.rules)
 
 
 def _lending(rule: TableRule) -> TableRule:
-    """What of a rule counts for a tool's table: it is by itself, whatever it is a copy of."""
+    """Return the part of a rule that counts for a tool's table. A tool's table is never a shard,
+    even if it is a copy of one."""
     kept_columns = tuple(extra for extra in rule.extra_columns if extra != CHANNEL)
     return replace(rule, key_prefix="", extra_columns=kept_columns) if rule.shards_by else rule
 

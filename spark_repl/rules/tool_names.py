@@ -1,9 +1,10 @@
-"""Names of the tables that online schema-change tools make.
+"""Names of the tables that online schema-change tools create.
 
-gh-ost makes _t_gho LIKE the table t, _t_ghc for its own notes, and _t_del, which t becomes, or
-with a moment, _t_20260102030405_del;
-pt-online-schema-change makes _t_new, and t becomes _t_old, with more underscores in front where
-a name is taken.
+For a table t, gh-ost creates _t_gho (LIKE t) and _t_ghc (its own notes). It renames t to _t_del, or
+with a timestamp to _t_20260102030405_del.
+
+pt-online-schema-change creates _t_new, and renames t to _t_old. It adds underscores in front if a
+name is in use.
 """
 
 from __future__ import annotations
@@ -19,29 +20,29 @@ _WITH_MOMENT = re.compile(r"(.+)_\d{14}", re.DOTALL)
 
 
 class Role(StrEnum):
-    """What a tool's table is for."""
+    """The purpose of a tool's table."""
 
     COPY = "copy"
     OTHER = "other"
-    """notes, a table that keeps a name, or the table as it was"""
+    """notes, a table that reserves a name, or the former table"""
 
 
 @dataclass(frozen=True)
 class ToolTable:
-    """``of``: the table, db.table, for which a tool makes it."""
+    """A table that a tool creates for the table ``of`` (db.table)."""
 
     of: str
     role: Role
 
 
 def tool_table(name: str) -> ToolTable | None:
-    """What ``name`` (db.table) would be among a tool's tables; None for another name."""
+    """Return what ``name`` (db.table) would be as a tool's table; None for any other name."""
     return next(iter(tool_tables(name)), None)
 
 
 def tool_tables(name: str) -> tuple[ToolTable, ...]:
-    """The same, and what else it would be: a moment in the name of a table as it was may be
-    gh-ost's, or the end of the table's own name."""
+    """Return each meaning that ``name`` may have as a tool's table. A timestamp in a name with _del
+    may be gh-ost's, or the end of the table's own name."""
     database, table = parts_of(name)
     match = _NAME.fullmatch(table)
     if match is None:
@@ -54,9 +55,9 @@ def tool_tables(name: str) -> tuple[ToolTable, ...]:
 
 
 def may_have_rows_of(name: str) -> tuple[str, ...]:
-    """The tables, db.table, of which ``name`` may be a tool's copy, or what such a table was before
-    it: more than one where underscores in front, or a moment, may be the tool's or the table's own.
-    None for gh-ost's notes, which have no rows of it."""
+    """Return the tables, db.table, whose rows ``name`` may have: as a tool's copy, or as the former
+    table. There are several if underscores in front, or a timestamp, may be the tool's or the
+    table's own. gh-ost's notes have no rows of the table."""
     tools = tool_tables(name)
     database, table = parts_of(name)
     if not tools or table.endswith("_ghc"):
