@@ -46,13 +46,13 @@ def test_what_a_checkpoint_is_ahead_of_is_applied_first(log: LogWriter, target: 
         log.transaction(insert(A, (key, "x")))
     with applier(log.folder, target) as replica:
         coordinator, end = replica.coordinator, replica.index.end
-        for offset in (None, 0, coordinator.position):
+        for offset in (None, 0, coordinator.mark.position):
             coordinator.catch_up(offset)
         assert rows(target, A) == [(1, "x")]
         for _ in range(2):
             coordinator.catch_up(end)
             assert rows(target, A) == [(key, "x") for key in (1, 2, 3, 4)]
-        assert coordinator.position == end
+        assert coordinator.mark.position == end
         assert replica.result(0.0).counters.at_start == 3
         assert not coordinator.has_met_until(), "nothing was said of an end"
 
@@ -65,7 +65,7 @@ def test_an_end_that_the_log_has_not_come_to_is_not_reached(log: LogWriter, targ
         for key in (1, 2):
             log.transaction(insert(A, (key, "x")))
         index = replica.opened.applied.refresh()
-        replica.coordinator.apply(index.slice(replica.coordinator.position, index.end))
+        replica.coordinator.apply(index.slice(replica.coordinator.mark.position, index.end))
         assert replica.coordinator.has_met_until()
     assert rows(target, A) == [(1, "x")]
 

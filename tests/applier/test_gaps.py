@@ -205,7 +205,7 @@ def test_a_batch_that_ends_inside_of_the_gaps_is_not_their_end(apart, order):
     bounds = {"preserve_commit_order": order, "group_max_transactions": 1}
     with applier(apart.then, apart.target, until=until, **bounds) as found:
         coordinator, taken = found.coordinator, 0
-        records = found.index.slice(coordinator.position, found.index.end)
+        records = found.index.slice(coordinator.mark.position, found.index.end)
         while not coordinator.reached_until:
             coordinator.apply(records[taken : taken + 1])
             taken += 1

@@ -56,7 +56,7 @@ class Week:
         how = {"keys": KEYS, "parts": HERE, "group_max_transactions": 1}
         with applier(self.log.folder, self.target, **how) as found:  # type: ignore[arg-type]
             apply_without_stream(found)
-            upkeep = found.opened.coordinator._pipeline._bringing._writer._upkeep
+            upkeep = found.opened.pipeline.writer._upkeep
             for _ in range(3):
                 upkeep.look(found.tracking.tables)
                 upkeep._pool.submit(int).result()

@@ -101,7 +101,7 @@ def test_what_a_group_does_is_said_and_counted(log, target, monkeypatch):
         log.transaction(update(A, ((1, "x"), (1, "y"))))
         waves = found.counters.waves
         index = found.opened.applied.refresh()
-        coordinator.apply(index.slice(coordinator.position, index.end))
+        coordinator.apply(index.slice(coordinator.mark.position, index.end))
         assert found.counters.waves == waves + 2
     assert said[statements:] == [STAGING, APPLYING]
     assert len(shown) == before + 1

@@ -47,14 +47,14 @@ def grown(log: LogWriter, target: Path) -> None:
 
 def left(found: Replica) -> list[str]:
     """What is staged by the one that holds the target."""
-    return os.listdir(found.coordinator._pipeline._stager._folder)
+    return os.listdir(found.coordinator._pipeline.reader.stager._folder)
 
 
 def apply(log: LogWriter, target: Path, change: Callable = lambda records: records) -> list[str]:
     """Returns what is left of staged files while the applier still holds the target."""
     with applier(log.folder, target) as found:
         found.coordinator.begin_ahead(found.index)
-        records = found.index.slice(found.coordinator.position, found.index.end)
+        records = found.index.slice(found.coordinator.mark.position, found.index.end)
         found.coordinator.apply(change(records))
         said = found.coordinator._status._workers.rows("", service="ON")
         assert {row["APPLYING_TRANSACTION"] for row in said} == {""}, "as if it went on for ever"
@@ -81,9 +81,9 @@ def test_it_is_said_when_its_turn_comes(log, target):
     with applier(log.folder, target, parts=replace(HERE, status=Told)) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
-        coordinator._pipeline._staging._thread.submit(lambda: None).result()
+        coordinator._pipeline.reader._thread.submit(lambda: None).result()
         assert said == []
-        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+        coordinator.apply(found.index.slice(coordinator.mark.position, found.index.end))
     assert said == [STAGING, APPLYING]
 
 
@@ -95,9 +95,9 @@ def test_two_groups_are_staged_if_the_batch_lets_them(log, target, reads):
     with applier(log.folder, target, group_max_transactions=2) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
-        coordinator._pipeline._staging._thread.submit(lambda: None).result()
+        coordinator._pipeline.reader._thread.submit(lambda: None).result()
         assert reads == [2, 2]
-        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+        coordinator.apply(found.index.slice(coordinator.mark.position, found.index.end))
         assert reads == [2, 2, 2, 2]
         assert left(found) == []
     assert rows(target, A) == [(number, "x") for number in range(1, 9)]
@@ -120,9 +120,9 @@ def test_it_ends_at_a_statement(log, target, reads):
     with applier(log.folder, target) as found:
         coordinator = found.coordinator
         coordinator.begin_ahead(found.index)
-        coordinator._pipeline._staging._thread.submit(lambda: None).result()
+        coordinator._pipeline.reader._thread.submit(lambda: None).result()
         assert reads == [3]
-        coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+        coordinator.apply(found.index.slice(coordinator.mark.position, found.index.end))
         assert reads == [3, 1]
     assert rows(target, A) == [(1, "again")]
 

@@ -45,18 +45,18 @@ def test_it_holds_the_file_where_its_tables_are(relay: Path, tmp_path: Path) -> 
         assert 1 < there < last
         assert len(purge(relay, last).files) == there - 1
         apply_without_stream(found)
-        position = coordinator.position >> 40
+        position = coordinator.mark.position >> 40
         assert len(purge(relay, last).files) == position - there
         assert not purge(relay, position).warning
     with applier(relay, tmp_path / "lake") as found:
         apply_without_stream(found)
-        assert not purge(relay, found.coordinator.position >> 40).warning
+        assert not purge(relay, found.coordinator.mark.position >> 40).warning
     assert len(rows(tmp_path / "lake", A)) == 20
 
 
 def test_one_that_is_not_running_holds_nothing(relay: Path, tmp_path: Path) -> None:
     with applier(relay, tmp_path / "lake") as found:
-        assert found.coordinator.position == 0
+        assert found.coordinator.mark.position == 0
     last = open_log(str(relay)).files[-1].number
     assert len(purge(relay, last).files) == last - 1
 
@@ -70,7 +70,7 @@ def test_one_that_has_gone_back_holds_nothing_of_before(relay: Path, tmp_path: P
             found.coordinator.apply(records[: len(records) // 2])
             found._go_back()
             apply_without_stream(found)
-            assert not purge(relay, found.coordinator.position >> 40).warning
+            assert not purge(relay, found.coordinator.mark.position >> 40).warning
     finally:
         gc.enable()
 
@@ -95,7 +95,7 @@ def test_statements_whose_cuts_were_held_back_let_go_of_the_files_before(
 
         monkeypatch.setattr(CRASHES, "told", stop)
         apply_without_stream(found)
-        there = found.coordinator.position >> 40
+        there = found.coordinator.mark.position >> 40
         assert there > 2
         purged = purge(folder, there)
         assert len(purged.files) == there - 1 and not purged.warning

@@ -41,7 +41,7 @@ def groups(log: LogWriter, found: Replica, first: int, count: int) -> None:
         log.transaction(update(A, ((key, "x"), (key, "y"))))
         coordinator = found.coordinator
         index = found.opened.applied.refresh()
-        coordinator.apply(index.slice(coordinator.position, index.end))
+        coordinator.apply(index.slice(coordinator.mark.position, index.end))
 
 
 def measure(folder: Path, target: Path, count: int) -> None:

@@ -92,14 +92,14 @@ def test_error_and_stop_at_once(log, target):
     for key in range(2, 8):
         log.transaction(insert(A, (key, "behind")))
     with applier(log.folder, target, group_max_transactions=1) as found:
-        write = found.coordinator._pipeline._bringing._writer.write
+        write = found.coordinator._pipeline.writer.write
 
         def stopping(*args: Any, **options: Any) -> Any:
             if rows_written(target):
                 found.stop()
             return write(*args, **options)
 
-        found.coordinator._pipeline._bringing._writer.write = stopping
+        found.coordinator._pipeline.writer.write = stopping
         with pytest.raises(RowError):
             found.coordinator.apply(found.index.slice(0, found.index.end))
     assert rows(target, A) == [(1, "x")]
@@ -123,7 +123,7 @@ def test_stop_reports_the_position_of_the_last_cut(log, target, order):
 
     with applier(log.folder, target, on_group=stop, **apply) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
-        position = found.coordinator.position
+        position = found.coordinator.mark.position
     last = cuts(target)[-1]
     assert last.position == position
     assert position in [RelayPosition(1, end).packed for _, _, end in log.spans]
@@ -323,7 +323,7 @@ def test_status_of_each_worker(log, target, faults):
     faults(("t/a",), 1)
     until, name = Until.parse(f"after-gtids:{log.gtid(5)}"), "LAST_APPLIED_TRANSACTION"
     with applier(log.folder, target, workers=3, until=until) as found:  # three of one wave
-        found.coordinator.apply(found.index.slice(found.coordinator.position, found.index.end))
+        found.coordinator.apply(found.index.slice(found.coordinator.mark.position, found.index.end))
     assert sorted(by_worker(target, name)) == [log.gtid(3), log.gtid(4), log.gtid(5)]
     assert by_worker(target, f"{name}_RETRIES_COUNT") == [1, 1, 1]
     assert len({*by_worker(target, "APPLYING_TRANSACTION")}) == 1

@@ -269,7 +269,7 @@ def test_commit_of_a_sleeper_before_the_first_of_the_new_owner(log, target):
         with pytest.raises(FormerOwnerError):
             new.coordinator.apply(new.index.slice(0, new.index.end))
         new._go_back()
-        new.coordinator.apply(new.index.slice(new.coordinator.position, new.index.end))
+        new.coordinator.apply(new.index.slice(new.coordinator.mark.position, new.index.end))
     assert rows(target, A) == [(key, "b" if key == 1 else "a") for key in range(5)]
     assert rows(target, B) == [(1, "a"), (2, "a")]
     assert len(rows_at_cuts(target, B)[-1]) == 2
@@ -368,9 +368,9 @@ def test_sleeper_commits_while_the_new_owner_starts(log, target, monkeypatch):
         monkeypatch.setattr(LocalDelta, "last_txn", staticmethod(last_txn))
         with applier(log.folder, target, take_over=True) as new:
             with pytest.raises(FormerOwnerError):
-                new.coordinator.apply(new.index.slice(new.coordinator.position, new.index.end))
+                new.coordinator.apply(new.index.slice(new.coordinator.mark.position, new.index.end))
             new._go_back()
-            new.coordinator.apply(new.index.slice(new.coordinator.position, new.index.end))
+            new.coordinator.apply(new.index.slice(new.coordinator.mark.position, new.index.end))
     assert rows(target, A) == rows(target, B) == [(2, "a")]
 
 

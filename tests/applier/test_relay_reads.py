@@ -93,7 +93,7 @@ def test_each_is_tried_again(
         with applier(
             received.relay, target, until=Until.parse(said) if said else None, **bounds
         ) as replica:
-            records = replica.index.slice(replica.coordinator.position, replica.index.end)
+            records = replica.index.slice(replica.coordinator.mark.position, replica.index.end)
             with opening_fails(number) as seen:
                 replica.coordinator.apply(records)
             failed = number <= len(seen)
@@ -122,7 +122,7 @@ def test_what_reads_an_xa_statement_counts_for_its_transaction(
 
     with applier(received.relay, received.target, transaction_retries=2) as replica:
         monkeypatch.setattr(CRASHES, "told", told)
-        records = replica.index.slice(replica.coordinator.position, replica.index.end)
+        records = replica.index.slice(replica.coordinator.mark.position, replica.index.end)
         with opening_fails(1, 2):
             if kept_in_vain:
                 with pytest.raises(GivenUpError, match=r"2 time\(s\) in vain"):

@@ -186,7 +186,7 @@ def test_file_is_purged_while_the_log_is_looked_at(log, target, monkeypatch):
         monkeypatch.setattr(look, "open_log", purged_behind)
         log.transaction(insert(A, (2, "x")))
         index = found.opened.applied.refresh()
-        found.coordinator.apply(index.slice(found.coordinator.position, index.end))
+        found.coordinator.apply(index.slice(found.coordinator.mark.position, index.end))
     assert rows(target, A) == [(1, "x"), (2, "x")]
 
 

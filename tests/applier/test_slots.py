@@ -171,5 +171,5 @@ def test_rolled_back_transaction_advances_the_position(log, target, anonymous):
     last = cuts(target)[-1]
     assert (last.source["file"], last.source["position"]) == (file, end)
     with applier(log.folder, target) as found:
-        assert found.coordinator.position == last.position
-        assert not len(found.index.slice(found.coordinator.position, found.index.end))
+        assert found.coordinator.mark.position == last.position
+        assert not len(found.index.slice(found.coordinator.mark.position, found.index.end))

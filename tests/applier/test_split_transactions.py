@@ -113,7 +113,7 @@ def test_a_file_in_mid_transaction_that_can_not_be_read_for_a_moment(
     for at in range(1, 99):
         moment, target = Moment(names, at), tmp_path / f"lake{at}"
         with applier(log, target, group_max_transactions=1, workers=1) as found:
-            begin, end = found.coordinator.position, found.index.end
+            begin, end = found.coordinator.mark.position, found.index.end
             with monkeypatch.context() as patched:
                 patched.setattr(builtins, "open", moment.open)
                 found.coordinator.apply(found.index.slice(begin, end))

@@ -277,7 +277,7 @@ def test_old_branches_are_said_to_be_old(log, target, capsys):
     for limit, old in ((10**9, False), (3600, True)):
         with applier(log.folder, target, xa_age_limit_s=limit) as found:
             found.coordinator.apply(found.index.slice(0, found.index.end))
-            found.coordinator.end_by_hand()
+            found.opened.pipeline.end_by_hand()
             said = [text for text in found.counters.warnings if "XA branch" in text]
         assert len(said) == old
         (branch,) = status(str(target))["xa_recover"]
@@ -305,7 +305,7 @@ def test_an_age_limit_that_is_reloaded_holds_for_warnings_and_behind_going_back(
     with applier(log.folder, target, xa_age_limit_s=10**9) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
         found.reload(replace(found.config.apply, xa_age_limit_s=3600))
-        found.coordinator.end_by_hand()
+        found.opened.pipeline.end_by_hand()
         assert [text for text in found.counters.warnings if "XA branch" in text]
         found._open(found.control)
         assert found.opened.status.xa_age_limit_s == 3600

@@ -32,7 +32,7 @@ def apply(spark: SparkSession, log: str, **settings: Any) -> dict[str, Any]:
         began = time.perf_counter()
         with Replica(spark, Config.from_mapping(values)) as replica:
             result = replica.apply()
-            phases = replica.coordinator.phases()
+            phases = replica.opened.phases()
         return {
             "seconds": round(time.perf_counter() - began, 3),
             "rows": result.counters.row_changes,

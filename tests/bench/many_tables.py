@@ -78,7 +78,7 @@ def groups(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
             for number in range(options.groups):
                 log.transaction(insert(tables[number % _CHANGED], (number, "x")))
                 index = at.opened.applied.refresh()
-                at.coordinator.apply(index.slice(at.coordinator.position, index.end))
+                at.coordinator.apply(index.slice(at.coordinator.mark.position, index.end))
 
         if options.profile:
             profile.enable()

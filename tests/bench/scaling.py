@@ -68,7 +68,7 @@ def stage_seconds(log: str, cores: int, prepared: str) -> float:
             target = f"{folder}/lake"
             with local_delta.applier(Path(log), target, until=until, workers=cores) as found:
                 coordinator, Pool.seconds = found.coordinator, 0.0
-                coordinator.apply(found.index.slice(coordinator.position, found.index.end))
+                coordinator.apply(found.index.slice(coordinator.mark.position, found.index.end))
         return Pool.seconds
 
 

@@ -114,7 +114,7 @@ def _apply(found: Replica, ahead: Callable[[], object] | None = None) -> None:
     if ahead is not None:
         ahead()
         coordinator.begin_ahead(index)
-    coordinator.apply(index.slice(coordinator.position, index.end))
+    coordinator.apply(index.slice(coordinator.mark.position, index.end))
 
 
 def _worker(found: Replica) -> dict[str, Any]:

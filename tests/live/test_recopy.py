@@ -80,7 +80,9 @@ def test_copied_again_while_others_go_on(
         assert all(rows <= expected for _, rows, expected in seen)
         receiving.wait_for(server.executed)
         until = time.monotonic() + 60
-        while str(replica.coordinator.executed) != server.executed and time.monotonic() < until:
+        while (
+            str(replica.coordinator.mark.executed) != server.executed and time.monotonic() < until
+        ):
             time.sleep(0.1)
         replica.stop()
         applying.join()

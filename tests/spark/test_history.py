@@ -127,7 +127,7 @@ def test_one_overtaken_in_mid_commit_is_fenced(spark, log, target):
     with listening(overtake), spark_repl.Replica(spark, config) as first:
         coordinator = first.coordinator
         with pytest.raises(FencedError, match=f"pid {os.getpid()} on host"):
-            coordinator.apply(first.index.slice(coordinator.position, first.index.end))
+            coordinator.apply(first.index.slice(coordinator.mark.position, first.index.end))
     assert_rows(spark, target, A, [(1, "b")])
     assert_applied_once(target)
     assert cuts(target) == published

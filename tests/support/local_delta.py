@@ -196,9 +196,9 @@ def apply_without_stream(replica: Replica) -> Result:
     while True:
         coordinator = replica.coordinator
         try:
-            coordinator.end_by_hand()
+            replica.opened.pipeline.end_by_hand()
             coordinator.begin_ahead(replica.index)
-            coordinator.apply(replica.index.slice(coordinator.position, replica.index.end))
+            coordinator.apply(replica.index.slice(coordinator.mark.position, replica.index.end))
         except SparkReplError as error:
             replica._pass_over(error)
             replica._go_back()

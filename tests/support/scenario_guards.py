@@ -11,7 +11,7 @@ from .guard import Guard
 from .log_scenario_guards import LOG_GUARDS
 
 _XA, _ORDER, _RETRY = "apply/group/xa_parts.py", "apply/group/commit_order.py", "runtime/retry.py"
-_LANDING, _PIPELINE = "apply/group/apply_group.py", "apply/group/pipeline.py"
+_STAGER, _PIPELINE = "apply/group/stager.py", "apply/group/pipeline.py"
 _WAVES, _MARK = "schedule/waves.py", "apply/group/low_water_mark.py"
 _SKIPPED = "schedule/skipped_records.py"
 _CUTS = "apply/group/cut_publisher.py"
@@ -63,7 +63,7 @@ GUARDS: dict[int, Guard] = {
               _ORDER, "return CommitOrderError(_XA_RETRY, number=3197)",
               "return CommitOrderError(_TURNED_AWAY, number=3030)"),
     32: Guard("the transaction before an XA COMMIT fails: the branch stays, and is committed later",
-              _LANDING, "ends_branch=bool(group.xa.ended)", "ends_branch=False"),
+              _ORDER, "ends_branch=bool(group.xa.ended)", "ends_branch=False"),
     37: Guard("a row lock makes workers fail with 1205: retried N times, then in vain; 1062 is not",
               "runtime/retry_counts.py", "if had >= most:", "if had > most:"),
     38: Guard("reads the retry columns of replication_applier_status_by_worker while it is retried",
@@ -72,7 +72,7 @@ GUARDS: dict[int, Guard] = {
               "control/table/layout.py", "return os.path.join(self.state, \"status.json\")",
               "return os.path.join(self.state, \"../../status.json\")"),
     40: Guard("an XA transaction's worker waits for a lock until 1205, and is retried",
-              "apply/group/xa_retry.py",
+              "apply/group/xa_parts.py",
               "return retries.run(attempt, slot=group.slot, failed=failed)",
               "return attempt()"),
     52: Guard("relay_log_recovery=1: the receiver goes on from the applier's place",
@@ -150,7 +150,7 @@ GUARDS |= {
     63: Guard("SOURCE_DELAY: nothing is applied before its time",
               _SKIPPED, "/ 1e6 + delay_s - time.time())", "/ 1e6 - time.time())"),
     64: Guard("replica_exec_mode=IDEMPOTENT: duplicate keys and missing rows pass",
-              _PIPELINE, "return EveryTable(copied) if ", "return copied if "),
+              _STAGER, "return EveryTable(copied) if ", "return copied if "),
     65: _like(66, "interleaved branches, clients disconnect, the server restarts"),
     67: _like(68, "E1 E2 P2 P1 C1 C2: the second prepares first"),
     82: _like(69, "the server dies at a sync point of XA COMMIT ONE PHASE"),
@@ -172,7 +172,7 @@ GUARDS |= {
 
 GUARDS |= LOG_GUARDS
 
-_HAS = Guard("", "apply/group/stager.py", "mask = records[\"end\"] <= table.position",
+_HAS = Guard("", _STAGER, "mask = records[\"end\"] <= table.position",
              "mask = records[\"end\"] < 0")  # fmt: skip
 
 

@@ -91,7 +91,7 @@ class Cascading:
         )
         self._check(following, group)
         base = self._base(following, group)
-        tasks = tuple(task for one in base.groups for task in self._stager.whole(one))
+        tasks = tuple(task for one in base.groups for task in self._stager.tasks_of_one_worker(one))
         size = sum(one.length for one in base.groups)
         task = CascadeTask(following, tasks, folder)
         while True:

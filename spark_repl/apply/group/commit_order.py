@@ -1,16 +1,25 @@
-"""Commit order: groups commit in the order in which they were dispatched (WL#6813).
+"""CommitOrder: groups commit in the order in which they were dispatched (WL#6813).
 
 Invariant: what has been committed is always a prefix of the log. Every group takes a slot when it
 is dispatched, whatever its transactions are; its first commit waits until all slots before are done
 with. Once one has failed, every later one is turned away with MySQL's error 3030.
+
+A ``CommitStrategy`` says how tables take groups: with ``apply.preserve_commit_order`` one group
+after the other (``StrictOrder``); without it each table goes on by itself (``PerTableOrder``), and
+only the low-water mark and the cuts keep the order.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Protocol
 
 from ...errors import CommitOrderError
+
+if TYPE_CHECKING:
+    from ...schedule.group import Group, StagedGroup
 
 _XA_RETRY = (
     "XA_RETRY: The resource manager is not able to commit the transaction branch at this time."
@@ -25,18 +34,18 @@ _TURNED_AWAY = (
 
 
 def turned_away(*, ends_branch: bool = False) -> CommitOrderError:
-    """What is said of a transaction behind one that failed: 3030, or 3197 where it was to end an XA
-    branch."""
+    """Return the error of a transaction after one that failed: 3030, or 3197 where it was to end an
+    XA branch."""
     if ends_branch:
         return CommitOrderError(_XA_RETRY, number=3197)
     return CommitOrderError(_TURNED_AWAY, number=3030)
 
 
 class CommitOrder:
-    """A queue of slots. ``dispatch`` is the coordinator's; the rest may be called by any thread.
+    """A queue of slots. One thread calls ``dispatch``; any thread may call the rest.
 
-    ``on_wait`` is told where a slot's wait begins (True) and where it ends. Where the tables go on
-    in lanes the slots order the cuts alone.
+    ``on_wait`` is called with (slot, True) where a slot's wait begins, and with (slot, False) where
+    it ends. With ``PerTableOrder`` the slots order only the cuts.
     """
 
     def __init__(self, on_wait: Callable[[int, bool], None] | None = None) -> None:
@@ -47,13 +56,13 @@ class CommitOrder:
         self._on_wait = on_wait or (lambda slot, begins: None)
 
     def dispatch(self) -> int:
-        """The slot of the next group, in the order of the log."""
+        """Return the slot of the next group, in the order of the log."""
         with self._turn:
             slot, self._next = self._next, self._next + 1
             return slot
 
     def wait(self, slot: int, *, ends_branch: bool = False) -> None:
-        """Returns when it is the slot's turn. Raises CommitOrderError when one before it failed:
+        """Return when it is the slot's turn. Raise CommitOrderError when a slot before it failed:
         3030, or 3197 where an XA branch was to end."""
         with self._turn:
             if self._head != slot:
@@ -64,11 +73,11 @@ class CommitOrder:
                 raise turned_away(ends_branch=ends_branch)
 
     def _turns_away(self, slot: int) -> bool:
-        """Whether one before the slot failed. One behind it takes nobody's turn, and gives none."""
+        """Return whether a slot before this one failed. Later failures do not matter to it."""
         return self._failed is not None and self._failed < slot
 
     def done(self, slot: int) -> None:
-        """The slot's group has landed (or held nothing): the next one may commit."""
+        """End a slot whose group is committed, or was empty: the next one may commit."""
         with self._turn:
             self._done.add(slot)
             while self._head in self._done:
@@ -77,7 +86,7 @@ class CommitOrder:
             self._turn.notify_all()
 
     def fail(self, slot: int) -> None:
-        """The slot's group can't be committed: all later ones are turned away."""
+        """End a slot whose group can't be committed: all later ones are turned away."""
         with self._turn:
             self._failed = slot if self._failed is None else min(slot, self._failed)
             self._turn.notify_all()
@@ -85,3 +94,73 @@ class CommitOrder:
     @property
     def failed(self) -> bool:
         return self._failed is not None
+
+    def wait_to_commit(self, group: Group) -> None:
+        """Return when it is the turn of a group of rows. Raise what ``wait`` does."""
+        self.wait(group.slot, ends_branch=bool(group.xa.ended))
+
+
+class CommitStrategy(Protocol):
+    """How the tables take what groups have for them.
+
+    One thread calls ``enter`` or ``refuse`` for each group, in the order of the log; then a thread
+    of the group's own calls ``write`` for each group that entered. ``groups_max``: how many groups
+    may be between their dispatch and their cut; ``reads_on``: whether the next group is read
+    without regard to what is being written.
+    """
+
+    groups_max: int
+    reads_on: bool
+
+    def enter(self, staged: StagedGroup) -> None:
+        """Take a group that was read. Raise CommitOrderError where none is taken any more."""
+
+    def refuse(self) -> None:
+        """Note that a group can't be read, so that none after it may enter."""
+
+    def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
+        """Return when the group is in all of its tables and its turn has come. ``begins`` is
+        called, if at all, when its files begin to be written.
+
+        Raise what ``CommitOrder.wait_to_commit`` and writing raise: RowError where rows don't fit,
+        and then nothing of the group is in a table.
+        """
+
+    def standstill(self) -> AbstractContextManager[bool]:
+        """Return a context of whether no later group writes a table; in the context none begins."""
+
+    def close(self) -> None:
+        """Return when nothing is written any more; no group may enter or be written after that."""
+
+
+class StrictOrder:
+    """A ``CommitStrategy``: a group is written as a whole, in its turn (WL#6813). ``write_group``
+    writes a group to its tables, with retries, and calls its argument when files begin to be
+    written."""
+
+    # One group commits while the next one is read and waits; later ones are not read yet.
+    groups_max, reads_on = 2, False
+
+    def __init__(
+        self,
+        order: CommitOrder,
+        write_group: Callable[[StagedGroup, Callable[[], None]], object],
+    ) -> None:
+        self._order, self._write_group = order, write_group
+
+    def enter(self, staged: StagedGroup) -> None:
+        """Do nothing: a group waits only for its turn."""
+
+    def refuse(self) -> None:
+        """Do nothing: later groups are turned away when their turn comes."""
+
+    def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
+        self._order.wait_to_commit(staged.group)
+        self._write_group(staged, begins)
+
+    def standstill(self) -> AbstractContextManager[bool]:
+        """Return a context of True: only the group whose turn it is writes."""
+        return nullcontext(True)
+
+    def close(self) -> None:
+        """Do nothing: only the groups' own threads write."""

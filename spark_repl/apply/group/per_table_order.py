@@ -1,4 +1,5 @@
-"""Lanes: without commit order each table takes its parts of the groups by itself, in log order.
+"""PerTableOrder: without commit order each table takes its parts of the groups by itself, in log
+order.
 
 A part has two steps: it is checked (planned on its table, its files written: all that can fail by
 data), then committed. Between them the parts of a group *meet*.
@@ -35,6 +36,7 @@ from ...runtime.threads import Pool
 
 if TYPE_CHECKING:
     from ...schedule.group import Group, StagedGroup
+    from .commit_order import CommitOrder
 
 
 class Meeting:
@@ -66,18 +68,22 @@ class Meeting:
         return not self._awaited
 
 
-class Lanes:
-    """A ``TableOrder``. ``write`` brings one table's part of a group into the table, retries and
-    all. It is called for each table in the order in which the groups entered, and calls what it is
-    given between check and commit. ``enter`` is one thread's alone."""
+class PerTableOrder:
+    """A ``CommitStrategy``. ``write_part`` writes one table's part of a group, with retries. It is
+    called for each table in the order in which the groups entered, and calls its argument between
+    check and commit. Only one thread calls ``enter``."""
 
     # As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
     groups_max, reads_on = 64, True
     idle_max = 256
     """so many threads stay for tables that have nothing to do"""
 
-    def __init__(self, write: Callable[[StagedGroup, Callable[[], None]], object]) -> None:
-        self._write = write
+    def __init__(
+        self,
+        order: CommitOrder,
+        write_part: Callable[[StagedGroup, Callable[[], None]], object],
+    ) -> None:
+        self._order, self._write_part = order, write_part
         self._lanes: dict[str, Pool] = {}
         self._queued = Counter[str]()  # parts that have not ended, by table
         self._parts: dict[int, list[Future[None]]] = {}  # by slot
@@ -123,7 +129,7 @@ class Lanes:
         try:
             if name in self._stuck:
                 raise CommitOrderError("a group before this one failed in its table", number=3030)
-            self._write(part, partial(meeting.comes, name))
+            self._write_part(part, partial(meeting.comes, name))
         except BaseException as error:
             self._stuck.add(name)
             meeting.breaks()
@@ -136,13 +142,11 @@ class Lanes:
                 self._queued[name] -= 1
                 self._queued += Counter()  # drops what is zero
 
-    def bring(
-        self, staged: StagedGroup, *, turn: Callable[[], None], begins: Callable[[], None]
-    ) -> None:
-        """The turn is that of the group's cut: its tables may have it before. ``begins`` is not
-        called: nobody waits for it."""
+    def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
+        """Wait for the group's parts, then for the turn of its cut: the tables may have the group
+        before that. ``begins`` is not called: nobody waits for it."""
         self.finish(staged.group)
-        turn()
+        self._order.wait_to_commit(staged.group)
 
     def finish(self, group: Group) -> None:
         """Returns when all parts of the group are in their tables.

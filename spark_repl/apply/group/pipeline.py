@@ -1,46 +1,37 @@
-"""Pipeline: a planned group gets its slot, is staged, lands in its turn, and its cut is published.
+"""Pipeline: gives a planned group its slot, has it read, and has it committed in its turn.
 
-Slots, XA branches and endings by hand are this room's affair; who cuts groups (``coordinator``)
-sees only when one may follow another.
+The pipeline makes the reader of groups (``group_reader``) and their committer
+(``group_committer``), and hands each group from one to the other. The coordinator, which cuts
+groups, sees only when the next one may follow.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from threading import Event
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...decode.folding import EveryTable, SomeTables
-from ...errors import (
-    CommitOrderError,
-    RowError,
-    SparkReplError,
-    Stopped,
-)
+from ...errors import CommitOrderError, RowError, SparkReplError, Stopped
 from ...gtid import GtidSet
 from ...observe.reports.worker_status import STAGING
 from ...position import RelayPosition
 from ...runtime.threads import Pool
-from ...schedule.group import XA_PARTS, Group, Records
-from .apply_group import Dispatched, Landing
-from .commit_order import CommitOrder
+from ...schedule.group import Group, Records, StagedGroup
+from .cascading import Cascading
+from .commit_order import CommitOrder, StrictOrder
 from .cut_publisher import CutPublisher
 from .failures import Failures
-from .group_commit import Bringing
+from .group_committer import Dispatched, GroupCommitter, RetryingWriter
+from .group_reader import GroupReader
 from .low_water_mark import LowWaterMark
-from .per_table_order import Lanes
-from .staging import Staging
-from .strict_order import InOrder
-from .xa_parts import XaParts
-from .xa_retry import keeping
+from .per_table_order import PerTableOrder
+from .stager import drop_staged
+from .xa_parts import XaParts, keep_with_retries
 
 if TYPE_CHECKING:
-    from ...control.table.cut import Cut
     from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
     from ...schedule.branches import Branch, XaGroup
@@ -50,16 +41,21 @@ if TYPE_CHECKING:
     from ..log.quarantine_changes import Fault
     from ..start.resume import ResumePoint
     from ..statements.statements import Statements
-    from .commit_strategy import TableOrder
+    from .commit_order import CommitStrategy
+    from .group_reader import PendingRead
     from .stager import Stager
 
-log = logging.getLogger(__name__)
-T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """``begin`` a batch's records, then ``dispatch`` its groups one after the other; each lands in
-    a thread of its own. ``mark``: where the target stands. One thread's, but for what lands."""
+    """``begin`` a batch's records, then ``dispatch`` its groups one after the other; each is
+    committed in a thread of its own. One thread calls it.
+
+    ``mark``: where the target stands; ``cuts``: publishes cuts; ``reader``, ``writer``: of groups;
+    ``xa``: the branches; ``retries``: the attempts of everything; ``groups_max``: how many groups
+    may be dispatched and not committed.
+    """
 
     def __init__(
         self,
@@ -72,155 +68,116 @@ class Pipeline:
         writer: GroupWriter,
         statements: Statements,
     ) -> None:
-        """Raises TargetError when bytes of a prepared XA branch are gone, FencedError when another
-        one owns the target now."""
-        control, apply = tracking.control, stager.settings
-        self._without_history = tracking.without_history
-        self._applied, self._control, self._apply = applied, control, apply
-        self._status, self._retries = status, retries
+        """Raise TargetError when bytes of a prepared XA branch are gone, FencedError when another
+        applier owns the target now."""
+        self._applied, self._status, self.retries = applied, status, retries
         self._stager, self._catch_up = stager, stager.catch_up
-        self._xa = XaParts.of(tracking, point.cut, keep_all=point.takes_in_a_copy)
+        self.xa = XaParts.of(tracking, point.cut, keep_all=point.takes_in_a_copy)
         self.mark = LowWaterMark(applied, tracking, self._catch_up, point, retries)
         self.cuts = CutPublisher(
-            self.mark, applied, tracking, self._xa.store, self._catch_up, point, retries
+            self.mark, applied, tracking, self.xa.store, self._catch_up, point, retries
         )
-        self._staging = Staging(
-            stager, apply, status, retries,
-            staged=lambda staged: self._table_order.enter(staged),
-            refused=lambda: self._table_order.refuse(),
-        )  # fmt: skip
+        self.reader, self.writer = GroupReader(stager, status, retries), writer
         self._order = CommitOrder(status.waits)
-        self._bringing = Bringing(self._staging, writer, self.cuts, status, retries)
-        self._table_order = self._ordered(by_commit=apply.preserve_commit_order)
-        self._landing = Landing(
-            self._bringing,
-            self._table_order,
-            statements,
-            self.cuts,
-            self._order,
-            self._xa,
-            status,
-            retries,
+        cascading = Cascading(stager, self.cuts)
+        rows = RetryingWriter(self.reader, cascading, writer, self.cuts, status, retries)
+        self._strategy: CommitStrategy = (
+            StrictOrder(self._order, rows.write_group)
+            if stager.settings.preserve_commit_order
+            else PerTableOrder(self._order, rows.write_part)
         )
-        self._failures = Failures(applied, control, self.cuts, status)
-        self._faults: list[SparkReplError] = []  # what stopped groups of rows
-        self.most = self._table_order.groups_max
-        self._threads = Pool(self.most, thread_name_prefix="land")
+        self._committer = GroupCommitter(
+            rows, self._strategy, statements, self.cuts, self._order, self.xa, status, retries
+        )
+        self._failures = Failures(applied, tracking.control, self.cuts, status)
+        self._faults: list[SparkReplError] = []  # errors that have stopped groups of rows
+        self.groups_max = self._strategy.groups_max
+        self._entering = Pool(1, thread_name_prefix="staged")
+        self._committing = Pool(self.groups_max, thread_name_prefix="land")
         self._branches: Mapping[int, Branch] = {}
-        self._dispatched = GtidSet()  # executed, when all that was dispatched has landed
-
-    def _ordered(self, *, by_commit: bool) -> TableOrder:
-        return InOrder(self._bringing.whole) if by_commit else Lanes(self._bringing.part)
-
-    @property
-    def executed(self) -> GtidSet:
-        """All that is in the tables."""
-        return self.mark.executed
-
-    @property
-    def position(self) -> int:
-        """Packed end of the last transaction that every table has."""
-        return self.mark.position
-
-    @property
-    def cut_before(self) -> Cut | None:
-        """The last cut."""
-        return self.cuts.last_cut
-
-    def behind(self, records: Records) -> Records:
-        """The records that lie behind what every table has."""
-        return self.mark.after(records)
-
-    def not_there(self, records: Records) -> Records:
-        """The records, those made empty that all tables have by other ways."""
-        return self.mark.empty_existing(records)
+        self._dispatched = GtidSet()  # executed, when all that was dispatched is committed
 
     def publish_held_back(self) -> None:
-        """Publishes the cuts that were held back. Raises what publishing a cut does, with the
-        place of the last statement."""
+        """Publish the cuts that were held back. Raise what publishing a cut does, with the place of
+        the last statement."""
         group = self.cuts.held_back
         try:
             self.cuts.publish_held_back()
         except SparkReplError as error:
             raise (self._failures.named(error, group) if group else error) from error
 
-    def ahead(self) -> dict[str, int]:
-        """The tables that hold more than the last cut shows -> their packed positions."""
-        return self.cuts.tables_ahead()
-
-    def retried(self, work: Callable[[], T]) -> T:
-        """The result of what is no group's, tried again as a group is. Raises what ``Retries.run``
-        does."""
-        return self._retries.run(work)
-
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
-        """A batch: the records that can be applied, and what is wrong behind them."""
-        records, self._branches, wrong = self._xa.resolve(
-            self._applied, records, self._catch_up.copied, self._retries
+        """Begin a batch; return the records that can be applied, and what is wrong after them."""
+        records, self._branches, wrong = self.xa.resolve(
+            self._applied, records, self._catch_up.copied, self.retries
         )
         self._dispatched = self.mark.executed
         return records, wrong
 
-    def begin_ahead(self, records: Records) -> None:
-        """Has the first groups of what a stream will bring staged, while the stream is started.
-        Only where the records are taken as they are in the log."""
-        taken = not self._applied.history.renewed and not self._catch_up.copied
-        if taken and len(records) and not np.isin(records["kind"], XA_PARTS).any():
-            executed = self.mark.executed
-            self._staging.begin_ahead(records, executed, self._idempotent(executed))
-
     def dispatch(self, group: Group) -> tuple[Dispatched, Future[None]]:
-        """The group on its way, and its end, which raises what stops the applier. Raises that where
-        a branch that it leaves prepared can't be kept."""
+        """Return the dispatched group, and its end, which raises what stops the applier. Raise that
+        here where a branch that the group leaves prepared can't be kept."""
         slot, writing = self._order.dispatch(), Event()
-        known = replace(
-            self._stager.ready(group),
+        group = replace(
+            self._stager.share_out(group),
             slot=slot,
-            idempotent=self._idempotent(self.mark.executed),
+            idempotent=self._stager.idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self._retries.begin(slot, known.shares, writing.set, self._xa.reread(known))
-        known = replace(known, xa=self._entered(known))
-        self._dispatched = self._dispatched.union(known.gtids)
-        dispatched = Dispatched(known, writing)
-        if known.with_rows:
-            dispatched = Dispatched(known, writing, *self._staging.submit(known))
-        if self._table_order.reads_on:
+        self.retries.begin(slot, group.shares, writing.set, self.xa.reread(group))
+        group = replace(group, xa=self._enter_branches(group))
+        self._dispatched = self._dispatched.union(group.gtids)
+        dispatched = Dispatched(group, writing)
+        if group.with_rows:
+            begun = self.reader.submit(group)
+            staged = self._entering.submit(self._enter, begun)
+            dispatched = Dispatched(group, writing, begun, staged)
+        if self._strategy.reads_on:
             writing.set()
-        return dispatched, self._threads.submit(self._land, dispatched)
+        return dispatched, self._committing.submit(self._commit, dispatched)
 
-    def _entered(self, group: Group) -> XaGroup:
-        """What the group does to XA branches; the ones that it leaves prepared are kept."""
+    def _enter_branches(self, group: Group) -> XaGroup:
+        """Return what the group does to XA branches; those that it leaves prepared are kept."""
         if self._branches:
             self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
         try:
-            return keeping(
-                lambda told: self._xa.enter(group.records, self._branches, told),
+            return keep_with_retries(
+                lambda on_keep: self.xa.enter(group.records, self._branches, on_keep),
                 group,
-                self._retries,
+                self.retries,
             )
         except BaseException as error:
             self._order.fail(group.slot)
-            self._retries.end(group.slot)
+            self.retries.end(group.slot)
             if isinstance(error, SparkReplError):
                 raise self._failures.named(error, group) from error
             raise
 
-    def _idempotent(self, executed: GtidSet) -> Container[str]:
-        copied = self._catch_up.tables(executed)
-        strict = SomeTables.of(copied, self._without_history())
-        return EveryTable(copied) if self._apply.exec_mode == "idempotent" else strict
+    def _enter(self, begun: Future[PendingRead]) -> StagedGroup:
+        """Wait until a group is read, and have the tables take it, in the order of the log. Raise
+        what ``GroupReader.finish`` does, and CommitOrderError after a group that can't be read."""
+        try:
+            staged = self.reader.finish(begun.result())
+            try:
+                self._strategy.enter(staged)
+            except BaseException:
+                drop_staged(staged)
+                raise
+        except BaseException:
+            self._strategy.refuse()
+            raise
+        return staged
 
-    def _land(self, dispatched: Dispatched) -> None:
+    def _commit(self, dispatched: Dispatched) -> None:
         group = dispatched.group
         try:
-            self._landing.land(dispatched)
+            self._committer.commit(dispatched)
         except CommitOrderError as error:
-            log.warning("%s: %s", group.gtids, error)
+            logger.warning("%s: %s", group.gtids, error)
             self._status.turned_away(group.shares, error)
             raise
         except SparkReplError as error:
-            self._show_before()
+            self._publish_before()
             self._faults += [error] if group.with_rows else []
             self._order.fail(group.slot)
             raise self._failures.named(error, group) from error
@@ -231,68 +188,68 @@ class Pipeline:
             raise
         finally:
             dispatched.writing.set()
-            if self.cuts.held_back is not group:  # else its way ends when its cut is published
-                self._retries.end(group.slot)
+            if self.cuts.held_back is not group:  # else its retries end when its cut is published
+                self.retries.end(group.slot)
         self._order.done(group.slot)
 
     def fault_of(self, error: SparkReplError) -> Fault | None:
-        """An error that has stopped a group of rows, if it may go into quarantine with its table: a
-        statement's may not."""
+        """Return an error that has stopped a group of rows, if its table may go into quarantine. A
+        statement's table may not."""
         if error not in self._faults:
             return None
         return self._stager.quarantining.fault_of(error, self.mark.executed)
 
-    def _show_before(self) -> None:
-        """Publishes the cuts of the statements before the one that failed."""
+    def _publish_before(self) -> None:
+        """Publish the cuts of the statements before the one that failed."""
         try:
             self.cuts.publish_held_back()
-        except (SparkReplError, OSError) as unshown:  # the next start does those statements again
-            log.warning("no cut behind %s: %s", self.mark.executed, unshown)
+        except (SparkReplError, OSError) as error:  # the next start repeats those statements
+            logger.warning("no cut behind %s: %s", self.mark.executed, error)
 
     def end_by_hand(self) -> None:
-        """Ends the XA branches that somebody has decided about, behind all that is in the tables.
+        """End the XA branches that the user has decided about, after all that is in the tables.
 
-        The rows of the n-th at one place land n bytes behind the cut's position, so that a crash
-        between two tables is seen; the cut's own position stays the end of a transaction. While a
-        table is ahead (after a crash) there is no place that is behind all: then it is done after
-        the next batch. Raises RowError where a branch's rows don't fit.
+        The rows of the n-th branch at one place land n bytes after the cut's position, so that a
+        crash between two tables is seen; the cut's own position stays the end of a transaction.
+        While a table is ahead (after a crash) no place is after all tables: then it is done after
+        the next batch. Raise RowError where a branch's rows don't fit.
         """
-        self._status.warns(self._xa.old(self._status.xa_age_limit_s))
-        for branch in self._xa.waiting():
+        self._status.warns(self.xa.old(self._status.xa_age_limit_s))
+        for branch in self.xa.waiting():
             executed, at = self.mark.executed, self.cuts.next_by_hand()
             if at is None:
                 return
             # Where some tables have its rows it can't be taken back.
-            xa = self._xa.end_by_hand(branch, begun=self.cuts.has_begun(at))
-            group = self._stager.ready(Group.of_branch(branch, at, xa, executed))
-            self._retries.begin(group.slot, group.shares, lambda: None)
+            xa = self.xa.end_by_hand(branch, begun=self.cuts.has_begun(at))
+            group = self._stager.share_out(Group.of_branch(branch, at, xa, executed))
+            self.retries.begin(group.slot, group.shares, lambda: None)
             try:
-                self._landing.end_by_hand(group, at.position)
+                self._committer.end_by_hand(group, at.position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
             finally:
-                self._retries.end(group.slot)
-            log.warning("XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid)
-
-    def keep_branches(self, keep: bool) -> None:
-        """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
-        self._xa.keep_ended(keep)
+                self.retries.end(group.slot)
+            logger.warning(
+                "XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid
+            )
 
     def phases(self) -> dict[str, float]:
-        """Seconds: staging (beside the commits), and the writer's."""
-        return self._bringing.phases()
+        """Return the seconds of reading (beside the commits), and of the writer's phases."""
+        return {"stage_s": self._stager.seconds, **self.writer.phases()}
 
     def close(self) -> None:
-        """Returns when nothing is under way any more; removes what is staged."""
-        self._threads.shutdown(wait=True, cancel_futures=True)
-        self._staging.close()
-        self._table_order.close()
-        self._bringing.close()
-        self._staging.clean()
+        """Return when nothing is under way any more; remove what is staged."""
+        self._committing.shutdown(wait=True, cancel_futures=True)
+        self.reader.close()
+        self._entering.shutdown(wait=True, cancel_futures=True)
+        self._strategy.close()
+        self.writer.close()
+        self._stager.clean()
 
 
 def _by_hand(branch: Branch, error: RowError) -> RowError:
-    """A branch whose rows don't fit: it stays prepared, and what was decided can be taken back."""
+    """Return the error of a branch whose rows don't fit. The branch stays prepared, and the user
+    can take the decision back."""
     return RowError(
         f"XA COMMIT of {branch.xid} by hand: {error.message}",
         number=error.number,

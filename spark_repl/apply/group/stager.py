@@ -1,4 +1,8 @@
-"""Stager: has a group read from the relay log and decoded by the workers, nothing visible yet."""
+"""Stager: has the workers read and decode a group once, into files that no reader sees.
+
+Staged groups lie below the owner's staging folder, each in a folder of its own; tiny ones stay in
+memory. What a worker could not read is an exception in its place (``ReadAttempt``).
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...control.table.owner import succeed
 from ...decode.cascade_detection import Cascades, unknown_refusal
+from ...decode.folding import EveryTable, SomeTables
 from ...decode.ignored_tables import AllTablesExcept, IgnoredTables
 from ...decode.known_tables import KnownTables, OnlyTable, TablePacker
 from ...decode.staged import StageTask
@@ -21,6 +26,7 @@ from ...delta import storage
 from ...relay.source_place import SourcePlace
 from ...runtime.object_store import is_remote
 from ...runtime.private_files import opener
+from ...runtime.retry import disk_full, temporary
 from ...runtime.workers import all_of
 from ...schedule.group import StagedGroup
 from ...schedule.planner import assign_workers
@@ -28,7 +34,6 @@ from ...schedule.tasks import Mask, stage_tasks
 from ...sql.case_folding import fold
 from ...tables.table_definition import UNREAD
 from ..log.quarantine_changes import Quarantining
-from .reading import Reading
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -45,12 +50,46 @@ if TYPE_CHECKING:
     from ..log.applied_log import AppliedLog
 
 _SHARD_BYTES = 8 << 20
+"""bytes of the log above which the keys of a group's tables may be cut into shards"""
+
+
+@dataclass(frozen=True)
+class ReadAttempt:
+    """A group that every worker has tried once to read: the ``outcomes`` of ``tasks``, in their
+    order. ``folder``, ``already``: see ``StagedGroup``."""
+
+    group: Group
+    tasks: Sequence[StageTask]
+    outcomes: Sequence[Staged | Exception]
+    folder: str | None
+    already: int
+
+    @property
+    def errors(self) -> list[Exception]:
+        return [outcome for outcome in self.outcomes if isinstance(outcome, Exception)]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every worker has read its part."""
+        return not self.errors
+
+    @property
+    def is_worth_a_retry(self) -> bool:
+        """Whether every error is temporary, and no disk is full; also without any error."""
+        return all(temporary(error) and not disk_full(error) for error in self.errors)
+
+    def staged_group(self) -> StagedGroup:
+        """Return the group. Raise the first error, where there is one."""
+        return self.with_parts(all_of(self.outcomes))
+
+    def with_parts(self, parts: Sequence[Staged]) -> StagedGroup:
+        """Return the group as it was read in these parts."""
+        return StagedGroup(self.group, parts, self.folder, self.already)
 
 
 class Stager:
-    """Staged groups lie below the owner's staging folder, each in its own; tiny ones nowhere.
-    ``stage`` and ``emulate`` are a worker's parts, ``catch_up`` what tables have from a first copy,
-    ``seconds`` what reading has taken.
+    """Has groups read, each once. ``stage`` and ``emulate`` are a worker's functions, ``catch_up``
+    is what tables have from a first copy, ``seconds`` is how long reading took.
 
     The keys of a table are cut into shards where the last group changed fewer tables than there
     are workers.
@@ -59,7 +98,7 @@ class Stager:
     def __init__(
         self,
         config: Config,
-        log: AppliedLog,
+        applied: AppliedLog,
         tracking: Tracking,
         workers: Workers,
         stage: Callable[[StageTask], Staged],
@@ -67,11 +106,11 @@ class Stager:
         catch_up: CatchUp,
     ) -> None:
         self.tracking, self.workers, self.settings = tracking, workers, config.apply
-        self._log, self._stage, self.emulate = log, stage, emulate
+        self.applied, self._stage, self.emulate = applied, stage, emulate
         self.catch_up, self._without_cascades = catch_up, config.ddl.without_cascades
         order = config.apply.preserve_commit_order
         self._emulated = config.ddl.cascades == "emulate" and order
-        self.quarantining = Quarantining(config.apply, tracking, log, catch_up)
+        self.quarantining = Quarantining(config.apply, tracking, applied, catch_up)
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs
@@ -81,19 +120,27 @@ class Stager:
         self.clean()
         succeed(self._folder, inherit=False)
 
-    def ready(self, group: Group) -> Group:
-        """The group shared out, one worker has all of a tiny one, and with what is known of foreign
-        keys now."""
-        known = self.tracking.foreign_keys()
+    def share_out(self, group: Group) -> Group:
+        """Return the group shared out among the workers, with the foreign keys of now. One worker
+        has all of a tiny group."""
+        foreign_keys = self.tracking.foreign_keys()
         small = self.workers.is_small(log_bytes=group.length)
         return replace(
             assign_workers(group, 1 if small else self.workers.count),
-            cascades=Cascades.of(known, self._without_cascades, emulated=self._emulated),
+            cascades=Cascades.of(foreign_keys, self._without_cascades, emulated=self._emulated),
         )
 
-    def read(self, group: Group, workers: Container[int] | None = None) -> Reading:
-        """Has the group read once, as it is shared out, from its first position to its last; of
-        ``workers`` alone where they are named. What a worker could not read stands in its place."""
+    def idempotent(self, executed: GtidSet) -> Container[str]:
+        """Return the tables where missing rows and duplicate keys are no errors, after
+        ``executed``."""
+        copied = self.catch_up.tables(executed)
+        strict = SomeTables.of(copied, self.tracking.without_history())
+        return EveryTable(copied) if self.settings.exec_mode == "idempotent" else strict
+
+    def read(self, group: Group, workers: Container[int] | None = None) -> ReadAttempt:
+        """Have the group read once, as it is shared out, from its first position to its last; only
+        by ``workers`` where they are named. An error of a worker stands in the place of its part.
+        """
         here = self.workers.is_small(log_bytes=group.length)
         folder = None if here else self._folder_name()
         skip = self._skip(group)
@@ -101,11 +148,11 @@ class Stager:
         split = group.length > _SHARD_BYTES and self._tables < self.workers.count
         tasks = self._tasks(group, skip, self.workers.count if split else 1, folder)
         tasks = [task for task in tasks if workers is None or task.worker in workers]
-        return Reading(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
+        return ReadAttempt(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
 
     def read_again(self, task: StageTask) -> Staged:
-        """One worker's spans, from start to end, for which it has failed before. Raises LogError,
-        DecodeError, OSError."""
+        """Read one worker's spans, from start to end, for which it has failed before. Raise
+        LogError, DecodeError, OSError."""
         (staged,) = all_of(self._outcomes([task]))
         return staged
 
@@ -124,10 +171,10 @@ class Stager:
     def _tasks(
         self, group: Group, skip: dict[str, Mask], shards: int, folder: str | None
     ) -> list[StageTask]:
-        still = self.tracking.quarantines()
-        left_out = {**self.tracking.left_out(), **dict.fromkeys(still, UNREAD)}
+        quarantined = self.tracking.quarantines()
+        left_out = {**self.tracking.left_out(), **dict.fromkeys(quarantined, UNREAD)}
         ignored = IgnoredTables(frozenset(left_out), self._filters.now)
-        known = {**self.tracking.logged_definitions(), **left_out}
+        definitions = {**self.tracking.logged_definitions(), **left_out}
         template = StageTask(
             0,
             (),
@@ -137,28 +184,28 @@ class Stager:
             cascades=group.cascades,
             forms=self.tracking.forms,
             # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
-            definitions=KnownTables(known, ignored, group.cascades.keys, self._packer),
+            definitions=KnownTables(definitions, ignored, group.cascades.keys, self._packer),
             wider=self._wider(),
             leftover=self._leftover(),
             left_out=ignored,
-            quarantined=still.keys(),
+            quarantined=quarantined.keys(),
             rewrites=ignored.filters.rewrites,
             columns=self.tracking.column_rules,
         )
-        return stage_tasks(self._log.relay, self._log.base, group, skip, template)
+        return stage_tasks(self.applied.relay, self.applied.base, group, skip, template)
 
     def _wider(self) -> dict[str, TableDefinition]:
-        """The tables of which the target keeps more than the source has, at that place."""
-        there = list(self.tracking.tables.items())
-        return {name: table.at_place for name, table in there if table.keeps_more}
+        """Return the tables of which the target keeps more than the source has, at that place."""
+        tables = list(self.tracking.tables.items())
+        return {name: table.at_place for name, table in tables if table.keeps_more}
 
     def _leftover(self) -> frozenset[str]:
-        """Tables that have rows which the source has removed by TRUNCATE, at that place."""
-        there = list(self.tracking.tables.items())
-        return frozenset(name for name, table in there if table.at_place.truncated)
+        """Return the tables with rows that the source has removed by TRUNCATE, at that place."""
+        tables = list(self.tracking.tables.items())
+        return frozenset(name for name, table in tables if table.at_place.truncated)
 
-    def here(self, path: str) -> str:
-        """Where workers read a file of the target: a copy, where that is on an object store."""
+    def local_copy(self, path: str) -> str:
+        """Return where workers read a file of the target: a copy, if that is on an object store."""
         if not is_remote(path):
             return path
         copied = os.path.join(self.new_folder(), os.path.basename(path))
@@ -166,12 +213,12 @@ class Stager:
             shutil.copyfileobj(source, out)
         return copied
 
-    def kept(
+    def stage_table(
         self, group: Group, name: str, spans: Sequence[Span], commits: Commits | None = None
     ) -> StagedGroup:
-        """Stage what some transactions have of one table alone, as a group of their own.
-        ``commits``: theirs; a quarantine keeps none. Raises LogError, DecodeError, OSError."""
-        folder, known = self._folder_name(), self.tracking.logged_definitions()
+        """Stage only what some transactions have of one table, as a group of their own.
+        ``commits``: theirs; a quarantine keeps none. Raise LogError, DecodeError, OSError."""
+        folder, definitions = self._folder_name(), self.tracking.logged_definitions()
         rewrites = self._filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
         tasks = [
@@ -179,7 +226,7 @@ class Stager:
                 number, tuple(spans[i] for i in share), self.workers.count, folder,
                 idempotent=group.idempotent,
                 forms=self.tracking.forms,
-                definitions=OnlyTable(name, known.get(name), rewrites),
+                definitions=OnlyTable(name, definitions.get(name), rewrites),
                 wider=self._wider(),
                 leftover=self._leftover(),
                 left_out=AllTablesExcept(name),
@@ -195,13 +242,13 @@ class Stager:
             _remove(folder)
             raise
 
-    def whole(self, group: Group) -> list[StageTask]:
-        """The group as one worker would read it, with what each table has of it."""
+    def tasks_of_one_worker(self, group: Group) -> list[StageTask]:
+        """Return the tasks of the group for one worker; each table passes over what it has."""
         return self._tasks(assign_workers(group, 1), self._skip(group), 1, None)
 
     def check_cascades(self, staged: StagedGroup) -> None:
-        """Groups are asked about in the order of the log. Raises DecodeError for the first change
-        of a referenced table, when the foreign keys of a table are not known."""
+        """Raise DecodeError for the first change of a referenced table, when the foreign keys of a
+        table are not known. Call it for groups in the order of the log."""
         referred = dict[str, int]()
         for part in staged.by_worker:
             for name, at in part.referred.items():
@@ -209,18 +256,18 @@ class Stager:
             self._unannounced |= part.definitions.keys() - self.tracking.tables.keys()
         if not referred:
             return
-        known = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
+        foreign_keys = {fold(name): keys for name, keys in self.tracking.foreign_keys().items()}
         names = self._unannounced.union(staged.group.cascades.unknown)
-        if unknown := sorted(name for name in names if known.get(fold(name)) is None):
+        if unknown := sorted(name for name in names if foreign_keys.get(fold(name)) is None):
             name, at = min(referred.items(), key=lambda item: item[1])
             raise unknown_refusal(name, at, unknown)
 
-    def learn(self, staged: StagedGroup) -> None:
-        """How many tables a group had: the next one is likely to have as many."""
+    def note_tables(self, staged: StagedGroup) -> None:
+        """Note how many tables a group changed: the next one is likely to change as many."""
         self._tables = max(1, len({name for part in staged.by_worker for name in part.changes}))
 
     def new_folder(self) -> str:
-        """A folder below the owner's staging folder, for a group."""
+        """Make a folder for a group, below the owner's staging folder."""
         folder = self._folder_name()
         os.makedirs(folder, exist_ok=True)
         return folder
@@ -230,44 +277,41 @@ class Stager:
         return os.path.join(self._folder, f"group-{next(self._numbers)}")
 
     def _skip(self, group: Group) -> dict[str, Mask]:
-        """Which transactions each table has already (invariant 3): only after a crash are any."""
+        """Return which transactions each table has already (invariant 3); any only after a crash,
+        from a copy, or from another log."""
         records, masks = group.records, dict[str, Mask]()
         for table in list(self.tracking.tables.values()):
             if table.position > group.start:
                 mask = records["end"] <= table.position
                 if mask.any():
                     masks[table.name] = mask
-        for name, held in self._held(group.executed):
-            if isinstance(held, SourcePlace):
-                mask = np.arange(len(records)) < self._log.count_up_to(records, held)
+        for name, reached in self._reached(group.executed):
+            if isinstance(reached, SourcePlace):
+                mask = np.arange(len(records)) < self.applied.count_up_to(records, reached)
             else:
-                mask = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+                mask = reached.contains_arrays(records["uuid"], records["gno"], records["tag"])
             if mask.any():
                 masks[name] = mask | masks.get(name, mask)
         return masks
 
-    def begins_within(self, held: Held, group: Group) -> bool:
-        """Whether a table that has ``held`` has more than what is before the group."""
-        if isinstance(held, SourcePlace):
-            return bool(self._log.count_up_to(group.records[:1], held))
-        return not held.issubset(group.executed)
+    def begins_within(self, reached: Held, group: Group) -> bool:
+        """Return whether a table that has ``reached`` has more than what is before the group."""
+        if isinstance(reached, SourcePlace):
+            return bool(self.applied.count_up_to(group.records[:1], reached))
+        return not reached.issubset(group.executed)
 
-    def _held(self, executed: GtidSet) -> Iterable[tuple[str, Held]]:
-        """What tables hold by GTID or place, of another log or from a copy."""
+    def _reached(self, executed: GtidSet) -> Iterable[tuple[str, Held]]:
+        """Return what tables hold by GTID or place, of another log or from a copy."""
         return [*self.tracking.ahead().items(), *self.catch_up.held(executed).items()]
 
-    @property
-    def task_retries(self) -> int:
-        return self.workers.task_retries
-
-    @staticmethod
-    def drop(staged: StagedGroup | Reading) -> None:
-        """Removes what was staged of a group."""
-        _remove(staged.folder)
-
     def clean(self) -> None:
-        """Removes what this owner has staged of any group."""
+        """Remove what this owner has staged of any group."""
         _remove(self._folder)
+
+
+def drop_staged(staged: StagedGroup | ReadAttempt) -> None:
+    """Remove what was staged of a group."""
+    _remove(staged.folder)
 
 
 def _remove(folder: str | None) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from ...control.records.operator_decisions import XaDecision, xa_decisions
 from ...control.transaction_files.xa_store import XaStore
 from ...delta.removing import Remover
 from ...errors import GivenUpError, SparkReplError, StatementError
-from ...position import OFFSET_BITS, OFFSET_MASK
+from ...position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ...relay.logged_query import read_statement
 from ...relay.pieces import Piece, size_of
 from ...relay.record import Flag, Kind, gtid_text
@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from ...schedule.group import Group
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog
-    from .xa_retry import OnKeep
 
 log = logging.getLogger(__name__)
 
 _NAMED = 20
 COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
+
+OnKeep = Callable[[Branch], None]
 
 
 class XaParts:
@@ -89,10 +90,6 @@ class XaParts:
             more = f" and {len(prepared) - _NAMED} more" if len(prepared) > _NAMED else ""
             log.warning("Found %d prepared XA transactions: %s%s", len(prepared), named, more)
         return cls(store, prepared, decisions)
-
-    def keep_ended(self, keep: bool) -> None:
-        """Whether the bytes of branches that have ended stay: a copy will need them again."""
-        self.store.keep_ended(keep)
 
     @property
     def prepared(self) -> list[Branch]:
@@ -264,6 +261,32 @@ class XaParts:
                 on_keep(one)
             prepared.append(self.store.keep(one) if one.xid in fresh else one)
         return XaGroup(before, steps, tuple(prepared), commits, tuple(ended))
+
+
+def keep_with_retries(work: Callable[[OnKeep], XaGroup], group: Group, retries: Retries) -> XaGroup:
+    """Return what ``work`` finds that the group does to branches. ``work`` calls its argument with
+    each branch before it keeps the branch's bytes.
+
+    A failure counts for the worker that has the XA PREPARE, whoever has transactions beside it.
+    Raise what is not temporary as it is, and GivenUpError at the XA PREPARE when all attempts were
+    in vain.
+    """
+    begun: list[Branch] = []
+
+    def attempt() -> XaGroup:
+        begun.clear()
+        return work(begun.append)
+
+    def failed() -> list[int]:
+        position = begun[-1].position if begun else -1
+        return [int(worker) for worker in group.worker[group.records["position"] == position]]
+
+    try:
+        return retries.run(attempt, slot=group.slot, failed=failed)
+    except GivenUpError as error:
+        if begun:
+            error.at(position=RelayPosition.unpack(begun[-1].position))
+        raise
 
 
 def _check_prepared(branch: Branch) -> None:

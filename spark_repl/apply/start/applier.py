@@ -1,4 +1,4 @@
-"""Opened: the target and the log, as one start of the applier has found them."""
+"""RunningApplier: the parts of an applier between one start, or going back, and the next."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ if TYPE_CHECKING:
     from ...runtime.retry import Retries
     from ...write.tables.tracking import Tracking
     from ..group.coordinator import Coordinator
+    from ..group.low_water_mark import LowWaterMark
+    from ..group.pipeline import Pipeline
     from ..log.applied_log import AppliedLog
 
 
 @dataclass(frozen=True)
-class Opened:
-    """What an applier works with until it goes back, or ends."""
+class RunningApplier:
+    """The target, the log and the parts that apply it, until the applier goes back, or ends."""
 
     tracking: Tracking
     applied: AppliedLog
     coordinator: Coordinator
+    pipeline: Pipeline
     retries: Retries
     checkpoint: str
     status: ApplierStatus
@@ -35,7 +38,12 @@ class Opened:
     @property
     def position(self) -> int:
         """Packed end of the last transaction that every table has."""
-        return self.coordinator.position
+        return self.pipeline.mark.position
+
+    @property
+    def mark(self) -> LowWaterMark:
+        """Up to where every table has everything."""
+        return self.pipeline.mark
 
     @property
     def waiting(self) -> Mapping[str, Waiting]:
@@ -43,19 +51,20 @@ class Opened:
         return self.tracking.waiting
 
     def source_of(self, position: int) -> dict[str, Any]:
-        """Where the source has what ends at the packed position."""
+        """Return where the source has what ends at the packed position."""
         return self.applied.source_of(position)
 
     def phases(self) -> dict[str, float]:
-        """Seconds that the phases of the work have taken."""
-        return self.coordinator.phases()
+        """Return the seconds that the phases of the work have taken, reading beside the commits."""
+        phases = {"wait_s": self.coordinator.wait_seconds, **self.pipeline.phases()}
+        return {name: round(seconds, 3) for name, seconds in phases.items()}
 
     def result(self, counters: Counters, seconds: float, stop: threading.Event) -> Result:
-        """What stands now. Raises LogError where the log is damaged behind it, unless the applier
-        was to ``stop``."""
-        coordinator, applied = self.coordinator, self.applied
-        tail = None if coordinator.reached_until else _tail(applied.refresh(), stop)
-        executed, end = str(coordinator.executed), coordinator.position
+        """Return what is applied now. Raise LogError where the log is damaged after that, unless
+        the applier was to ``stop``."""
+        mark, applied = self.pipeline.mark, self.applied
+        tail = None if self.coordinator.reached_until else _tail(applied.refresh(), stop)
+        executed, end = str(mark.executed), mark.position
         name = applied.name_of(end)
         return Result(counters, seconds, executed, RelayPosition.unpack(end), name, tail)
 

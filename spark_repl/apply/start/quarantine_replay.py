@@ -24,6 +24,7 @@ from ...gtid import GtidSet
 from ...relay.record import RECORD, Kind
 from ...schedule.group import Group
 from ...write.tables.table import versions
+from ..group.stager import drop_staged
 
 if TYPE_CHECKING:
     from ...config import Apply
@@ -91,12 +92,14 @@ class Replaying:
             owners = self._tables.owners(one.path)
             kept = self._store.kept(one.id, owners)
             check_whole(one.name, kept, owners)
-            spans = [span for each in kept for span, _ in each.spans(self._stager.here(each.path))]
-            staged = self._stager.kept(self._group(table, cut), one.name, spans)
+            spans = [
+                span for each in kept for span, _ in each.spans(self._stager.local_copy(each.path))
+            ]
+            staged = self._stager.stage_table(self._group(table, cut), one.name, spans)
             try:
                 self._writer.write(staged, cut, begins=_nothing, checked=_nothing)
             finally:
-                self._stager.drop(staged)
+                drop_staged(staged)
         except (RowError, DecodeError, SchemaError, QuarantineError) as error:
             log.error("%s stays in quarantine: %s", one.name, error)
             self._tables.replace(fail(self._control, one, str(error)))

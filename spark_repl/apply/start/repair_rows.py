@@ -37,6 +37,7 @@ from ...schedule.group import WITHOUT_ROWS, Group
 from ...write.rows.row_repair import RowRepair
 from ...write.rows.staged_rows import TouchTask, key_of, touches
 from ...write.tables.table import versions
+from ..group.stager import drop_staged
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
@@ -176,7 +177,7 @@ class Repairing:
         stager = self._stager
         group = Group.of(records, np.zeros(len(records), np.int32), len(records))
         spans = self._applied.spans(records)
-        staged = stager.kept(group, rows.table, spans, Commits.of(records))
+        staged = stager.stage_table(group, rows.table, spans, Commits.of(records))
         try:
             tasks = []
             for one in staged.by_worker:
@@ -187,4 +188,4 @@ class Repairing:
                 tasks += [TouchTask(part, key, rows.keys) for part in one.parts]
             return any(stager.workers.run(touches, tasks))
         finally:
-            stager.drop(staged)
+            drop_staged(staged)

@@ -41,7 +41,7 @@ from ..stream.spark_source import MySQLRelaySource
 from ..stream.stream import RelayStream
 from ..stream.stream_checkpoint import resume_offset
 from ..stream.stream_listener import StreamListener
-from .applier import Opened
+from .applier import RunningApplier
 from .quarantine_replay import Replaying
 from .repair_rows import Repairing
 from .replica_parts import Parts
@@ -97,7 +97,7 @@ class Replica:
         self._at = opened(config, self._parts.control)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
-        self._opened: Opened | None = None
+        self._opened: RunningApplier | None = None
         self._endpoint: Endpoint | None = None
         self.page = ""  # its address, once it is served
         self._beside: SparkReplError | None = None
@@ -195,12 +195,14 @@ class Replica:
             skip=point.skip, until=self._until,
         )  # fmt: skip
         checkpoint = self.layout.checkpoint(control.epoch)
-        self._opened = Opened(tracking, applied, coordinator, retries, checkpoint, status)
+        self._opened = RunningApplier(
+            tracking, applied, coordinator, pipeline, retries, checkpoint, status
+        )
         show_absent(point, tracking)
         show_copy(point, applied, tracking)
 
     @property
-    def opened(self) -> Opened:
+    def opened(self) -> RunningApplier:
         """Raises SparkReplError before ``start()``."""
         if self._opened is None:
             raise SparkReplError("the replica is not started", hint="use it in a with statement")
@@ -231,7 +233,7 @@ class Replica:
     @property
     def executed(self) -> GtidSet:
         """All that is in the tables."""
-        return self.opened.coordinator.executed
+        return self.opened.pipeline.mark.executed
 
     @property
     def index(self) -> TransactionIndex:
@@ -276,7 +278,7 @@ class Replica:
             group_bytes=self.config.apply.group_max_bytes,
             listener=StreamListener(opened.status) if self._endpoint else None,
         )  # fmt: skip
-        opened.coordinator.end_by_hand()
+        opened.pipeline.end_by_hand()
         opened.coordinator.catch_up(resume_offset(opened.checkpoint))
         if not stream.has_met_until():
             stream.run(follow=follow)
@@ -288,8 +290,8 @@ class Replica:
         return self.opened.result(self.counters, seconds, self._stop)
 
     def keep_branches(self, keep: bool) -> None:
-        """Whether the bytes of XA branches stay that have ended: a copy will need them again."""
-        self.opened.coordinator.keep_branches(keep)
+        """Say whether the bytes of ended XA branches stay: a copy will need them again."""
+        self.opened.pipeline.xa.store.keep_ended(keep)
 
     def copying(self, tables: Sequence[str], rows: int, expected: int) -> None:
         """For the status: how far a new copy of these tables is; without tables none is made."""
@@ -335,7 +337,7 @@ class Replica:
         before: it would do so for ever."""
         if self._left_out(error):
             return
-        fault = self.coordinator.fault_of(error)
+        fault = self.opened.pipeline.fault_of(error)
         if fault is None or fault.place in self._faults:
             raise error
         self._faults.add(fault.place)

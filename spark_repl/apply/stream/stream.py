@@ -67,7 +67,9 @@ class RelayStream:
         self._error = None
         try:
             with suppress(Stopped):
-                self._retries.run(lambda: self._once(follow), lambda: self._coordinator.position)
+                self._retries.run(
+                    lambda: self._once(follow), lambda: self._coordinator.mark.position
+                )
         finally:
             if self._listener is not None:
                 self._listener.release()
@@ -89,7 +91,7 @@ class RelayStream:
             .option("path", self._applied.path)
             .option("index", self._applied.folder)
             .option("base", str(base))
-            .option("start", str(min(max(self._coordinator.position, low), high)))
+            .option("start", str(min(max(self._coordinator.mark.position, low), high)))
             .option("maxBytesPerTrigger", str(self._most))
             .option("lease", "false")  # the applier itself holds the file where the tables are
             .option("waitMs", str(_WAIT_MS))
@@ -167,7 +169,7 @@ class RelayStream:
         else:
             self._retries.run(self._applied.refresh)
         index = self._applied.index
-        if index.damage and not index.count_behind(self._coordinator.position)[0]:
+        if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
             raise index.damage  # the stream goes by the published end, and does not see it
         reach("before_checkpoint")
 
@@ -185,7 +187,7 @@ class RelayStream:
         coordinator.pace.begin_batch()
         coordinator.apply(records)
         coordinator.pace.end_batch()
-        stopped = coordinator.stopping.is_set() and coordinator.position < last
+        stopped = coordinator.stopping.is_set() and coordinator.mark.position < last
         if stopped or coordinator.reached_until:
             # Not to be recorded as done by the checkpoint; at the next start it comes again.
             raise StoppedBetweenGroups

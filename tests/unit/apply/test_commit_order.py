@@ -1,16 +1,26 @@
-"""Commit order: whatever the threads do, groups pass in the order of their slots (WL#6813)."""
+"""CommitOrder: groups pass in the order of their slots, whatever the threads do (WL#6813).
+
+Also: what both orders in which tables take groups have in common, and where they differ.
+"""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import numpy as np
 import pytest
 
-from spark_repl.apply.group.commit_order import CommitOrder
-from spark_repl.errors import CommitOrderError
+from spark_repl.apply.group.commit_order import CommitOrder, CommitStrategy, StrictOrder
+from spark_repl.apply.group.per_table_order import PerTableOrder
+from spark_repl.decode.staged import Staged
+from spark_repl.errors import CommitOrderError, RowError
+from spark_repl.relay.record import RECORD
+from spark_repl.schedule.group import Group, StagedGroup
 
 
 def test_slots_pass_in_order_of_dispatch():
@@ -118,3 +128,86 @@ def test_done_out_of_order_waits_for_the_gap():
     assert not passed.wait(0.05)
     order.done(slots[0])
     assert passed.wait(30)
+
+
+ORDERS = pytest.mark.parametrize("kind", [StrictOrder, PerTableOrder])
+Kind = Callable[[CommitOrder, Callable[[StagedGroup, Callable[[], None]], object]], CommitStrategy]
+
+
+def group() -> StagedGroup:
+    definitions: Any = {"t.a": None}
+    records = Group.of(np.zeros(1, RECORD), np.zeros(1, np.int32), 1)
+    return StagedGroup(records, [Staged(0, definitions, [], {"t.a": 1})])
+
+
+class Committed(CommitOrder):
+    """What happens to a group, in its order."""
+
+    def __init__(
+        self, kind: Kind, fault: Exception | None = None, turn: Exception | None = None
+    ) -> None:
+        super().__init__()
+        self.steps: list[str] = []
+        self._fault, self._turned_away, self._strategy = fault, turn, kind(self, self._write)
+
+    def wait(self, slot: int, *, ends_branch: bool = False) -> None:
+        if self._turned_away is not None:
+            raise self._turned_away
+        self.steps.append("turn")
+
+    def _write(self, part: StagedGroup, called: Callable[[], None]) -> None:
+        if self._fault is not None:
+            raise self._fault
+        called()
+        self.steps.append("written")
+
+    def commit(self) -> list[str]:
+        staged = group()
+        self._strategy.enter(staged)
+        try:
+            self._strategy.write(staged, lambda: self.steps.append("begins"))
+            with self._strategy.standstill() as still:
+                assert still
+        finally:
+            self._strategy.close()
+        return self.steps
+
+
+@ORDERS
+def test_a_group_has_been_written_and_had_its_turn(kind: Kind) -> None:
+    steps = ["turn", "begins", "written"] if kind is StrictOrder else ["written", "turn"]
+    assert Committed(kind).commit() == steps
+
+
+@ORDERS
+def test_rows_that_do_not_fit_are_named(kind: Kind) -> None:
+    with pytest.raises(RowError, match="no such row"):
+        Committed(kind, RowError("no such row", position="000001:4", number=1032)).commit()
+
+
+@ORDERS
+def test_a_group_that_is_turned_away(kind: Kind) -> None:
+    """With commit order before a table has any of it, without it behind the commits."""
+    committed = Committed(kind, turn=CommitOrderError("one before it failed", number=3030))
+    with pytest.raises(CommitOrderError):
+        committed.commit()
+    assert committed.steps == ([] if kind is StrictOrder else ["written"])
+
+
+@ORDERS
+def test_behind_a_group_that_could_not_be_read(kind: Kind) -> None:
+    """Without commit order nothing enters; with it the turn says so."""
+    order = kind(CommitOrder(), lambda part, called: None)
+    order.refuse()
+    if kind is PerTableOrder:
+        with pytest.raises(CommitOrderError, match="could not be read"):
+            order.enter(group())
+    else:
+        order.enter(group())
+    order.close()
+
+
+def test_how_many_are_under_way() -> None:
+    """Of MySQL's queue of assigned groups, or one behind the one that commits."""
+    assert (StrictOrder.groups_max, StrictOrder.reads_on) == (2, False)
+    assert (PerTableOrder.groups_max, PerTableOrder.reads_on) == (64, True)

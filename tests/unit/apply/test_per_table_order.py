@@ -1,4 +1,4 @@
-"""Lanes: without commit order each table keeps its own, and each group is whole or absent."""
+"""PerTableOrder: without commit order each table keeps its own; each group is whole or absent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.apply.group.per_table_order import Lanes, Meeting
+from spark_repl.apply.group.commit_order import CommitOrder
+from spark_repl.apply.group.per_table_order import Meeting, PerTableOrder
 from spark_repl.decode.staged import Staged
 from spark_repl.errors import CommitOrderError, RowError, TargetError, Withdrawn
 from spark_repl.relay.record import RECORD
@@ -53,7 +54,7 @@ def test_each_table_keeps_the_logs_order():
         time.sleep(random.random() / 500)
         seen[table_of(part)].append(part.group.slot)
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     groups = [group(slot) for slot in range(30)]
     dice = random.Random(1)
     for one in groups:
@@ -76,7 +77,7 @@ def test_a_table_that_is_stuck_holds_only_those_back_that_it_meets():
         elif part.group.slot == 4:
             passed.set()
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     groups = [group(slot) for slot in range(5)]
     lanes.enter(staged(groups[0], "a", "b"))
     for one in groups[1:]:
@@ -101,7 +102,7 @@ def test_nothing_is_committed_before_all_parts_fit():
         meets()
         committed.append(table_of(part))
 
-    lanes, one = Lanes(write), group(0)
+    lanes, one = PerTableOrder(CommitOrder(), write), group(0)
     lanes.enter(staged(one, "a", "b", "c"))
     time.sleep(0.1)
     assert committed == []
@@ -122,7 +123,7 @@ def test_behind_a_failed_part_its_groups_tables_take_no_other():
         meets()
         written.append((table_of(part), part.group.slot))
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     groups = [group(slot) for slot in range(5)]
     for one, tables in zip(groups, ("abcd", "ab", "bc", "c", "d"), strict=True):
         lanes.enter(staged(one, *tables))
@@ -148,7 +149,7 @@ def test_what_is_no_row_comes_first():
         raise errors[table_of(part)]
 
     for tables, first in (("abc", TargetError), ("ac", CommitOrderError), ("a", RowError)):
-        lanes, one = Lanes(write), group(0)
+        lanes, one = PerTableOrder(CommitOrder(), write), group(0)
         lanes.enter(staged(one, *tables))
         with pytest.raises(first):
             lanes.finish(one)
@@ -159,7 +160,7 @@ def test_the_first_fault_in_the_log_is_named():
     def write(part: StagedGroup, meets: Meets) -> None:
         raise fault({"a": "1:90", "b": "1:100", "c": "2:4"}[table_of(part)])
 
-    lanes, one = Lanes(write), group(0)
+    lanes, one = PerTableOrder(CommitOrder(), write), group(0)
     lanes.enter(staged(one, "c", "b", "a"))
     with pytest.raises(RowError) as found:
         lanes.finish(one)
@@ -177,7 +178,7 @@ def test_rows_that_fitted_at_the_meeting_and_do_not_later_stop_by_name():
             meets()  # as a part that is tried again does
             raise fault("1:40")
 
-    lanes, one = Lanes(write), group(0)
+    lanes, one = PerTableOrder(CommitOrder(), write), group(0)
     lanes.enter(staged(one, "a", "b"))
     with pytest.raises(TargetError, match="no such row") as found:
         lanes.finish(one)
@@ -195,7 +196,7 @@ def test_close_ends_what_waits_for_a_part_that_will_never_come():
             assert go.wait(WAIT_S)
         meets()
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     lanes.enter(staged(group(0), "a"))
     lanes.enter(staged(group(1), "a", "b"))
     assert busy.wait(WAIT_S)
@@ -223,7 +224,7 @@ def test_groups_are_whole_and_none_waits_for_ever(tables: list[set[str]], bad: s
         meets()
         landed[part.group.slot].add(table_of(part))
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     groups = [group(slot) for slot in range(len(tables))]
     for one in groups:
         lanes.enter(staged(one, *tables[one.slot]))
@@ -242,7 +243,7 @@ def test_groups_are_whole_and_none_waits_for_ever(tables: list[set[str]], bad: s
 
 
 def test_nothing_enters_behind_what_could_not_be_read():
-    lanes = Lanes(lambda part, meets: meets())
+    lanes = PerTableOrder(CommitOrder(), lambda part, meets: meets())
     lanes.refuse()
     with pytest.raises(CommitOrderError):
         lanes.enter(staged(group(1), "a"))
@@ -281,7 +282,7 @@ def test_tables_that_have_nothing_to_do_keep_no_threads() -> None:
         meets()
         seen.append((table_of(part), part.group.slot))
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     lanes.idle_max = 3
     before = threading.active_count()
     for slot in range(40):
@@ -308,7 +309,7 @@ def test_a_table_that_is_busy_keeps_its_thread() -> None:
             assert go.wait(WAIT_S)
             order.append(part.group.slot)
 
-    lanes = Lanes(write)
+    lanes = PerTableOrder(CommitOrder(), write)
     lanes.idle_max = 0
     groups = [group(slot) for slot in range(6)]
     for one in groups:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -80,14 +81,14 @@ def test_refused(change: Any, why: str, again: bool) -> None:
     assert error and why in str(error) and isinstance(error, RowsOutdated) == again
 
 
-def test_the_key_that_the_log_has() -> None:
+def test_the_key_that_the_log_has(tmp_path: Path) -> None:
     opened = Opened()
     records = np.zeros(1, RECORD)
     logged = {"t.a": definition("CREATE TABLE t.a (id INT, other INT, PRIMARY KEY (other))")}
-    staged = opened.stager.kept.return_value
-    staged.by_worker = [MagicMock(definitions=logged)]
+    staged = opened.stager.stage_table.return_value
+    staged.by_worker, staged.folder = [MagicMock(definitions=logged)], str(tmp_path)
     opened.table.definition = definition()
     repairing = Repairing(opened.stager, MagicMock(), opened.applied)
     with pytest.raises(RowsOutdated, match="another key"):
         repairing._holds_key(opened.rows, opened.table, records)
-    opened.stager.drop.assert_called_once_with(staged)
+    assert not tmp_path.exists(), "what was staged is dropped"

@@ -232,7 +232,7 @@ def test_a_copy_that_fails_is_told_and_the_applier_goes_on(running: Replica) -> 
         with pytest.raises(TargetError, match="given up: KeyError: 'add'"):
             ask_and_wait(running.config, ("t.a",))
         assert recopier._thread.is_alive() and running._beside is None
-    assert not running.coordinator._pipeline._xa.store._keep_all
+    assert not running.opened.pipeline.xa.store._keep_all
 
 
 def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(

@@ -1,4 +1,4 @@
-"""Of what several workers failed with, which one stops the applier."""
+"""GroupReader: of what several workers failed with, which error stops the applier."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from spark_repl.apply.group.reading import Completion
+from spark_repl.apply.group.group_reader import PendingRead
 from spark_repl.decode.staged import Staged
 from spark_repl.errors import DecodeError, Stopped, TargetError
 
@@ -38,5 +38,5 @@ def test_what_is_about_no_place_first_then_the_first_place(
             parts.append(Future())
             parts[-1].set_exception(error)
         with pytest.raises(type(raised)) as caught:
-            Completion(cast(Any, None), parts).wait()
+            PendingRead(cast(Any, None), parts).wait()
         assert caught.value is raised

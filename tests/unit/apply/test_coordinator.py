@@ -1,4 +1,4 @@
-"""delay_s: a group waits by the clock as it is, not as it was for a moment."""
+"""Coordinator: with delay_s a group waits by the clock as it is, not as it was for a moment."""
 
 from __future__ import annotations
 
