@@ -1,6 +1,6 @@
-"""What ALTER TABLE, CREATE INDEX and DROP INDEX say, each action as it is written.
+"""Actions of ALTER TABLE, CREATE INDEX and DROP INDEX, as they are written.
 
-Names are those of the text; nothing here knows the table.
+Names are those of the text: this module does not know the table.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROWS_GO = {
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """``after``: None at the end, '' FIRST, else the name behind AFTER."""
+    """``after``: None for the end, '' for FIRST, else the column after which it is added."""
 
     column: ColumnClause
     after: str | None = None
@@ -33,7 +33,8 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeColumn:
-    """CHANGE, and MODIFY, where ``name`` is the new column's. ``after``: None in its place."""
+    """CHANGE of a column. MODIFY is a CHANGE whose ``name`` is the new column's. ``after``: None if
+    the column keeps its place."""
 
     name: str
     column: ColumnClause
@@ -85,7 +86,7 @@ class RenameIndex:
 
 @dataclass(frozen=True, slots=True)
 class DropConstraint:
-    """``kind``: FOREIGN, CHECK, or '' where it may be any."""
+    """``kind``: FOREIGN, CHECK, or '' if the statement leaves the kind open."""
 
     name: str
     kind: str = ""
@@ -93,7 +94,8 @@ class DropConstraint:
 
 @dataclass(frozen=True, slots=True)
 class SetCharset:
-    """``charset`` may be a collation, or '' for the database's. ``convert``: the columns too."""
+    """``charset`` may be a collation, or '' for the database's. ``convert``: whether the columns
+    are converted as well."""
 
     charset: str
     convert: bool = False
@@ -106,8 +108,8 @@ class RenameTable:
 
 @dataclass(frozen=True, slots=True)
 class RowsGo:
-    """An action whose effect on the rows the log does not have. ``come``: it brings some, from
-    where no log is."""
+    """An action whose effect on rows is not in the log. ``come``: whether it brings rows that no
+    log has."""
 
     reason: str
     come: bool = False
@@ -122,9 +124,9 @@ class PartitionBy:
 
 @dataclass(frozen=True, slots=True)
 class ChangePartitions:
-    """``verb``: ADD, DROP, TRUNCATE, REORGANIZE or EXCHANGE; ``names``: the partitions that are
-    there, () for ALL; ``into``: those that come. ``unknown``: why these are not understood;
-    ``lists``: whether they are of LIST."""
+    """``verb``: ADD, DROP, TRUNCATE, REORGANIZE or EXCHANGE. ``names``: existing partitions, () for
+    ALL. ``into``: new partitions. ``unknown``: why the new partitions are not understood.
+    ``lists``: whether they are LIST partitions."""
 
     verb: str
     names: tuple[str, ...] = ()
@@ -134,8 +136,8 @@ class ChangePartitions:
 
     @property
     def reason(self) -> str:
-        """What becomes of rows, or may, '' where all stay. Of RANGE the server refuses a REORGANIZE
-        that leaves a range out; of LIST it deletes such rows without a word."""
+        """Return what may happen to rows, '' if all rows stay. The server refuses a REORGANIZE that
+        leaves out a range of RANGE partitions. It deletes such rows of LIST partitions silently."""
         if self.verb == "REORGANIZE" and not self.lists:
             return ""
         return _ROWS_GO.get(self.verb, "")
@@ -150,10 +152,10 @@ Action = (
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """``table`` is what it is about, db.table; ``actions`` in the order of the text, without those
-    that change nothing that is kept. ``exchanged``: the other table of EXCHANGE PARTITION;
-    ``engine``: in upper case, '' where it stays; ``copies``: whether by its words the server writes
-    all rows anew (ALGORITHM=COPY, ORDER BY, an engine other than InnoDB)."""
+    """``table``: the table that is altered, db.table. ``actions``: in the order of the text,
+    without those that change nothing that definitions keep. ``exchanged``: the other table of
+    EXCHANGE PARTITION. ``engine``: in upper case, '' if it stays. ``copies``: whether its clauses
+    make the server rewrite all rows (ALGORITHM=COPY, ORDER BY, an engine other than InnoDB)."""
 
     table: str
     actions: tuple[Action, ...] = ()
@@ -163,12 +165,12 @@ class Alteration:
 
     @property
     def renamed(self) -> str:
-        """The table's new name, '' if it keeps the old one."""
+        """Return the table's new name, '' if it keeps the old one."""
         return next((a.new for a in self.actions if isinstance(a, RenameTable)), "")
 
     @property
     def is_plain(self) -> bool:
-        """Whether it concerns nothing but indexes that are not unique, and partitions that keep
+        """Return whether all actions are about non-unique indexes, or about partitions that keep
         their rows."""
         return all(_is_plain(action) for action in self.actions)
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE -> its actions, as they are written."""
+"""Read ALTER TABLE into its actions, as they are written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .session import Session
     from .sql_tokens import Cursor
 
-# Rows move between partitions, none goes: one that has no place is an error of the statement.
+# These move rows between partitions and remove none: a row without a partition is an error.
 _PARTITIONS = (
     "COALESCE PARTITION", "REBUILD PARTITION", "ANALYZE PARTITION", "CHECK PARTITION",
     "OPTIMIZE PARTITION", "REPAIR PARTITION", "SECONDARY_LOAD PARTITION",
@@ -55,8 +55,8 @@ _ROWS_GO = {
 
 
 def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
-    """Reads the actions behind ``ALTER TABLE table``. Raises StatementError for what is not
-    understood, with the words where that begins."""
+    """Read the actions after ``ALTER TABLE table``. Raise StatementError, with the words at that
+    place, for what is not understood."""
     database = session.database
     actions: list[Action] = []
     exchanged, engine, copies = "", "", False
@@ -74,13 +74,14 @@ def read_alteration(cursor: Cursor, table: str, session: Session) -> Alteration:
 
 
 def _value(cursor: Cursor, *names: str) -> str:
-    """The value of the option that comes next, in upper case; '' for any other, or no option."""
+    """Return the value of the next option, in upper case; '' for any other option, or if none comes
+    next."""
     _, value = option(cursor.again()) or ("", "") if cursor.at(*names) else ("", "")
     return value.upper()
 
 
 def _exchange(cursor: Cursor, database: str) -> tuple[str, str]:
-    """(the partition's name, the other table's)."""
+    """Return (the partition's name, the other table's)."""
     partition = cursor.name()
     cursor.expect("WITH")
     cursor.expect("TABLE")
@@ -88,7 +89,7 @@ def _exchange(cursor: Cursor, database: str) -> tuple[str, str]:
 
 
 def _actions(cursor: Cursor, table: str, session: Session) -> Iterator[Action]:
-    # COMMENT and the like are also names of columns, but only behind ADD, DROP, ALTER, RENAME.
+    # COMMENT and the like are also names of columns, but only after ADD, DROP, ALTER, RENAME.
     for words, reason in _ROWS_GO.items():
         if cursor.phrase(words):
             _to_end(cursor)
@@ -162,7 +163,7 @@ def _to_end(cursor: Cursor) -> None:
 
 
 def _skip_order(cursor: Cursor) -> None:
-    """The list ends the actions: behind its commas are columns, never another action."""
+    """Skip ORDER BY to the end of the actions: columns follow its commas, never another action."""
     while not (cursor.at_end() or cursor.at_symbol(";") or at_partitioning(cursor)):
         cursor.next()
 
@@ -184,7 +185,7 @@ def _option(cursor: Cursor) -> Iterator[Action]:
 
 
 def _another_set(cursor: Cursor) -> tuple[str, str] | None:
-    """Takes the COLLATE behind a CHARACTER SET, or the other way round."""
+    """Consume the COLLATE after a CHARACTER SET, or the CHARACTER SET after a COLLATE."""
     rest = cursor.again()
     rest.word("DEFAULT")
     return option(cursor) if any(rest.phrase(name) for name in SETS) else None

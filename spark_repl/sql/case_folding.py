@@ -20,19 +20,19 @@ CASE_HINT = (
     "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"
     " tables), 1 or 2"
 )
-"""what to do where nobody has said whether the source folds names"""
+"""what to do if it is not known whether the source folds names"""
 
 
 def fold(name: str) -> str:
-    """``name`` in lower case as MySQL has it: one character becomes one."""
+    """Return ``name`` in lower case as MySQL folds it: one character stays one character."""
     if name.isascii():
         return name.lower()
     return "".join(char.lower()[0] for char in name)
 
 
 def letter_case_error(name: str, rules: str, log: str, hint: str = CASE_HINT) -> SettingError:
-    """Rows of a table came whose name one of the ``rules`` has with other letters; ``log``: what
-    that says, or does not say, of whether the source takes them for the same."""
+    """Return the error for a table of the log whose name differs from a name in ``rules`` only by
+    case. ``log``: what the log shows, or does not show, about whether the source folds names."""
     return SettingError(
         f"a rule of {rules} has the name {name} with other letters, and the log {log} the source"
         " takes them for the same",
@@ -71,7 +71,7 @@ def folded_definition(definition: TableDefinition) -> TableDefinition:
 
 
 def folded(statement: Statement) -> Statement:
-    """The statement with the names of its databases and tables folded."""
+    """Return the statement with the names of its databases and tables folded."""
     definition, alteration = statement.definition, statement.alteration
     return replace(
         statement,

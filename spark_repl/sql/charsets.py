@@ -1,4 +1,4 @@
-"""The numbers of character sets and collations that statements name (MySQL 9.7)."""
+"""Numbers of the character sets and collations that statements name (MySQL 9.7)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CHARSETS = {
 }  # fmt: skip
 
 ASSUMED = "utf8mb4_"
-"""instead of a character set that is not known: utf8mb4 is taken for it"""
+"""prefix of a character set that is not known and assumed to be utf8mb4"""
 NAMES = frozenset(_CHARSETS)
-"""of all character sets"""
+"""names of all character sets"""
 WIDE = frozenset(("ucs2", "utf16", "utf16le", "utf32"))
-"""of those whose letters have two bytes at least"""
-# Collations by which a letter's other case is another one: their numbers have to be known.
+"""character sets whose characters have at least two bytes"""
+# Collations with another mapping of case: their numbers have to be known.
 TURKISH = {
     "utf16_turkish_ci": 110, "ucs2_turkish_ci": 137, "utf32_turkish_ci": 169,
     "utf8mb3_turkish_ci": 201, "utf8_turkish_ci": 201, "utf8mb4_turkish_ci": 233,
@@ -41,7 +41,8 @@ def padded(raw: bytes, charset: str) -> bytes:
 
 
 def collation(charset: str) -> tuple[int, int]:
-    """(collation id, bytes of the longest character) of a character set or collation's name."""
+    """Return (collation id, bytes of the longest character) for the name of a character set or
+    collation. Raise StatementError for an unknown name."""
     name = charset.lower()
     entry = _CHARSETS.get(name) or _CHARSETS.get(name.partition("_")[0])
     if entry is None:

@@ -1,7 +1,7 @@
 """Classify a logged statement: what it does to tables, or why that is not known.
 
-Of a statement that cannot be read as a whole ``named_table`` returns the one table that it changes,
-so that the table can be copied, or the statement left out by the table's name.
+If a statement cannot be read as a whole, ``named_table`` returns the one table that it changes. The
+applier can then copy the table, or leave the statement out by the table's name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Effect", "Statement", "classify", "classify_in")
 
-# Objects of CREATE, ALTER and DROP without rows: the words they are told by.
+# Objects without rows of CREATE, ALTER and DROP, by the words that identify them.
 _NO_ROWS = (
     "VIEW", "TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "USER", "ROLE", "SERVER", "TABLESPACE",
     "UNDO TABLESPACE", "LOGFILE GROUP", "RESOURCE GROUP", "SPATIAL REFERENCE SYSTEM",
@@ -39,16 +39,14 @@ _MAINTENANCE = (
 
 
 def classify(statement: str, database: str, sql_mode: int = 0) -> Statement:
-    """The statement's effect; ``database`` and ``sql_mode`` are the session's. Never raises.
-
-    What isn't understood is UNSUPPORTED, with a reason.
-    """
+    """Return the statement's effect. ``database`` and ``sql_mode`` are the session's. Never raise:
+    a statement that is not understood is UNSUPPORTED, with a reason."""
     return classify_in(statement, Session(database, sql_mode))
 
 
 def classify_in(statement: str, session: Session) -> Statement:
-    """The same with all that is known of the session: its database's character set is the default
-    of a table's, explicit_defaults_for_timestamp says what TIMESTAMP means. Never raises."""
+    """Return the statement's effect in a session. Its database's character set is the default of
+    new tables, and explicit_defaults_for_timestamp decides what TIMESTAMP means. Never raise."""
     verb, items = "", list[Token]()
     try:
         items = as_read(tokens(statement, session.sql_mode), session)
@@ -65,7 +63,8 @@ def classify_in(statement: str, session: Session) -> Statement:
 
 
 def _finish(cursor: Cursor, statement: Statement) -> None:
-    """The parts that are read to the end must end: a second statement would go unnoticed."""
+    """Raise StatementError if words follow a statement that has been read to its end: a second
+    statement would go unnoticed."""
     cursor.symbol(";")
     if not cursor.at_end() and (statement.tables or statement.effect is Effect.DROP_DATABASE):
         raise StatementError(f"{statement.verb} is not understood from {cursor.rest()}")
@@ -118,7 +117,8 @@ def _no_rows(cursor: Cursor, verb: str) -> Statement | None:
 
 
 def _skip_definer(cursor: Cursor) -> None:
-    """Skips ``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE, ..."""
+    """Skip ``ALGORITHM = x DEFINER = u@h SQL SECURITY x`` before VIEW, TRIGGER, PROCEDURE and
+    others."""
     while True:
         if cursor.word("ALGORITHM"):
             cursor.expect("=")
@@ -177,7 +177,7 @@ def _create(cursor: Cursor, session: Session) -> Statement:
 
 
 def _database_charset(cursor: Cursor, session: Session) -> str:
-    """The character set or collation that CREATE or ALTER DATABASE says; '' for none."""
+    """Return the character set or collation of CREATE or ALTER DATABASE; '' for none."""
     charset = ""
     while not (cursor.at_end() or cursor.at_symbol(";")):
         if cursor.at("DEFAULT", "CHARACTER", "CHARSET", "CHAR", "COLLATE"):
@@ -220,7 +220,8 @@ def _create_table(cursor: Cursor, session: Session) -> Statement:
 
 
 def _altering(verb: str, alteration: Alteration) -> Statement:
-    """The effect of actions on a table: none where nothing that is kept changes."""
+    """Return the effect of actions on a table: no effect if they change nothing that definitions
+    keep."""
     actions, table = alteration.actions, alteration.table
     tables: tuple[str, ...] = (table,)
     renames: tuple[tuple[str, str], ...] = ()
@@ -316,8 +317,9 @@ _NOT_OF_TABLES = ("COLUMN", "INDEX", "KEY")
 
 
 def named_table(cursor: Cursor, database: str) -> tuple[str, ...]:
-    """The one table that ALTER TABLE, CREATE TABLE, CREATE or DROP INDEX changes, as db.table;
-    () where that is not sure: it may rename one, or another statement follows."""
+    """Return the one table that ALTER TABLE, CREATE TABLE, CREATE or DROP INDEX changes, as
+    db.table. Return () if that is not certain: the statement may rename a table, or another
+    statement follows."""
     try:
         name = _name(cursor, database)
     except StatementError:
@@ -340,7 +342,7 @@ def _name(cursor: Cursor, database: str) -> str:
 
 
 def _is_of_others(cursor: Cursor) -> bool:
-    """Whether what follows may name another table that changes."""
+    """Return whether the following words may name another table that changes."""
     while not cursor.at_end():
         if cursor.word("RENAME"):
             if not cursor.at(*_NOT_OF_TABLES):

@@ -1,4 +1,5 @@
-"""One column as CREATE TABLE and ALTER TABLE write it: name, type, attributes."""
+"""ColumnClause: one column as CREATE TABLE and ALTER TABLE write it, with name, type and
+attributes."""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _SERIAL: dict[str, Any] = {"nullable": False, "auto_increment": True, "unique": 
 
 @dataclass(frozen=True, slots=True)
 class ColumnClause:
-    """``nullable``: None where neither NULL nor NOT NULL is written. ``binary``: the attribute of
-    a character column. ``charset``: a character set
-    or collation, '' for the table's. ``generated``: as ``Column.generated`` has it."""
+    """``nullable``: None if neither NULL nor NOT NULL is written. ``binary``: the attribute of a
+    character column. ``charset``: a character set or collation, '' for the table's. ``generated``:
+    as in ``Column.generated``."""
 
     name: str
     type: column_type.SqlType
@@ -41,8 +42,8 @@ class ColumnClause:
 
 
 def read_column(cursor: Cursor, table: str, name: str = "") -> ColumnClause:
-    """Takes ``name type attributes`` up to a comma, FIRST or AFTER; with a ``name`` what follows
-    one. Raises StatementError for what is not understood."""
+    """Read ``name type attributes`` up to a comma, FIRST or AFTER. If ``name`` is given, read what
+    follows a name. Raise StatementError for what is not understood."""
     name = name or cursor.column()
     kind = column_type.read(cursor)
     column = ColumnClause(name, kind, charset=kind.charset)
@@ -90,7 +91,7 @@ def _attribute(cursor: Cursor, column: ColumnClause, table: str) -> ColumnClause
     if cursor.word("AS"):
         return replace(column, generated=_generated(cursor))
     if cursor.word("BINARY"):
-        # It means the character set's _bin collation: still text.
+        # BINARY means the _bin collation of the character set here: the column is still text.
         return replace(column, binary=True)
     if (charset := _character_set(cursor, column.charset)) is not None:
         return replace(column, charset=charset)
@@ -118,7 +119,7 @@ def _character_set(cursor: Cursor, before: str) -> str | None:
 
 
 def _other(cursor: Cursor) -> bool:
-    """Takes an attribute without meaning here, if one comes next."""
+    """Consume the next attribute if it has no meaning for the target."""
     if cursor.phrase("NOT SECONDARY") or cursor.phrase("GENERATED ALWAYS"):
         return True
     if cursor.word("COMMENT", "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
@@ -130,7 +131,7 @@ def _other(cursor: Cursor) -> bool:
         if not cursor.at("CHECK"):
             cursor.name()
     elif cursor.word("CHECK"):
-        cursor.parentheses()  # a NOT NULL behind it is the column's
+        cursor.parentheses()  # a NOT NULL after it is the column's
         _ = cursor.phrase("NOT ENFORCED") or cursor.word("ENFORCED")
     else:
         return False

@@ -1,4 +1,4 @@
-"""A column's SQL type as CREATE TABLE writes it -> MySQL's type code, metadata and literals."""
+"""Read a column's SQL type, and convert it to MySQL's type code, metadata and literals."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ _T = ColumnType
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """``text``: its bytes have a character set. ``length`` is in characters or, 0, not given.
-    ``literals``: members of ENUM and SET; bytes where they are written so (0xE4, b'1')."""
+    """``text``: whether its bytes have a character set. ``length``: in characters, 0 if it is not
+    written. ``literals``: members of ENUM and SET, as bytes if they are written as bytes (0xE4,
+    b'1')."""
 
     code: ColumnType
     meta: int = 0
@@ -59,18 +60,18 @@ _GEOMETRY = (
 
 
 def collation_name(number: int) -> str:
-    """A name by which ``collation`` finds the character set, and the collation where its number has
-    to be known. Raises DecodeError."""
+    """Return a name by which ``collation`` finds the character set, and the collation if its number
+    has to be known. Raise DecodeError."""
     names = {value: name for name, value in TURKISH.items()}
     return names.get(number) or name_of(number)
 
 
 def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
     """Return the members of an ENUM or SET whose character set or collation is ``charset``. The
-    server stores them with a ? for each letter that the set lacks and without trailing spaces,
-    except in the character set binary, where they are the bytes that the ``connection`` sent ('':
-    UTF-8). Bytes without a character become U+FFFD, as in TABLE_MAP. Raises StatementError where
-    the members are not known."""
+    server replaces each letter that the set lacks by ?, and removes trailing spaces. In the
+    character set binary it stores the bytes that the ``connection`` sent ('': UTF-8). Bytes
+    without a character become U+FFFD, as in TABLE_MAP. Raise StatementError if the members are
+    not known."""
     if not kind.literals:
         return ()
     name = charset_of(collation(charset)[0])
@@ -88,7 +89,7 @@ def members(kind: SqlType, charset: str, connection: str) -> tuple[str, ...]:
 
 
 def _member(literal: str | bytes, charset: str, connection: str) -> str:
-    """Return the text of a member, before its spaces go. Raises DecodeError."""
+    """Return the text of a member, with its trailing spaces. Raise DecodeError."""
     if isinstance(literal, bytes):
         letters = "utf8mb4" if charset == "binary" else charset
         return replaced_text(padded(literal, charset), letters)
@@ -102,14 +103,14 @@ def _member(literal: str | bytes, charset: str, connection: str) -> str:
 
 
 def read(cursor: Cursor) -> SqlType:
-    """Takes a type with its length, UNSIGNED and ZEROFILL, not its character set."""
+    """Read a type with its length, UNSIGNED and ZEROFILL, without its character set."""
     begin = cursor.again()
     kind = _read(cursor)
     return replace(kind, detail=_detail(kind, begin.until(cursor)))
 
 
 def _detail(kind: SqlType, words: Sequence[str]) -> str:
-    """What of the type's words is in no other field (``Column.detail``)."""
+    """Return the part of the type's words that no other field has (``Column.detail``)."""
     parts = ["ZEROFILL"] if "ZEROFILL" in words else []
     inside = "".join(words[words.index("(") :]).partition(")")[0] if "(" in words else ""
     if (kind.code in (_T.FLOAT, _T.DOUBLE) and "," in inside) or kind.code in (_T.YEAR, _T.VECTOR):
@@ -232,7 +233,7 @@ def _choice(cursor: Cursor, word: str) -> SqlType:
 
 
 def meta(kind: SqlType, longest: int) -> int:
-    """``Column.meta`` when a character has at most ``longest`` bytes."""
+    """Return ``Column.meta`` for characters of at most ``longest`` bytes."""
     if kind.code in (_T.STRING, _T.VARCHAR):
         return kind.length * longest
     if kind.code == _T.BLOB and kind.length:

@@ -1,4 +1,5 @@
-"""CREATE TABLE's columns and keys -> TableDefinition, as the table's TABLE_MAPs will show them."""
+"""Read the columns and keys of CREATE TABLE into a TableDefinition, as the table's TABLE_MAPs will
+have them."""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ ROWS_FOLLOW = "CREATE TABLE ... SELECT: the log has its rows in the same transac
 
 @dataclass(frozen=True, slots=True)
 class ReadDefinition:
-    """``definition`` or the ``reason`` why there is none.
+    """``definition``, or the ``reason`` why there is none.
 
-    ``query``: rows come from a query; ``rows_follow``: the log has them behind the statement.
-    ``like``: the table whose definition is copied. ``foreign_keys``: None when they are not
-    understood either.
+    ``query``: whether rows come from a query. ``rows_follow``: whether the log has these rows after
+    the statement. ``like``: the table whose definition is copied. ``foreign_keys``: None if they
+    are not understood either.
     """
 
     definition: TableDefinition | None = None
@@ -47,7 +48,8 @@ class ReadDefinition:
 
 @dataclass(slots=True)
 class _Table:
-    """What is read so far. ``keys``: those of columns too, in the order of the text."""
+    """The parts of a table that have been read so far. ``keys`` include those of columns, in the
+    order of the text."""
 
     name: str
     columns: list[ColumnClause] = field(default_factory=list)
@@ -59,10 +61,8 @@ class _Table:
 
 
 def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
-    """Reads on behind ``CREATE TABLE name``; the cursor ends behind the statement.
-
-    StatementError only for what might hide a query.
-    """
+    """Read on after ``CREATE TABLE name`` to the end of the statement. Raise StatementError only
+    for words that might hide a query."""
     if cursor.at("LIKE"):
         return _like(cursor, session)
     body = cursor.parentheses() if cursor.at_symbol("(") else None
@@ -90,7 +90,7 @@ def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
 
 
 def is_text(table: TableDefinition) -> bool:
-    """Whether no byte of it was left over that is no letter."""
+    """Return whether all names of the table are text, without bytes that are no characters."""
     try:
         table.to_json().encode()
     except UnicodeEncodeError:
@@ -111,7 +111,7 @@ def _foreign_keys(parts: list[Cursor], table: _Table) -> tuple[ForeignKey, ...]:
 
 
 def _options(cursor: Cursor, table: _Table, session: Session) -> str:
-    """Reads the options behind the columns: '' or SELECT or why they aren't understood."""
+    """Read the options after the columns. Return '', SELECT, or why they are not understood."""
     while not (cursor.at_end() or cursor.at_symbol(";")):
         if cursor.at_symbol("("):
             return SELECT
@@ -146,7 +146,7 @@ def _rest_has_query(cursor: Cursor) -> bool:
 
 
 def _element(cursor: Cursor, table: _Table) -> None:
-    """Reads one column, key or constraint."""
+    """Read one column, key or constraint."""
     if at_key(cursor):
         table.keys.append(read_key(cursor, table.name))
     else:
@@ -158,7 +158,7 @@ def _element(cursor: Cursor, table: _Table) -> None:
 
 
 def keys_of(column: ColumnClause) -> list[KeyClause]:
-    """The keys that a column's attributes make."""
+    """Return the keys that a column's attributes create."""
     parts = (KeyPart(column.name),)
     clauses = [KeyClause("PRIMARY", "", parts)] if column.primary else []
     clauses += [KeyClause("UNIQUE", "", parts)] if column.unique else []

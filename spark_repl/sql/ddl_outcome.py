@@ -1,7 +1,7 @@
 """DdlOutcome: what the applier did for a statement, as the log and ``status`` show it.
 
-For ALTER TABLE it is decided in ``write.altering`` (metadata only, or a rewrite) and
-``apply.alterations`` (the definition alone); a copy in ``apply.statements``.
+``write.altering`` decides about ALTER TABLE (metadata only, or a rewrite), ``apply.alterations``
+about definitions alone, ``apply.statements`` about a copy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class DdlOutcome(StrEnum):
-    """Classes of statements, by what is done for them."""
+    """What the applier did for a statement."""
 
     METADATA = "metadata only"
     """one commit of the table, whatever its size"""

@@ -23,12 +23,12 @@ _EMPTY = {"JSON_OBJECT": "'{}", "JSON_ARRAY": "'[]"}
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """``literal`` as ``Column.default`` has it, None for what is none; ``now``: CURRENT_TIMESTAMP;
-    ``constant``: the literal that an expression comes to, None for all others; ``expression``: its
-    words, as ``Column.generated`` has them, '' for what is none; ``charset``: of the string that
-    the literal or constant is, where the server has it in another one than UTF-8; ``raw``: the
-    literal in hexadecimal digits, where it is written in such, behind an introducer; ``unknown``:
-    why nobody knows the value, '' for what is known."""
+    """``literal``: as in ``Column.default``, None if there is none. ``now``: whether it is
+    CURRENT_TIMESTAMP. ``constant``: the literal that an expression evaluates to, None for any other
+    expression. ``expression``: its words, as in ``Column.generated``, '' for none. ``charset``: the
+    character set of the literal's or constant's string if it is not UTF-8. ``raw``: the hexadecimal
+    digits of a literal that is written so after an introducer. ``unknown``: why the value is not
+    known, '' if it is."""
 
     literal: str | None = None
     now: bool = False
@@ -40,8 +40,8 @@ class Default:
 
     @property
     def set_by_alter(self) -> str | None:
-        """The literal that SET DEFAULT leaves: one in parentheses loses them there, and there
-        alone; one with a sign is an expression."""
+        """Return the literal that SET DEFAULT sets. A literal in parentheses loses them only there;
+        a literal with a sign is an expression."""
         is_literal = not self.expression.lstrip("( ").startswith(("-", "+", *_EMPTY))
         return self.constant if self.literal is None and is_literal else self.literal
 
@@ -52,8 +52,8 @@ servers before 8.0 do not log"""
 
 
 def read_default(cursor: Cursor) -> Default:
-    """Takes the value behind DEFAULT or ON UPDATE: literal, ( expression ), CURRENT_TIMESTAMP(n).
-    Raises StatementError for anything else."""
+    """Read the value after DEFAULT or ON UPDATE: a literal, ( expression ) or CURRENT_TIMESTAMP(n).
+    Raise StatementError for anything else."""
     if cursor.at_symbol("("):
         inner = cursor.parentheses()
         charset = inner.charset()
@@ -72,7 +72,7 @@ def read_default(cursor: Cursor) -> Default:
 
 
 def _of_bytes(charset: str, raw: bytes) -> Default:
-    """Return the default that bytes with an introducer are: a string of that character set."""
+    """Return the default of bytes with an introducer: a string of that character set."""
     raw = padded(raw, charset)
     digits = f"0x{raw.hex()}"
     if charset == "binary":
@@ -87,7 +87,7 @@ def _of_bytes(charset: str, raw: bytes) -> Default:
 
 
 def read_literal(cursor: Cursor) -> str:
-    """Takes a literal; returns it as ``Column.default`` has it. Raises StatementError."""
+    """Read a literal; return it as in ``Column.default``. Raise StatementError."""
     sign = "-" if cursor.symbol("-") else ""
     cursor.symbol("+")
     token = cursor.peek()
@@ -103,7 +103,7 @@ def read_literal(cursor: Cursor) -> str:
 
 
 def words(inner: Cursor) -> str:
-    """The words of an expression, names in backticks where they are quoted."""
+    """Return the words of an expression, with backticks around quoted names."""
     texts = []
     while not inner.at_end():
         token = inner.next()
@@ -113,7 +113,7 @@ def words(inner: Cursor) -> str:
 
 
 def constant(inner: Cursor) -> str | None:
-    """The literal that an expression comes to; None for what isn't one."""
+    """Return the literal that an expression evaluates to; None for any other expression."""
     while inner.at_symbol("("):
         outer, inner = inner, inner.parentheses()
         if not outer.at_end():
@@ -136,7 +136,9 @@ _WITH_TIME = (ColumnType.DATETIME, ColumnType.TIMESTAMP)
 
 
 def is_moment(expression: str, column: Column) -> bool:
-    """``expression``: its words, as ``Default`` has them."""
+    """Return whether a new column's DEFAULT ( expression ) is the time of the statement as the
+    column stores it: the session's date in a DATE, NOW(n) in a column of n digits. ``expression``:
+    its words, as in ``Default``."""
     while expression.startswith("( ") and expression.endswith(" )"):
         expression = expression[2:-2]
     if column.type == ColumnType.DATE:

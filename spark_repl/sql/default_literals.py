@@ -365,7 +365,8 @@ def _letters(literal: str, wide: bool) -> str:
 
 
 def member_of(name: str, members: tuple[str, ...]) -> str | None:
-    """The member that a name means which the server has taken for one; None: not known."""
+    """Return the member that a ``name`` means which the server has accepted; None if it is not
+    known."""
     if name in members:
         return name
     same = [member for member in members if member.lower() == name.lower()]
@@ -374,13 +375,13 @@ def member_of(name: str, members: tuple[str, ...]) -> str | None:
 
 
 def has_twin_before(name: str, members: tuple[str, ...]) -> bool:
-    """Whether a member before this one may be the same to its collation, and be meant then: a
-    server that isn't strict takes such lists."""
+    """Return whether an earlier member may be equal to this one in the collation. The name would
+    mean the earlier one: a server that is not strict accepts such lists."""
     bare = _bare(name)
     return any(_bare(member) == bare for member in members[: members.index(name)])
 
 
 def _bare(text: str) -> str:
-    """Without case and marks."""
+    """Return the text without case and marks."""
     parts = unicodedata.normalize("NFKD", text.casefold())
     return "".join(char for char in parts if not unicodedata.combining(char))

@@ -1,4 +1,4 @@
-"""FOREIGN KEY and REFERENCES in CREATE TABLE and ALTER TABLE."""
+"""Read FOREIGN KEY and REFERENCES of CREATE TABLE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..tables.table_name import database_of, generated_prefix
 if TYPE_CHECKING:
     from .sql_tokens import Cursor
 
-# Engines that have foreign keys; the others take the words and forget them.
+# Engines that have foreign keys; other engines accept the clause and ignore it.
 ENGINES = ("INNODB", "NDB", "NDBCLUSTER", "DEFAULT")
 _ACTIONS = {
     "CASCADE": "CASCADE", "SET NULL": "SET NULL", "SET DEFAULT": "SET DEFAULT",
@@ -22,8 +22,9 @@ _ACTIONS = {
 
 
 def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
-    """The keys among the columns and keys of CREATE TABLE, whatever else these hold; those without
-    a name have none yet. ``table``: db.table. StatementError for a key that is not understood."""
+    """Return the foreign keys among the columns and keys of CREATE TABLE, whatever else these
+    contain. Keys without a name have none yet. ``table``: db.table. Raise StatementError for a key
+    that is not understood."""
     keys: list[ForeignKey] = []
     for part in parts:
         name = constraint_name(part)
@@ -42,13 +43,13 @@ def of_table(parts: Sequence[Cursor], table: str) -> tuple[ForeignKey, ...]:
 
 
 def constraint_name(cursor: Cursor) -> str:
-    """Takes CONSTRAINT and the name behind it, if there is one."""
+    """Consume CONSTRAINT and the name after it, if they come next."""
     kinds = ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK")
     return cursor.name() if cursor.word("CONSTRAINT") and not cursor.at(*kinds) else ""
 
 
 def foreign_key(cursor: Cursor, table: str, name: str) -> ForeignKey:
-    """Reads on behind FOREIGN; the constraint's ``name`` may be ''."""
+    """Read on after FOREIGN. The constraint's ``name`` may be ''."""
     cursor.expect("KEY")
     if not cursor.at_symbol("("):
         cursor.name()  # of an index
@@ -57,8 +58,8 @@ def foreign_key(cursor: Cursor, table: str, name: str) -> ForeignKey:
 
 
 def references(cursor: Cursor, table: str) -> ForeignKey:
-    """Reads ``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``; a table without
-    a database is of the same one as the referencing ``table``."""
+    """Read ``REFERENCES table [(columns)] [MATCH x] [ON DELETE x] [ON UPDATE x]``. A table without
+    a database is in the database of the referencing ``table``."""
     cursor.expect("REFERENCES")
     parent = cursor.table(database_of(table))
     referenced: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ def references(cursor: Cursor, table: str) -> ForeignKey:
 
 
 def inline(key: ForeignKey, column: str) -> ForeignKey:
-    """The key of REFERENCES among a column's attributes."""
+    """Return the key of REFERENCES among a column's attributes."""
     return replace(key, columns=(column,), inline=True)
 
 
@@ -91,8 +92,8 @@ def _action(cursor: Cursor) -> str:
 def named(
     keys: Sequence[ForeignKey], table: str, before: Sequence[ForeignKey] = ()
 ) -> tuple[ForeignKey, ...]:
-    """``keys`` with the names that InnoDB gives where there is none, in a table that has the keys
-    ``before``."""
+    """Return ``keys`` with the names that InnoDB gives to keys without one, in a table that has the
+    keys ``before``."""
     prefix = generated_prefix(table)
     given = [key.name.lower().removeprefix(prefix.lower()) for key in before]
     number = max((int(text) for text in given if text.isdigit()), default=0)
@@ -106,7 +107,7 @@ def named(
 def altered(
     keys: Sequence[ForeignKey], table: str, added: Sequence[ForeignKey], dropped: Sequence[str]
 ) -> tuple[ForeignKey, ...]:
-    """A table's keys after ALTER TABLE. ``dropped``: names, of other constraints too."""
+    """Return a table's keys after ALTER TABLE. ``dropped``: names, also of other constraints."""
     names = {name.lower() for name in dropped}
     left = [key for key in keys if key.name.lower() not in names]
     return (*left, *named(added, table, keys))

@@ -24,8 +24,8 @@ PRIMARY, UNIQUE = "PRIMARY", "UNIQUE"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """``kind``: as in KeyClause, INDEX with ``generated`` for a foreign key's. ``columns``: names;
-    ``whole``: no part is a prefix or an expression."""
+    """``kind``: as in KeyClause; INDEX with ``generated`` for a foreign key's index. ``columns``:
+    their names. ``whole``: whether no part is a prefix or an expression."""
 
     kind: str
     name: str
@@ -36,14 +36,14 @@ class Key:
 
 
 def position(columns: Sequence[Column], name: str) -> int:
-    """Index of the column of that name; -1 if there is none."""
+    """Return the index of the column with that name; -1 if there is none."""
     wanted = name.lower()
     return next((i for i, c in enumerate(columns) if c.name.lower() == wanted), -1)
 
 
 def added(keys: list[Key], clauses: Sequence[KeyClause], columns: Sequence[Column]) -> list[Key]:
-    """The keys of a table with new ones. Raises StatementError (1072) for a column that the table
-    does not have."""
+    """Return a table's keys with new ones. Raise StatementError (1072) for a column that the table
+    lacks."""
     keys = list(keys)
     new = [(clause, _key(clause, columns)) for clause in clauses if clause.kind != "CHECK"]
     every = [*keys, *(key for _, key in new)]
@@ -77,7 +77,7 @@ def _key(clause: KeyClause, columns: Sequence[Column]) -> Key:
 
 
 def _prefix(length: int, column: Column) -> int:
-    """The length of a key's part; 0 where it is all of the column."""
+    """Return the length of a key part; 0 if it is the whole column."""
     longest = characters(column)
     return 0 if column.type != ColumnType.BLOB and length >= longest else length
 
@@ -87,8 +87,9 @@ def _short(prefixes: Sequence[int]) -> tuple[int, ...]:
 
 
 def carried(key: Key, new: Mapping[str, Column]) -> Key | None:
-    """A key of a table whose columns change. ``new``: old name in lower case -> column afterwards,
-    without those that are dropped. None where the index is gone: all its columns are."""
+    """Return a key of a table whose columns change. ``new``: old name in lower case -> column
+    afterwards, without dropped ones. Return None if all columns of the index are dropped: the index
+    is gone."""
     lengths = key.prefixes or (0,) * len(key.columns)
     left = [(n.lower(), p) for n, p in zip(key.columns, lengths, strict=True) if n.lower() in new]
     if key.columns and not left:
@@ -112,7 +113,7 @@ def _is_covered(key: Key, other_keys: Sequence[Key]) -> bool:
 
 
 def _default_name(stem: str, used: Sequence[str]) -> str:
-    """The first column's name, with _2, _3 ... where an index before has it."""
+    """Return the first column's name, with _2, _3 and so on if an index has that name."""
     names = {name.lower() for name in (*used, PRIMARY)}
     name, number = stem, 2
     while name.lower() in names:
@@ -123,9 +124,9 @@ def _default_name(stem: str, used: Sequence[str]) -> str:
 def ordered(
     keys: Sequence[Key], columns: Sequence[Column], loose: Collection[str] = ()
 ) -> list[Key]:
-    """In the order in which the server keeps them, which decides about the logged key. ``loose``:
-    names in lower case of columns that are NOT NULL by the primary key alone: they count as NULL
-    for the keys that are written before it (measured on 9.7.4)."""
+    """Return keys in the order in which the server keeps them. The order decides which key the log
+    names. ``loose``: names in lower case of columns that only the primary key makes NOT NULL. They
+    count as NULL for keys that are written before it (measured on 9.7.4)."""
     nullable = set(loose)
     ranks: list[tuple[bool, bool, bool, bool, bool, int]] = []
     for key in keys:
@@ -143,9 +144,9 @@ def ordered(
 
 
 def logged(keys: Sequence[Key], columns: Sequence[Column]) -> tuple[int, ...]:
-    """The primary key of ``ordered`` keys; without one, the UNIQUE index that the server logs as if
-    it were: the first whose columns are all NOT NULL and whole, those over
-    virtual columns last (measured on 9.7.4: the TABLE_MAP names it as primary key)."""
+    """Return the primary key of ``ordered`` keys. Without one, return the UNIQUE index that the
+    server logs as primary key: the first whose columns are all NOT NULL and whole, with indexes
+    over virtual columns last (measured on 9.7.4: TABLE_MAP names it as primary key)."""
     for key in keys:
         numbers = tuple(position(columns, name) for name in key.columns)
         if key.kind == PRIMARY or (
@@ -171,7 +172,8 @@ KINDS = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "FULLTEXT", "SPATIAL", "FOREIGN", 
 
 @dataclass(frozen=True, slots=True)
 class KeyPart:
-    """``column`` is '' for an expression; ``prefix``: characters or bytes, 0 for all."""
+    """``column``: '' for an expression. ``prefix``: in characters or bytes, 0 for the whole
+    column."""
 
     column: str
     prefix: int = 0
@@ -180,7 +182,7 @@ class KeyPart:
 @dataclass(frozen=True, slots=True)
 class KeyClause:
     """``kind``: PRIMARY, UNIQUE, INDEX, FULLTEXT, SPATIAL, FOREIGN or CHECK. ``name``: the index's,
-    '' where the server gives it one; ``foreign``: the foreign key, with the constraint's name."""
+    '' if the server chooses it. ``foreign``: the foreign key, with the constraint's name."""
 
     kind: str
     name: str = ""
@@ -189,12 +191,12 @@ class KeyClause:
 
 
 def at_key(cursor: Cursor) -> bool:
-    """Whether a key or constraint comes next, and no column."""
+    """Return whether a key or constraint comes next, not a column."""
     return cursor.at("CONSTRAINT", *KINDS)
 
 
 def read_key(cursor: Cursor, table: str) -> KeyClause:
-    """Takes a key or constraint with its options. Raises StatementError."""
+    """Read a key or constraint with its options. Raise StatementError."""
     constraint = ""
     if cursor.word("CONSTRAINT") and not cursor.at(*KINDS):
         constraint = cursor.name()
@@ -217,7 +219,7 @@ def read_key(cursor: Cursor, table: str) -> KeyClause:
 
 
 def index(cursor: Cursor, kind: str, name: str) -> KeyClause:
-    """Reads on behind an index's name: ``[USING x] (parts) options``. Raises StatementError."""
+    """Read on after an index's name: ``[USING x] (parts) options``. Raise StatementError."""
     if cursor.word("USING", "TYPE"):
         cursor.next()
     parts = tuple(_part(part) for part in cursor.parentheses().parts())
@@ -234,7 +236,7 @@ def _part(cursor: Cursor) -> KeyPart:
 
 
 def skip_to_end(cursor: Cursor) -> None:
-    """Skips the rest of one element; a comma within parentheses doesn't end it, PARTITION BY and
+    """Skip the rest of one element. A comma within parentheses does not end it; PARTITION BY and
     REMOVE PARTITIONING do."""
     while not (
         cursor.at_end() or cursor.at_symbol(",") or cursor.at_symbol(";") or at_partitioning(cursor)

@@ -30,8 +30,8 @@ _ZERO = Default("'0000-00-00 00:00:00")
 def new_columns(
     clauses: Sequence[ColumnClause], charset: str, primary: Collection[str], session: Session
 ) -> tuple[Column, ...]:
-    """The columns of a new table; ``primary``: names of its key's columns in lower case. Raises
-    StatementError."""
+    """Return the columns of a new table. ``primary``: names of its key's columns in lower case.
+    Raise StatementError."""
     written = [in_column(clause, charset) for clause in with_timestamps(clauses, session)]
     return tuple(
         finished(
@@ -45,16 +45,16 @@ def new_columns(
 
 
 def is_nullable(clause: ColumnClause) -> bool:
-    """Whether the column takes NULL, apart from what the primary key says."""
+    """Return whether the column accepts NULL, apart from the primary key."""
     return clause.nullable is not False and not clause.auto_increment
 
 
 def with_timestamps(
     columns: Sequence[ColumnClause | Column], session: Session
 ) -> list[ColumnClause]:
-    """The written ones among a table's columns; TIMESTAMP as the session understands it: without
-    explicit_defaults_for_timestamp it is NOT NULL, the first with the moment as its default. Where
-    that is not known its default is NOT_KNOWN."""
+    """Return the written columns of a table, with TIMESTAMP as the session understands it. Without
+    explicit_defaults_for_timestamp it is NOT NULL, and the first one defaults to the current time.
+    If the setting is not known, the default is NOT_KNOWN."""
     first, written = session.explicit_timestamps is False, []
     for column in columns:
         if isinstance(column, Column):
@@ -93,8 +93,8 @@ _ZEROS = {
 
 
 def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: bool) -> Column:
-    """The column of a table whose character set or collation is ``charset``. Raises StatementError
-    for a character set that is not known."""
+    """Return the column of a table whose character set or collation is ``charset``. Raise
+    StatementError for an unknown character set."""
     kind, collation, meta, compares = clause.type, 0, clause.type.meta, 0
     assumed = clause.type.code in CHARACTER_TYPES and not clause.charset and charset == ASSUMED
     code = kind.code
@@ -124,7 +124,9 @@ def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: 
     if clause.default is None:
         return replace(column, default=implicit_default(column))
     literal = clause.default.literal
-    if literal and column.type == _T.BLOB:  # outside of strict mode '' is taken, and is none
+    if (
+        literal and column.type == _T.BLOB
+    ):  # outside of strict mode the server accepts '' and ignores it
         return replace(column, default=implicit_default(column))
     return replace(column, default=literal and normalize_or_keep(literal, column, session))
 
@@ -138,13 +140,15 @@ def _wide_set(clause: ColumnClause, charset: str) -> str:
 
 
 def _binary_of(named: str) -> str:
-    """What BINARY behind the type makes of the column's character set or collation."""
+    """Return the collation that BINARY after the type makes of the column's character set or
+    collation."""
     charset = charset_of(charsets.collation(named)[0])
     return charset if charset == "binary" else f"{charset}_bin"
 
 
 def implicit_default(column: Column) -> str | None:
-    """What a column without DEFAULT gets: NULL, or its type's zero (outside of strict mode)."""
+    """Return the default of a column without DEFAULT: NULL, or its type's zero (outside of strict
+    mode)."""
     zero = zero_of(column)
     if column.nullable:
         return "NULL"
@@ -154,13 +158,13 @@ def implicit_default(column: Column) -> str | None:
 
 
 def not_null(column: Column) -> Column:
-    """The column as part of a primary key."""
+    """Return the column as part of a primary key."""
     after = replace(column, nullable=False)
     return replace(after, default=implicit_default(after)) if column.default == "NULL" else after
 
 
 def zero_of(column: Column) -> str | None:
-    """What rows that are there get in a new column that is NOT NULL and has no default; None where
+    """Return the value of existing rows in a new column that is NOT NULL without a default; None if
     the type has no such value."""
     kind = column.type
     if kind in CHARACTER_TYPES:
@@ -174,9 +178,9 @@ def zero_of(column: Column) -> str | None:
 
 
 def in_charset(column: Column, charset: str, session: Session, table: str) -> Column:
-    """A column after CONVERT TO CHARACTER SET: a TEXT whose characters become longer becomes the
-    next larger one (measured on 9.7.4). Binary columns stay. ``table``: the character set or
-    collation that the table had. Raises StatementError."""
+    """Return a column after CONVERT TO CHARACTER SET. A TEXT whose characters become longer becomes
+    the next larger type (measured on 9.7.4). Binary columns stay. ``table``: the character set or
+    collation that the table had. Raise StatementError."""
     if column.type in (_T.ENUM, _T.SET):
         _check_members(column, {name.lower().partition("_")[0] for name in (charset, table)})
     if column.type not in CHARACTER_TYPES or column.collation == BINARY:
@@ -197,9 +201,9 @@ def in_charset(column: Column, charset: str, session: Session, table: str) -> Co
 
 
 def _check_members(column: Column, sets: set[str]) -> None:
-    """Raise StatementError if CONVERT TO may change a column's members: the server takes their
-    bytes for letters of the new character set (seen on 9.7.4). Which set they are of now is not
-    known, as the column may have one of its own."""
+    """Raise StatementError if CONVERT TO may change a column's members: the server reads their
+    bytes as letters of the new character set (measured on 9.7.4). Their present character set is
+    not known, as the column may have its own."""
     sets = sets | {column.detail or ""}
     if not all(member.isascii() for member in column.literals) or sets & {
         "binary",
@@ -210,7 +214,8 @@ def _check_members(column: Column, sets: set[str]) -> None:
 
 
 def characters(column: Column) -> int:
-    """How many characters (bytes of a binary one) a CHAR or VARCHAR has at most; 0 for others."""
+    """Return the most characters (bytes, if it is binary) of a CHAR or VARCHAR; 0 for other
+    types."""
     if column.type not in CHARACTER_TYPES or column.type == _T.BLOB:
         return 0
     if column.collation in (0, BINARY):
@@ -219,22 +224,23 @@ def characters(column: Column) -> int:
 
 
 def same_type(before: Column, after: Column) -> bool:
-    """Whether both hold the same values in the same way, apart from name and NULL."""
+    """Return whether both columns store the same values in the same form, apart from name and
+    NULL."""
     text = {c.collation and charset_of(c.collation) for c in (before, after)}
     parts = ("type", "meta", "unsigned", "literals")
     return len(text) == 1 and all(getattr(before, p) == getattr(after, p) for p in parts)
 
 
 def is_longer(before: Column, after: Column) -> bool:
-    """Whether VARCHAR, or VARBINARY, holds the same values and longer ones."""
+    """Return whether a VARCHAR or VARBINARY stores the same values, and longer ones."""
     varying = before.type == after.type == _T.VARCHAR
     one_set = charset_of(before.collation) == charset_of(after.collation) if varying else False
     return one_set and before.meta <= after.meta
 
 
 def same_collation(before: Column, after: Column, *, written: bool) -> bool:
-    """Whether it is known that texts of both are compared alike. ``written``: whether the statement
-    says the column's type, or converts it."""
+    """Return whether texts of both columns are known to compare alike. ``written``: whether the
+    statement has the column's type, or converts it."""
     if not written or before.type not in (*CHARACTER_TYPES, _T.ENUM, _T.SET):
         return True
     if before.collation == after.collation == BINARY:
@@ -243,6 +249,7 @@ def same_collation(before: Column, after: Column, *, written: bool) -> bool:
 
 
 def prints_alike(before: Column, after: Column) -> bool:
-    """Whether it is known that values of both are the same as text, and in its other case."""
+    """Return whether values of both columns are known to be the same as text, and in the other
+    case."""
     other_case = {before.collation, after.collation} & _OTHER_CASE
     return before.detail == after.detail and (not other_case or before.collation == after.collation)

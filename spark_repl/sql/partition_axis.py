@@ -34,7 +34,8 @@ _NO_DATE = "a date that no calendar has: in which partition it is is not known"
 
 @dataclass(frozen=True)
 class Axis:
-    """``texts``: what LIST lists for a column of characters, whose numbers are places there."""
+    """A partitioned column as numbers. ``texts``: the texts of LIST partitions; a value's number is
+    its position there."""
 
     column: Column
     function: str
@@ -42,7 +43,8 @@ class Axis:
 
     @classmethod
     def of(cls, column: Column, function: str, kind: str, values: Sequence[Value]) -> Axis:
-        """Raises StatementError for a column of which partitions can't be told."""
+        """Return the axis of a column. Raise StatementError if the partition of a value cannot be
+        computed."""
         is_text = column.type in _TEXTS and column.arrow_type == pa.string()
         if column.type in _INTEGERS:
             is_valid = not function
@@ -62,12 +64,13 @@ class Axis:
 
     @property
     def is_monotone(self) -> bool:
-        """Whether the column's least and greatest value are those of the numbers."""
+        """Return whether the column's least and greatest values have the least and greatest
+        numbers."""
         plain = self.column.form == Form.USUAL and self.column.type not in _TEXTS
         return plain and (not self.function or self.function in MONOTONE)
 
     def place(self, value: int | str) -> int:
-        """The number of a partition's value. Raises StatementError."""
+        """Return the number of a partition's value. Raise StatementError."""
         column = self.column
         if isinstance(value, str) == bool(column.type in _INTEGERS or self.function):
             raise StatementError(f"a partition's value {value!r} of {column.name} is not known")
@@ -86,13 +89,13 @@ class Axis:
 
     @property
     def _shift(self) -> int:
-        """What is taken from values that go up to 2^64 - 1."""
+        """Return the number that is subtracted from values up to 2^64 - 1."""
         is_big = self.column.type == _T.LONGLONG and self.column.unsigned
         return _MIDDLE if is_big else 0
 
     def places(self, values: pa.Array) -> tuple[Longs, npt.NDArray[np.bool_]]:
-        """(numbers of a column's values [n], which are NULL). Raises StatementError for a date or
-        text of which they are not known."""
+        """Return (the numbers of a column's values [n], which of them are NULL). Raise
+        StatementError for a date or text whose number is not known."""
         missing = np.asarray(values.is_null())
         column = self.column
         if column.type in _TEXTS:
@@ -110,9 +113,10 @@ class Axis:
         return FUNCTIONS[self.function](numbers) if self.function else numbers, missing
 
     def _among_texts(self, values: pa.Array) -> Longs:
-        """By whatever collation, a text that is listed as it is is in its partition. One that is
-        not may be so without the spaces at its end, or in other letters of ASCII: there it is some
-        text's equal, as it is in the table."""
+        """Return the positions of texts in the list. In any collation a text that is listed as
+        it is belongs to its partition. Any other text may be equal to a listed one without
+        trailing spaces or in the other case of ASCII. It is equal to one of them, as the table
+        contains it."""
         listed = pa.array(self.texts, pa.string())
         place = pc.index_in(values, listed)
         trimmed, short = pc.utf8_rtrim(values, " "), pc.utf8_rtrim(listed, " ")
@@ -140,7 +144,7 @@ _PARTS = ((0, 4, 1), (5, 7, 13), (8, 10, 32), (11, 13, 24), (14, 16, 60), (17, 1
 
 
 def _packed(texts: pa.Array) -> Longs:
-    """Dates as the server prints them, in their order, also those that no calendar has."""
+    """Return dates as numbers in their order. Dates that no calendar has are included."""
     full = _filled(texts)
     total = np.zeros(len(texts), np.int64)
     for first, end, size in (*_PARTS, (20, 26, SECOND)):
@@ -150,7 +154,7 @@ def _packed(texts: pa.Array) -> Longs:
 
 
 def _filled(texts: pa.Array) -> pa.Array:
-    """The texts with all digits of a moment."""
+    """Return the texts with all digits of a date and time."""
     size, out = pc.utf8_length(texts), texts
     for length in (10, 19, *range(21, 26)):
         longer = pc.binary_join_element_wise(texts, _ZERO[length:], "")
@@ -195,12 +199,12 @@ FUNCTIONS: dict[str, Callable[[Longs], Longs]] = {
     "DAYOFWEEK": _part(pc.day_of_week, count_from_zero=False, week_start=7),
     "WEEKDAY": _part(pc.day_of_week, count_from_zero=True, week_start=1),
 }
-"""name -> what it makes of microseconds since 1970 [n]"""
+"""name -> the function of microseconds since 1970 [n]"""
 MONOTONE = frozenset(("UNIX_TIMESTAMP", "TO_DAYS", "TO_SECONDS", "YEAR"))
 
 
 def moment(text: str) -> datetime:
-    """A date's text in the form in which the server prints it, as UTC. Raises StatementError."""
+    """Return the time of a date's text as the server prints it, as UTC. Raise StatementError."""
     match = _MOMENT.fullmatch(text)
     try:
         if match is None:
@@ -213,12 +217,13 @@ def moment(text: str) -> datetime:
 
 
 def micros_of(at: datetime) -> int:
-    """Microseconds since 1970."""
+    """Return microseconds since 1970."""
     return (at - _EPOCH) // timedelta(microseconds=1)
 
 
 def constant(function: str, text: str, session: Session) -> int:
-    """The function of a literal, in the session's time zone. Raises StatementError."""
+    """Return the function's value for a literal, in the session's time zone. Raise
+    StatementError."""
     if function not in FUNCTIONS:
         raise StatementError(f"a partition's value {function}('{text}') is not understood")
     at = moment(text)
@@ -228,7 +233,7 @@ def constant(function: str, text: str, session: Session) -> int:
 
 
 def _at_zone(clock: datetime, name: str) -> datetime:
-    """The moment at which a zone's clocks show ``clock``."""
+    """Return the time at which the clocks of a zone show ``clock``."""
     if name in ("", "SYSTEM"):
         raise StatementError(
             "UNIX_TIMESTAMP of a partition's value is by the session's time zone SYSTEM, the"
@@ -243,6 +248,8 @@ def _at_zone(clock: datetime, name: str) -> datetime:
     except (ZoneInfoNotFoundError, ValueError) as error:
         raise StatementError(f"the session's time zone {name} is not known") from error
     local = clock.replace(tzinfo=zone)
-    if local.utcoffset() != local.replace(fold=1).utcoffset():  # clocks show it twice, or never
+    if (
+        local.utcoffset() != local.replace(fold=1).utcoffset()
+    ):  # the zone's clocks show this time twice, or never
         raise StatementError(f"the moment {clock:%Y-%m-%d %H:%M:%S} in {name} is not known")
     return local.astimezone(UTC)

@@ -1,7 +1,7 @@
-"""PARTITION BY, and the partitions that ADD and REORGANIZE PARTITION list.
+"""Read PARTITION BY, and the partitions that ADD and REORGANIZE PARTITION list.
 
-The server evaluates the bounds of partitions when the statement is run; here those are read that
-need no more than the statement and its session's time zone. What else a bound may be is unknown.
+The server evaluates the bounds of partitions when it executes the statement. This module reads
+bounds that need only the statement and its session's time zone. Other bounds are unknown.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _METHODS = ("RANGE", "LIST", "HASH", "KEY")
 
 
 def at_partitioning(cursor: Cursor) -> bool:
-    """Whether PARTITION BY or REMOVE PARTITIONING comes next: they stand behind ALTER TABLE's last
-    action, without a comma."""
+    """Return whether PARTITION BY or REMOVE PARTITIONING comes next. They follow the last action of
+    ALTER TABLE without a comma."""
     return cursor.at_phrase("PARTITION BY") or cursor.at_phrase("REMOVE PARTITIONING")
 
 
 def read_partitioning(cursor: Cursor, session: Session) -> Partitioning:
-    """Reads on behind ``PARTITION BY``. What is not understood is ``unknown``, with the reason."""
+    """Read on after ``PARTITION BY``. A clause that is not understood is ``unknown``, with the
+    reason."""
     try:
         return _partitioning(cursor, session)
     except StatementError as error:
@@ -37,7 +38,7 @@ def read_partitioning(cursor: Cursor, session: Session) -> Partitioning:
 
 
 def read_partitions(cursor: Cursor, session: Session) -> tuple[Partition, ...]:
-    """Reads ``(PARTITION name VALUES ..., ...)``. Raises StatementError."""
+    """Read ``(PARTITION name VALUES ..., ...)``. Raise StatementError."""
     return tuple(_partition(part, session) for part in cursor.parentheses().parts())
 
 
@@ -71,7 +72,7 @@ def _only_name(cursor: Cursor) -> str:
 
 
 def _expression(cursor: Cursor) -> tuple[str, str]:
-    """(column, function of it or '')."""
+    """Return (column, function of the column or '')."""
     text = cursor.rest(literals=True)
     name = cursor.name()
     if cursor.at_end():
@@ -85,7 +86,7 @@ def _expression(cursor: Cursor) -> tuple[str, str]:
 
 
 def _skip_subpartitions(cursor: Cursor) -> None:
-    """All of a partition's subpartitions go with it."""
+    """Skip SUBPARTITION BY: subpartitions are dropped with their partition."""
     cursor.word("LINEAR")
     cursor.word("HASH", "KEY")
     if cursor.word("ALGORITHM"):

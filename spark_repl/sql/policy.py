@@ -1,4 +1,4 @@
-"""Policy: what statements may do to the target's table, by the patterns of ``ddl.policy``."""
+"""Policy: what statements may do to a table of the target, by the patterns of ``ddl.policy``."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True)
 class Policies:
-    """(pattern, policy), of which the first that fits a name counts. ``folds``: whether upper and
-    lower case of names are the same, unless the source tells them apart."""
+    """(pattern, policy) pairs; the first that fits a name decides. ``folds``: whether case does not
+    matter in names, unless the source tells cases apart."""
 
     entries: tuple[tuple[str, Policy], ...] = ()
     folds: bool = True
 
     @classmethod
     def of(cls, given: str | Iterable[str], *, folds: bool) -> Policies:
-        """Reads what the configuration has checked: a policy of all tables, or a list."""
+        """Return the policies that the configuration has checked: one for all tables, or a list."""
         listed = [f"*.*: {given}"] if isinstance(given, str) else given
         pairs = filter(None, map(policed, listed))
         return cls(tuple((pattern, Policy(policy)) for pattern, policy in pairs), folds)
 
     def of_table(self, name: str) -> Policy:
-        """The policy of the table ``name`` (db.table)."""
+        """Return the policy of the table ``name`` (db.table)."""
         return self.deciding(name)[1]
 
     def deciding(self, name: str) -> tuple[str, Policy]:
-        """The entry that decides about the table; without a pattern where none fits. A shard goes
-        by the name of the table that it is in, too."""
+        """Return the entry that decides about the table, without a pattern if none fits. A shard
+        also matches by the name of its whole table."""
         names = {plain_name(name), plain_name(whole_of(name))}
         for pattern, policy in self.entries:
             if any(self._fits(pattern, candidate) for candidate in names):
@@ -59,5 +59,5 @@ class Policies:
 
 
 def _literal(pattern: str) -> str:
-    """The pattern, in which a bracket is a letter like others: only * and ? mean something."""
+    """Return the pattern with literal brackets: only * and ? are wildcards."""
     return pattern.replace("[", "[[]")

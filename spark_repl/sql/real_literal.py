@@ -1,4 +1,4 @@
-"""Doubles of literals: the digits that FLOAT(M,D) and DOUBLE(M,D) keep, and their text."""
+"""Doubles of literals: the digits that FLOAT(M,D) and DOUBLE(M,D) store, and their text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _EXPONENT_FROM, _EXPONENT_LEAST = 15, -10
 
 
 def real_digits(value: float, detail: str, *, clips: bool = False) -> float:
-    """The double that a column of (M,D) has of it: rounded in binary, half to even. Raises
-    ValueError for one that is out of range, unless the server ``clips``."""
+    """Return the double that a column of (M,D) stores, rounded in binary, half to even. Raise
+    ValueError for a value out of range, unless the server ``clips``."""
     match = REAL_DETAIL.search(detail)
     assert match
     whole, digits = int(match[1]), int(match[2])
@@ -30,8 +30,8 @@ def real_digits(value: float, detail: str, *, clips: bool = False) -> float:
 
 
 def real_literal_text(value: float) -> str:
-    """What a column of text stores of it that has room for all digits. Raises ValueError where that
-    isn't known."""
+    """Return the text that a text column with room for all digits stores of a double. Raise
+    ValueError if the text is not known."""
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     text, power = "".join(map(str, digits)), int(exponent) + len(digits)
     if not any(digits):

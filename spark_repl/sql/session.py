@@ -11,7 +11,7 @@ from .case_folding import fold
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
 
-# Bits of sql_mode by which the server stores other values.
+# Bits of sql_mode that change stored values.
 STRICT = 1 << 21 | 1 << 22
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES"""
 TIME_TRUNCATE_FRACTIONAL = 1 << 32
@@ -20,17 +20,21 @@ PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """``at``: what NOW(6) was, in microseconds since 1970 (UTC); ``time_zone``: as the server
-    prints it (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' where the event does not say.
-    ``charsets``: character set or collation of each database of which it is known, the names in
-    lower case where the source ``folds`` them. ``server_collation``: number of what a database
-    without one gets, 0 where it does not say.
-    ``utf8mb4_collation``: number of what utf8mb4 means without one, 0 likewise.
-    ``explicit_timestamps``: explicit_defaults_for_timestamp, None where it does not say.
-    ``inline_keys``: whether its server makes foreign keys of REFERENCES among a column's attributes
-    (9.0 and later); ``quotients``: whether it rounds those of exact numbers as 9.7 does.
+    """The session of a logged statement.
+
+    ``at``: NOW(6) in microseconds since 1970 (UTC). ``time_zone``: as the server prints it
+    (``+02:00``, ``Europe/Berlin``, ``SYSTEM``), '' if the event does not have it.
+
+    ``charsets``: the known character set or collation of each database, with names in lower case if
+    the source ``folds`` them. ``server_collation``: the number of the collation of a database
+    without one, 0 if the event does not have it. ``utf8mb4_collation``: the number of the collation
+    of utf8mb4 without one, 0 likewise. ``client``, ``connection``: the character sets of these
+    variables, '' for UTF-8.
+
+    ``explicit_timestamps``: explicit_defaults_for_timestamp, None if the event does not have it.
+    ``inline_keys``: whether the server makes foreign keys of REFERENCES among a column's attributes
+    (9.0 and later). ``quotients``: whether it rounds quotients of exact numbers as 9.7 does.
     ``keeps_row_id``: whether it keeps an invisible my_row_id first (8.0.30 and later).
-    ``client``, ``connection``: the character sets of these names, '' for UTF-8.
     """
 
     database: str = ""
@@ -50,7 +54,7 @@ class Session:
 
     @classmethod
     def of(cls, query: Query, system_time_zone: str = "") -> Session:
-        """The session of a logged statement, on a server whose SYSTEM zone is known, or not."""
+        """Return the session of a logged statement. The server's SYSTEM zone may be unknown."""
         zone, (client, connection) = query.time_zone, query.character_sets
         return cls(
             query.database,
@@ -65,10 +69,11 @@ class Session:
         )
 
     def charset_of(self, database: str) -> str:
-        """The database's character set or collation; '' where it is not known."""
+        """Return the database's character set or collation; '' if it is not known."""
         return self.charsets.get(fold(database) if self.folds else database, "")
 
     @property
     def is_strict(self) -> bool:
-        """Whether values that don't fit are errors (STRICT_TRANS_TABLES, STRICT_ALL_TABLES)."""
+        """Return whether values that do not fit are errors (STRICT_TRANS_TABLES,
+        STRICT_ALL_TABLES)."""
         return bool(self.sql_mode & STRICT)

@@ -1,8 +1,9 @@
-"""A logged statement's text as messages, logs and ``status`` may have it.
+"""The text of a logged statement as messages, logs and ``status`` may show it.
 
-Literals are shown only of statements about tables and databases: any other one (CREATE USER, GRANT,
-SET PASSWORD, CREATE SERVER, CREATE PROCEDURE, INSERT ...) may hold a password, its hash or a row.
-Of those about tables the literals are cut that may be secret, as CONNECTION of a FEDERATED table.
+Literals are shown only of statements about tables and databases. Any other statement (CREATE USER,
+GRANT, SET PASSWORD, CREATE SERVER, CREATE PROCEDURE, INSERT and so on) may contain a password, its
+hash or a row. Of statements about tables, literals that may be secret are removed, such as
+CONNECTION of a FEDERATED table.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def without_literals(statement: str, sql_mode: int) -> str:
 
 def without_secrets(statement: str, sql_mode: int) -> str:
     """Return the text of a statement about tables or databases, with ? for literals that may be
-    secret. Return any other statement's, but XA START and such, with ? for all literals and for
-    names in double quotes. A text without secrets is unchanged."""
+    secret. Return the text of any other statement, except XA START and similar ones, with ? for all
+    literals and for names in double quotes. A text without secrets is unchanged."""
     try:
         items = tokens(statement, sql_mode)
     except StatementError:

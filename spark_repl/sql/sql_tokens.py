@@ -1,7 +1,7 @@
-"""The words of one logged SQL statement, and a cursor over them.
+"""Tokens of one logged SQL statement, and a cursor over them.
 
-Only what telling statements apart and reading CREATE TABLE needs. Version comments
-(``/*!80016 ... */``) count as SQL, as they did on the source; other comments are left out.
+The grammar covers only what the classification of statements and CREATE TABLE need. Version
+comments (``/*!80016 ... */``) count as SQL, as they did on the source. Other comments are skipped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NO_VERSION = 99_999
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """``text`` is upper case for words, without quotes for names and strings. ``charset``: of a
+    """``text``: in upper case for words, without quotes for names and strings. ``charset``: of a
     string that the server has in another character set than UTF-8."""
 
     kind: str
@@ -50,14 +50,14 @@ class Token:
 
     @property
     def without_literal(self) -> str:
-        """What messages have of it: no literal, which may be a value that nobody may see."""
+        """Return the token's text for messages. A literal becomes ?, as its value may be hidden."""
         literal = self.kind in (STRING, NUMBER) or self.text[:2] in ("0X", "0B")
         return "?" if literal else self.raw
 
 
 def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
-    """The tokens of ``statement``; StatementError if a quote or a comment has no end. ``sql_mode``:
-    the session's, which says what quotes and backslashes mean."""
+    """Return the tokens of ``statement``. ``sql_mode``: the session's, which decides about quotes
+    and backslashes. Raise StatementError if a quote or a comment has no end."""
     out: list[Token] = []
     at, inside = 0, False
     while at < len(statement):
@@ -82,12 +82,13 @@ def tokens(statement: str, sql_mode: int = 0) -> list[Token]:
 
 
 def _is_type(token: Token, before: list[Token]) -> bool:
-    """Whether a reserved word is none behind a point, where it is a name."""
+    """Return whether the token is a type. A reserved word after a point is a name."""
     return token.kind == WORD and not (before and before[-1].text == ".")
 
 
 def _comment_end(statement: str, at: int) -> int:
-    """Where the comment that starts at ``at`` ends; one left out may hold another."""
+    """Return the end of the comment that starts at ``at``. A version comment may contain another
+    comment."""
     versioned = statement.startswith("/*!", at)
     end = statement.find("*/", at + 2)
     inner = statement.find("/*", at + 2)
@@ -119,7 +120,8 @@ def _token(statement: str, at: int, sql_mode: int) -> tuple[Token, int]:
 
 
 def _lettered(token: Token, sql_mode: int) -> Token:
-    """The token with backslashes for letters that are one: to be read again it has two."""
+    """Return the token with its literal backslashes. ``raw`` doubles them if a backslash escapes,
+    so that it can be read again."""
     escaped = token.kind == STRING and not sql_mode & NO_BACKSLASH_ESCAPES
     raw = token.raw.replace(LETTER_BACKSLASH, "\\\\" if escaped else "\\")
     return Token(token.kind, token.text.replace(LETTER_BACKSLASH, "\\"), raw)
@@ -131,18 +133,20 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 class Cursor:
-    """Reads tokens from left to right. What is expected and not there is a StatementError."""
+    """Reads tokens from left to right. Methods that expect a token raise StatementError if it does
+    not come."""
 
     def __init__(self, items: list[Token]) -> None:
         self._items = items
         self._at = 0
 
     def again(self) -> Cursor:
-        """Another cursor over what is left."""
+        """Return another cursor over the remaining tokens."""
         return Cursor(self._items[self._at :])
 
     def until(self, later: Cursor) -> list[str]:
-        """The tokens before ``later``, a cursor over the same items: words in upper case."""
+        """Return the tokens before ``later``, a cursor over the same tokens, with words in upper
+        case."""
         return [token.text for token in self._items[: len(self._items) - len(later.again()._items)]]
 
     def peek(self, ahead: int = 0) -> Token | None:
@@ -157,7 +161,8 @@ class Cursor:
         return token
 
     def charset(self) -> str:
-        """That of the next string, '' for UTF-8, as far as nothing says it."""
+        """Return the character set of the next string, by its introducer or its token; '' for
+        UTF-8."""
         left = self._items[self._at :]
         at = next((i for i, token in enumerate(left) if token.kind == STRING), -1)
         name = left[at - 1].text.lower() if at > 0 and left[at - 1].kind == WORD else ""
@@ -169,27 +174,29 @@ class Cursor:
         return self._at >= len(self._items)
 
     def rest(self, *, literals: bool = False) -> str:
-        """The next few words, for messages; with ``literals`` where no mask can be about them."""
+        """Return the next few words for messages. ``literals``: whether to show literals, if no
+        mask can concern them."""
         words = self._items[self._at : self._at + 4]
         return " ".join(t.raw if literals else t.without_literal for t in words) or "its end"
 
     def at(self, *words: str) -> bool:
-        """Whether the next token is one of these unquoted words."""
+        """Return whether the next token is one of these unquoted words."""
         token = self.peek()
         return token is not None and token.kind == WORD and token.text in words
 
     def word(self, *words: str) -> str:
-        """Takes the next token if it is one of these unquoted words; else ''."""
+        """Consume and return the next token if it is one of these unquoted words; else return
+        ''."""
         return self.next().text if self.at(*words) else ""
 
     def at_phrase(self, text: str) -> bool:
-        """Whether all of these words come next."""
+        """Return whether all of these words come next."""
         wanted = text.split()
         following = self._items[self._at : self._at + len(wanted)]
         return [t.text for t in following if t.kind == WORD] == wanted
 
     def phrase(self, text: str) -> bool:
-        """Takes these words if all of them come next."""
+        """Consume these words if all of them come next."""
         if not self.at_phrase(text):
             return False
         self._at += len(text.split())
@@ -207,17 +214,17 @@ class Cursor:
         return False
 
     def expect(self, what: str) -> None:
-        """Takes this mark or unquoted word, or fails."""
+        """Consume this symbol or unquoted word. Raise StatementError if it does not come next."""
         if not (self.symbol(what) or self.word(what)):
             raise StatementError(f"{what} expected before {self.rest()}")
 
     def name(self) -> str:
-        """Takes a name. What is not of the basic plane is ? in it, as on the server (identifiers
+        """Consume a name. Characters beyond the basic plane become ?, as on the server (identifiers
         are utf8mb3 there)."""
         return _BEYOND.sub("?", self.identifier())
 
     def column(self) -> str:
-        """Take a column's name. Servers before 8.0 accept its table, and database, before it."""
+        """Consume a column's name. Servers before 8.0 accept its table, and database, before it."""
         self.symbol(".")
         name = self.name()
         while self.symbol("."):
@@ -225,7 +232,7 @@ class Cursor:
         return name
 
     def identifier(self) -> str:
-        """Takes a name as it is written; one in double quotes too, where sql_mode is not known."""
+        """Consume a name as it is written. Accept double quotes if sql_mode is not known."""
         token = self.next()
         if token.kind == WORD:
             return token.raw
@@ -234,7 +241,7 @@ class Cursor:
         raise StatementError(f"a name expected, not {token.without_literal}")
 
     def table(self, database: str) -> str:
-        """Takes a table's name, as ``db.table``: with ``database`` where it names none."""
+        """Consume a table's name; return it as ``db.table``, in ``database`` if it names none."""
         first = "" if self.symbol(".") else self.name()
         if first and not self.symbol("."):
             if not database:
@@ -250,7 +257,7 @@ class Cursor:
         return int(token.text)
 
     def string(self) -> str:
-        """Takes a string literal; several side by side are one."""
+        """Consume a string literal. Adjacent literals are one string."""
         token = self.next()
         if token.kind == WORD and (token.text == "N" or token.text[0] == "_"):
             token = self.next()
@@ -262,7 +269,7 @@ class Cursor:
         return text
 
     def bytes_literal(self) -> bytes | None:
-        """Takes a hexadecimal or bit literal, if one comes next."""
+        """Consume a hexadecimal or bit literal, if one comes next."""
         token, following = self.peek(), self.peek(1)
         if token is None or token.kind != WORD:
             return None
@@ -277,7 +284,7 @@ class Cursor:
         return int(digits, 1 << bits).to_bytes((len(digits) * bits + 7) // 8, "big")
 
     def introduced_bytes(self) -> tuple[str, bytes] | None:
-        """Take an introducer and a hexadecimal or bit literal (_gbk x'D6D0'), if they come next.
+        """Consume an introducer and a hexadecimal or bit literal (_gbk x'D6D0'), if they come next.
         Return the character set and the bytes."""
         token = self.peek()
         name = token.text.lower() if token is not None and token.kind == WORD else ""
@@ -289,7 +296,7 @@ class Cursor:
         return name[1:], raw
 
     def parentheses(self) -> Cursor:
-        """Takes ``( ... )``, whatever is in it; returns a cursor over that."""
+        """Consume ``( ... )`` with any content; return a cursor over the content."""
         self.expect("(")
         start, depth = self._at, 1
         while depth:
@@ -299,7 +306,7 @@ class Cursor:
         return Cursor(self._items[start : self._at - 1])
 
     def parts(self) -> list[Cursor]:
-        """A cursor over each part between the commas outside parentheses."""
+        """Return a cursor over each part between commas outside of parentheses."""
         out: list[Cursor] = []
         start = self._at
         while not self.at_end():

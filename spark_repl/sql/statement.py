@@ -1,4 +1,4 @@
-"""Statement: one logged statement as ``effect.classify`` has understood it."""
+"""Statement: one logged statement, as ``classify`` has understood it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SELECT = "CREATE TABLE ... SELECT makes rows from a query"
 TEMPORARY = "CREATE TEMPORARY TABLE"
 """the verb of what a session in statement format logs: its table hides another of the name"""
 UNKNOWN_TABLE = 1051
-"""the error of DROP TABLE that did not find all of its tables"""
+"""the error of a DROP TABLE that did not find all of its tables"""
 ROW_CHANGES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO", "WITH", "SELECT")
 
 
 class Effect(enum.Enum):
-    """What applying a statement comes to."""
+    """What a statement changes."""
 
     NO_EFFECT = "no effect"
     CREATE_TABLE = "create table"
@@ -41,18 +41,20 @@ class Effect(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement as classified.
+    """One classified statement.
 
-    ``tables`` are the "db.table" names of all tables concerned, the one that is made or altered
-    first; ``database`` is that of CREATE, ALTER and DROP DATABASE, ``database_charset`` the
-    character set or collation that it gets, '' for none or an unknown one. ``definition`` is None
-    when the table has to be created from its first TABLE_MAP, ``reason`` says why (or why the
-    statement is UNSUPPORTED, or what one that changes tables does). ``foreign_keys``: those
-    that CREATE TABLE makes (None: nobody knows); ``engine``: as it names it. ``like``: the
-    table whose definition is copied. ``renames``: (old, new) in order, of ALTER TABLE ...
-    RENAME too. ``alteration``: of ALTER TABLE, CREATE INDEX and DROP INDEX (``altered.alter``
-    carries it out); with NO_EFFECT it concerns indexes that are not unique, of which
-    definitions keep the names alone.
+    ``tables``: the "db.table" names of all tables concerned, with the created or altered one first.
+    ``database``: that of CREATE, ALTER and DROP DATABASE. ``database_charset``: the character set
+    or collation that it gets, '' for none or an unknown one.
+
+    ``definition``: None if the table has to be created from its first TABLE_MAP. ``reason``: why
+    there is no definition, or why the statement is UNSUPPORTED, or what a statement that changes
+    tables does. ``foreign_keys``: those of CREATE TABLE (None: not known). ``engine``: as the
+    statement names it. ``like``: the table whose definition is copied.
+
+    ``renames``: (old, new) in order, also of ALTER TABLE ... RENAME. ``alteration``: of ALTER
+    TABLE, CREATE INDEX and DROP INDEX (``alter.apply_alter`` carries it out). With NO_EFFECT it is
+    about indexes that are not unique; definitions keep only their names.
     """
 
     verb: str
@@ -71,28 +73,30 @@ class Statement:
     database_charset: str = ""
 
     def has_failed(self, query: Query) -> bool:
-        """Whether it failed on the source and changed nothing there: DROP TABLE drops what it
-        finds, and what was logged in place of rows has changed some, or it were not logged."""
+        """Return whether the statement failed on the source and changed nothing there. DROP TABLE
+        drops the tables that it finds. A statement that was logged instead of rows has changed
+        some, or it would not be logged."""
         drops = self.effect is Effect.DROP_TABLE
         dropped = drops and (query.error == UNKNOWN_TABLE or len(self.tables) > 1)
         return bool(query.error) and not dropped and self.verb not in ROW_CHANGES
 
     def made_database(self, query: Query) -> bool:
-        """Whether CREATE or ALTER DATABASE surely took effect: where IF NOT EXISTS found it there,
-        servers since 8.0 leave out the transaction's number; those before say nothing."""
+        """Return whether CREATE or ALTER DATABASE certainly took effect. If IF NOT EXISTS finds the
+        database, servers since 8.0 leave out the transaction's number. Earlier servers show
+        nothing."""
         return not self.if_not_exists or bool(query.utf8mb4_collation and not query.made_nothing)
 
     def made_nothing(self, query: Query) -> bool:
-        """Whether CREATE TABLE IF NOT EXISTS found the table there, and the log can tell: servers
-        since 8.0 mark what they do to tables of transactional engines with the transaction's
-        number, and that of CREATE TABLE ... SELECT stands behind its rows."""
+        """Return whether CREATE TABLE IF NOT EXISTS found the table, and the log shows it. Servers
+        since 8.0 mark changes of tables of transactional engines with the transaction's number. The
+        number of CREATE TABLE ... SELECT follows its rows."""
         can_tell = not self.engine or self.engine.upper() in TRANSACTIONAL
         marked = can_tell and self.effect is not Effect.CREATE_SELECT
         return self.if_not_exists and marked and query.made_nothing
 
     @property
     def named(self) -> tuple[str, ...]:
-        """All tables that the text names, also those that it copies or refers to."""
+        """Return all tables that the text names, also those that it copies or refers to."""
         keys = list(self.foreign_keys or ())
         for action in self.alteration.actions if self.alteration else ():
             if isinstance(action, AddKey) and action.key.foreign:
@@ -104,8 +108,8 @@ class Statement:
 
     @property
     def unique(self) -> bool:
-        """Whether it makes or drops an index that a TABLE_MAP may show as primary key: that of a
-        table without PRIMARY KEY."""
+        """Return whether it creates or drops an index that a TABLE_MAP may have as primary key:
+        that of a table without PRIMARY KEY."""
         return any(
             isinstance(a, DropIndex)
             or (isinstance(a, DropConstraint) and not a.kind)
@@ -115,7 +119,7 @@ class Statement:
 
     @property
     def defaults(self) -> tuple[tuple[str, str | None], ...]:
-        """New defaults of columns by ALTER COLUMN, as ``Column.default`` has them."""
+        """Return the new defaults of columns by ALTER COLUMN, as in ``Column.default``."""
         return tuple(
             (a.name, a.default.literal if a.default else None)
             for a in (self.alteration.actions if self.alteration else ())
@@ -129,10 +133,11 @@ class Statement:
 
     @property
     def changes_definition(self) -> bool:
-        """Whether a statement without effect on rows changes what is known of a table."""
+        """Return whether a statement without effect on rows changes a table's recorded
+        definition."""
         return bool(self.unique or self.defaults or self.foreign_keys or self.dropped_constraints)
 
     @property
     def changes_rows(self) -> bool:
-        """Whether it was logged in place of rows: its changes are nowhere else in the log."""
+        """Return whether it was logged instead of rows: its changes are nowhere else in the log."""
         return self.verb in ROW_CHANGES or self.reason == SELECT

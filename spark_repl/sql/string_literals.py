@@ -1,5 +1,5 @@
-"""Strings of a statement, as the server reads them: the client's text in the character set of the
-connection, or the client's bytes in that of an introducer (``_latin1'...'``, ``N'...'``)."""
+"""Strings of a statement as the server reads them: the client's text in the connection's character
+set, or the client's bytes in that of an introducer (``_latin1'...'``, ``N'...'``)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _BINARY, _NOT_KNOWN = "binary", "?"
 _OF_BYTES = CHARACTER_TYPES | {ColumnType.BIT}
 """types whose columns store a string's bytes"""
 _OTHER_ASCII = WIDE | {"swe7"}
-"""character sets in which the bytes of ASCII's letters are others"""
+"""character sets in which ASCII characters have other bytes"""
 _SAME_BYTES = {"utf8mb4", "utf8mb3", _BINARY}
 
 
 def as_read(items: list[Token], session: Session) -> list[Token]:
-    """The tokens of a statement in the client's character set, strings as the server has them.
-    Raises StatementError where that is not known."""
+    """Return the tokens of a statement in the client's character set, with strings as the server
+    has them. Raise StatementError if they are not known."""
     read, introducer = list[Token](), ""
     for token in items:
         if token.kind != STRING:
@@ -43,7 +43,7 @@ def as_read(items: list[Token], session: Session) -> list[Token]:
 
 
 def _digits(token: Token) -> Token:
-    """Return the string as the literal in hexadecimal digits that it is behind an introducer."""
+    """Return the string as a literal in hexadecimal digits, which it is after an introducer."""
     return _literal_of(token.text.encode()) if token.text else token
 
 
@@ -53,7 +53,7 @@ def _literal_of(raw: bytes) -> Token:
 
 
 def _introducer(token: Token) -> str:
-    """The character set that the token says of a string behind it; '' for none."""
+    """Return the character set that the token gives to the string after it; '' for none."""
     name = token.text.lower() if token.kind == WORD else ""
     name = "_utf8mb3" if name in ("n", "_utf8") else name
     return name[1:] if name[:1] == "_" and name[1:] in NAMES else ""
@@ -64,7 +64,7 @@ def _string(token: Token, introducer: str, session: Session) -> Token:
     charset, text = introducer or connection, token.text
     is_known = client in UTF8 or client == _BINARY
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        # Bytes that are no text: a binary column takes them.
+        # Bytes that are no text: only a binary column accepts them.
         as_binary = is_known and (charset in UTF8 or charset == _BINARY)
         return replace(token, charset=_BINARY if as_binary else _NOT_KNOWN)
     if introducer and not _is_text(text, client, charset):
@@ -80,7 +80,7 @@ def _string(token: Token, introducer: str, session: Session) -> Token:
 
 
 def _taken(text: str, client: str, charset: str) -> str:
-    """The client's bytes, in another character set."""
+    """Return the client's bytes, read in another character set."""
     if client == charset or {client, charset} <= _SAME_BYTES:
         return text
     raw = _bytes(text, client)
@@ -93,8 +93,8 @@ def _taken(text: str, client: str, charset: str) -> str:
 
 
 def _is_text(text: str, client: str, charset: str) -> bool:
-    """Return whether the client's bytes are text in another character set. Raise StatementError
-    where the bytes are not known."""
+    """Return whether the client's bytes are text in another character set. Raise StatementError if
+    the bytes are not known."""
     if charset != _BINARY:
         try:
             to_text(_bytes(text, client), charset)
@@ -104,7 +104,8 @@ def _is_text(text: str, client: str, charset: str) -> bool:
 
 
 def _sent(text: str, charset: str) -> str:
-    """The client's text, with a ? for each letter that the connection's character set lacks."""
+    """Return the client's text, with ? for each letter that the connection's character set
+    lacks."""
     try:
         return with_question_marks(text, charset)
     except DecodeError as error:
@@ -129,7 +130,7 @@ def _quoted(text: str, session: Session) -> str:
 
 
 def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
-    """The column of a table of this character set or collation, with its default as it has it."""
+    """Return the column of this character set or collation, with its default in it."""
     kind = clause.type.code
     if kind not in _OF_BYTES or clause.default is None:
         return clause
@@ -139,14 +140,14 @@ def in_column(clause: ColumnClause, charset: str) -> ColumnClause:
 
 
 def in_own_charset(default: Default, column: Column) -> Default:
-    """The default as a column has it that is there."""
+    """Return the default in the character set that an existing column has."""
     if column.type == ColumnType.BIT:
         return default_in(default, _BINARY)
     return default_in(default, charset_of(column.collation) if column.collation else "")
 
 
 def default_in(default: Default, charset: str) -> Default:
-    """Return the default of a column of this character set, '' for what has none."""
+    """Return the default of a column of this character set; '' for a column without one."""
     if charset == _BINARY and default.raw:
         return replace(default, literal=default.raw, unknown="")
     try:

@@ -1,4 +1,4 @@
-"""Options of a table in CREATE TABLE and ALTER TABLE."""
+"""Read options of a table in CREATE TABLE and ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
 
 
 def other_engine(name: str) -> str:
-    """Return the engine as ``TableDefinition.engine`` has it."""
+    """Return the engine as in ``TableDefinition.engine``."""
     return "" if name.upper() in _INNODB else name.upper()
 
 
 def option(cursor: Cursor) -> tuple[str, str] | None:
-    """Takes one table option: (its name, its value as text), or None if none comes next."""
+    """Consume one table option; return (its name, its value as text), or None if none comes
+    next."""
     if cursor.phrase("DATA DIRECTORY") or cursor.phrase("INDEX DIRECTORY"):
         cursor.symbol("=")
         return "DIRECTORY", cursor.string()
@@ -58,12 +59,13 @@ def option(cursor: Cursor) -> tuple[str, str] | None:
 
 
 def name_of_set(cursor: Cursor) -> str:
-    """Takes the name of a character set or collation, which may be quoted; in lower case."""
+    """Consume the name of a character set or collation, which may be quoted; return it in lower
+    case."""
     token = cursor.next()
     return (token.raw if token.kind == WORD else token.text).lower()
 
 
 def merged(before: str, setting: tuple[str, str]) -> str:
-    """The character set or collation after ``setting``: a collation names its character set too,
-    and CHARACTER SET beside it adds nothing."""
+    """Return the character set or collation after ``setting``. A collation also names its character
+    set, so CHARACTER SET beside it adds nothing."""
     return setting[1] if setting[0] == "COLLATE" or not before else before

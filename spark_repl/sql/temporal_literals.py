@@ -1,4 +1,4 @@
-"""Literals of dates and times, in the forms that the server takes besides the one it prints."""
+"""Literals of dates and times, in all forms that the server accepts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _NUMBER = re.compile(r"(-?)([0-9]+)(\.[0-9]*)?")
 
 
 def moment_of(text: str, *, truncates: bool) -> tuple[int | None, int | None]:
-    """(microseconds since 1970 on the clock that the text is of, None for 0000-00-00; microseconds
-    that this is ahead of UTC, None for the session's). Raises ValueError for what is no date, or
-    not known to be one."""
+    """Return (microseconds since 1970 of the text's clock, None for 0000-00-00; microseconds that
+    this clock is ahead of UTC, None for the session's clock). Raise ValueError for a text that is
+    no date, or is not known to be one."""
     text, ahead = text.strip(), None
     if match := _OFFSET.fullmatch(text):
         text, size = match[1], (int(match[3]) * 60 + int(match[4])) * 60 * SECOND
@@ -55,7 +55,8 @@ def moment_of(text: str, *, truncates: bool) -> tuple[int | None, int | None]:
 
 
 def time_of(text: str, *, truncates: bool) -> int:
-    """Signed microseconds. Raises ValueError for what is no TIME, or not known to be one."""
+    """Return signed microseconds. Raise ValueError for a text that is no TIME, or is not known to
+    be one."""
     text = text.strip()
     if match := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (int(group or 0) for group in match.groups()[1:5])
@@ -77,8 +78,8 @@ def time_of(text: str, *, truncates: bool) -> int:
 
 
 def letters_of(text: str) -> str:
-    """A literal as ``Column.default`` has it -> the text that a column reads which takes text.
-    Raises ValueError for bytes that are none, and for a double that is not whole."""
+    """Return the text that a column reads of a literal in the form of ``Column.default``. Raise
+    ValueError for bytes that are no text, and for a double that is not whole."""
     if text.startswith("'"):
         return text[1:]
     if text.startswith("0x"):
@@ -93,7 +94,7 @@ def letters_of(text: str) -> str:
 
 
 def moment_letters(text: str) -> str:
-    """``letters_of``, of a number those of the date that it means."""
+    """Return ``letters_of``; for a number, the text of the date that it means."""
     letters = letters_of(text)
     return letters if text[:1] == "'" or text[:2] == "0x" else _digits_of_moment(letters)
 
@@ -110,6 +111,6 @@ def _digits_of_moment(number: str) -> str:
 
 
 def _micros(fraction: str | None, truncates: bool) -> int:
-    """Six digits; those of nanoseconds round, or are cut off."""
+    """Return six digits. Nanoseconds are rounded, or cut off."""
     digits = (fraction or "").ljust(7, "0")
     return int(digits[:6]) + (digits[6] >= "5" and not truncates)
