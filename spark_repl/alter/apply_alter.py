@@ -26,7 +26,7 @@ from .altered_partitions import altered_partitions
 from .column_actions import Entry, arranged
 from .column_source import origins
 from .copied_rows import copies_rows
-from .renamed import rename
+from .rename import rename
 
 if TYPE_CHECKING:
     from ..sql.classify import Statement

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..convert.to_json import normal_json
 from ..errors import NotComputed
 from ..expressions.collations import compared, compares_nothing
-from ..expressions.reader import read
+from ..expressions.expression_reader import read
 from ..expressions.resolution import resolved
 from ..sql.default_clause import NOT_KNOWN, Default, constant, is_moment
 from ..sql.default_literals import normalize

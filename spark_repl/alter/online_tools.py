@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..convert.widening import widens
+from ..convert.lossless import widens
 from ..errors import SettingError
 from ..sql.actions import AddColumn
 from ..sql.sql_tokens import WORD, tokens

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..convert.lossless import widens
 from ..convert.type_change import described
-from ..convert.widening import widens
 from ..errors import SettingError
 from .alteration import Altered, Computed, Filled, KeptColumn, Now, Restored
 

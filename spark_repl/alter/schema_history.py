@@ -17,7 +17,7 @@ from ..sql.classify import Effect, Statement, classify_in
 from ..sql.session import Session
 from ..tables.table_name import table_name
 from .apply_alter import alter
-from .renamed import like, rename
+from .rename import like, rename
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query

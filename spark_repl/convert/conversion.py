@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .as_text import AS_TEXT, number_text
 from .exact import exact
 from .implicit_defaults import without_nulls
 from .lossless import keeps_values, numbers_zeros
 from .members import members_of_bits, store_member
-from .number_moment import number_moments
-from .temporal import moment_number, store_moment, store_time
-from .text_moment import text_moments
-from .text_number import store_number_text
+from .temporal import moment_number, number_moments, store_moment, store_time, text_moments
 from .to_json import store_json
-from .to_number import store_exact, store_integer, store_real
+from .to_number import store_exact, store_integer, store_number_text, store_real
+from .to_text import AS_TEXT, number_text
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, characters, family_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..tables.column import ColumnType
-from .decimal_text import INTEGRAL
+from .number_text import INTEGRAL
 from .type_change import TypeChange, TypeFamily, by_distinct, family_of
 
 

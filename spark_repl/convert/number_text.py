@@ -1,4 +1,7 @@
-"""Numbers -> the text that the server makes of them when a column of text takes them in."""
+"""The text that the server makes of a number, and the digits of exact numbers.
+
+Conversions hold exact numbers as decimal256(76, scale).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,10 @@ from ..tables.column import ColumnType
 from .type_change import TypeChange, by_distinct
 
 _FLOAT_WIDTH, _DOUBLE_WIDTH, _DOUBLE_EXPONENT_WIDTH = 12, 22, 27
+
+
+DIGITS = 76
+INTEGRAL = pa.decimal256(DIGITS, 0)
 
 
 def real_text(number: pa.Array, change: TypeChange) -> pa.Array:
@@ -51,3 +58,21 @@ def _with_exponent(width: int, change: TypeChange) -> Callable[[str], tuple[str,
         return short, True
 
     return shorten
+
+
+def plain_text(number: pa.Array) -> pa.Array:
+    """Digits of decimals with all digits behind the point, never with an exponent."""
+    scale = number.type.scale
+    wide = number if pa.types.is_decimal256(number.type) else number.cast(pa.decimal256(76, scale))
+    buffers = wide.buffers()
+    whole = pa.Array.from_buffers(
+        pa.decimal256(76, 0), len(wide), buffers, wide.null_count, wide.offset
+    )
+    digits = whole.cast(pa.string())
+    if scale == 0:
+        return digits
+    sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
+    padded = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
+    front = pc.utf8_slice_codeunits(padded, 0, -scale)
+    behind = pc.utf8_slice_codeunits(padded, -scale)
+    return pc.binary_join_element_wise(sign, front, ".", behind, "").cast(pa.string())

@@ -1,13 +1,18 @@
-"""DATE, DATETIME, TIMESTAMP and TIME among each other, and as numbers and text.
+"""DATE, DATETIME, TIMESTAMP and TIME: conversions among each other, from and to numbers and text.
 
-Moments go as microseconds since 1970 on the clock of the session (its time zone), so TIMESTAMP's
-conversions need the zone to be known. Fractions of a second are rounded, or cut off with
-TIME_TRUNCATE_FRACTIONAL.
+Dates and times are microseconds since 1970 on the clock of the session (its time zone), so the
+conversions of TIMESTAMP need the zone. Fractions of a second are rounded, or cut off with
+TIME_TRUNCATE_FRACTIONAL. Text has the forms in which the server prints dates and TIME. Numbers are
+read by their digits, as ALTER TABLE reads them: YYYYMMDD, YYYYMMDDhhmmss, both also with years of
+two digits, and hhmmss. What the server makes of other numbers is not known here.
 """
 
 from __future__ import annotations
 
+import datetime
 import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -17,7 +22,11 @@ import pyarrow.compute as pc
 
 from ..sql.temporal_literals import DAY, SECOND
 from ..tables.column import Column, Form
-from .type_change import Converted, TypeChange, TypeFamily, family_of
+from .exact import exact
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
+
+if TYPE_CHECKING:
+    from .type_change import TypeChange
 
 Micros = npt.NDArray[np.int64]
 _END = 253_402_300_800_000_000
@@ -27,6 +36,11 @@ TIME_MAX = (838 * 3600 + 59 * 60 + 59) * SECOND
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
 _UNREAL = r"^0000|^....-00|^....-..-00"
 _TIME_PARTS = r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
+
+
+_START = datetime.datetime(1970, 1, 1)
+_TIME_MAX = 8_385_959
+_SHORT, _LENGTHS = (6, 12), (6, 8, 12, 14)
 
 
 def read_moments(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDArray[np.bool_]]:
@@ -252,3 +266,113 @@ def moment_number(values: pa.Array, change: TypeChange) -> pa.Array:
     return texts.cast(
         pa.decimal256(76, 0 if whole or family_of(before) == TypeFamily.DATE else digits)
     )
+
+
+def text_moments(texts: pa.Array, change: TypeChange) -> Converted:
+    """Text in the form in which the server prints dates or TIME; Unconvertible for others."""
+    kind = family_of(change.after)
+    read = _time_reader(change) if kind == TypeFamily.TIME else _moment_reader(change)
+    done = by_distinct(texts, read, pa.int64()).values
+    micros = pc.fill_null(done, 0).to_numpy(zero_copy_only=False)
+    missing = done.is_null().to_numpy(zero_copy_only=False)
+    if kind == TypeFamily.TIME:
+        stored = rounded(micros, change.after.meta, change.truncates)
+        if (np.abs(stored) > TIME_MAX).any():
+            raise change.refused("a text is no TIME")
+        return Converted(time_array(stored, missing, change.after))
+    if kind == TypeFamily.DATE and (micros[~missing] % DAY).any():
+        raise change.refused("a text has a time of day, too")
+    return put_moment(micros, missing, change)
+
+
+def _moment_reader(change: TypeChange) -> Callable[[str | None], tuple[int | None, bool]]:
+    form = re.compile(r"[0-9]{4}(-[0-9]{2}){2}( [0-9]{2}(:[0-9]{2}){2}(\.[0-9]{1,6})?)?")
+    start = datetime.datetime(1970, 1, 1)
+
+    def read(text: str | None) -> tuple[int | None, bool]:
+        if text is None:
+            return None, True
+        try:
+            if not form.fullmatch(text):
+                raise ValueError(text)
+            moment = datetime.datetime.fromisoformat(_six_digits(text))
+        except ValueError as error:
+            raise change.refused(f"what the server makes of {text!r} is not known") from error
+        return (moment - start) // datetime.timedelta(microseconds=1), True
+
+    return read
+
+
+def _six_digits(text: str) -> str:
+    return text.ljust(26, "0") if "." in text else text
+
+
+def _time_reader(change: TypeChange) -> Callable[[str | None], tuple[int | None, bool]]:
+    form = re.compile(r"(-?)([0-9]{2,3}):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,6}))?")
+
+    def read(text: str | None) -> tuple[int | None, bool]:
+        if text is None:
+            return None, True
+        match = form.fullmatch(text)
+        if not match:
+            raise change.refused(f"what the server makes of {text!r} is not known")
+        seconds = (int(match[2]) * 60 + int(match[3])) * 60 + int(match[4])
+        micros = seconds * SECOND + int((match[5] or "0").ljust(6, "0"))
+        return (-micros if match[1] else micros), True
+
+    return read
+
+
+def number_moments(values: pa.Array, change: TypeChange) -> Converted:
+    """0 is 0000-00-00. Raises Unconvertible for other numbers that are no date, and for 0 unless
+    the column keeps such dates."""
+    if change.before.unsigned and not change.plain:
+        raise change.refused("whether it has ZEROFILL, whose zeros are digits, is not known")
+    numbers, kind = exact(values, change), family_of(change.after)
+    missing = numbers.is_null().to_numpy(zero_copy_only=False)
+    readers = {TypeFamily.TIME: _time_of_number, TypeFamily.DATE: _date_of_number}
+    read = readers.get(kind, _moment_of_number) if kind else _moment_of_number
+    done = by_distinct(numbers, lambda n: (read(n, change), True), pa.int64()).values
+    micros = pc.fill_null(done, 0).to_numpy(zero_copy_only=False)
+    if kind == TypeFamily.TIME:
+        return Converted(time_array(micros, missing, change.after))
+    zero = done.is_null().to_numpy(zero_copy_only=False) & ~missing
+    if zero.any() and change.after.form != Form.TEXT:
+        raise change.refused("the server stores 0000-00-00 for 0")
+    put = put_moment(micros, missing | zero, change)
+    if not zero.any():
+        return put
+    return Converted(pc.if_else(pa.array(zero), zero_date(change.after), put.values), put.unfit)
+
+
+def _moment_of_number(number: object, change: TypeChange) -> int | None:
+    """Microseconds since 1970 on the session's clock; None for 0000-00-00, and for NULL."""
+    if not number:
+        return None
+    digits = str(number)
+    try:
+        if len(digits) not in _LENGTHS or not digits.isdecimal():
+            raise ValueError(digits)
+        if len(digits) in _SHORT:
+            digits = ("20" if digits < "70" else "19") + digits
+        moment = datetime.datetime.strptime(digits.ljust(14, "0"), "%Y%m%d%H%M%S")
+    except ValueError as error:
+        raise change.refused(f"what the server makes of {number} is not known") from error
+    return (moment - _START) // datetime.timedelta(microseconds=1)
+
+
+def _date_of_number(number: object, change: TypeChange) -> int | None:
+    micros = _moment_of_number(number, change)
+    return micros and micros - micros % (86_400 * SECOND)
+
+
+def _time_of_number(number: object, change: TypeChange) -> int | None:
+    """Microseconds; None for NULL."""
+    if number is None:
+        return None
+    whole = int(str(number))
+    size, sign = abs(whole), -1 if whole < 0 else 1
+    hour, minute, second = size // 10_000, size // 100 % 100, size % 100
+    if size > _TIME_MAX or minute > 59 or second > 59:
+        raise change.refused(f"what the server makes of {number} is not known")
+    return sign * ((hour * 60 + minute) * 60 + second) * SECOND

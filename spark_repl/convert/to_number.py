@@ -1,11 +1,15 @@
-"""Numbers -> a column of numbers: what the server stores of a value, and whether it fits.
+"""Numbers and text -> a column of numbers: what the server stores of a value, and whether it fits.
 
 Exact numbers are decimal256(76, scale). They are rounded half away from zero, doubles to the
-nearest even integer, as the server's C code does.
+nearest even integer, as the server's C code does. In text, spaces before the number and everything
+after it are dropped.
 """
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
@@ -14,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..tables.column import DECIMAL128_DIGITS, Column, ColumnType
-from .decimal_text import DIGITS, INTEGRAL, plain_text
-from .type_change import Converted, TypeChange, by_distinct, either
+from .number_text import DIGITS, INTEGRAL, plain_text
+from .type_change import Converted, TypeChange, TypeFamily, by_distinct, either, family_of
 
 _T = ColumnType
 _BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLONG: 64}
@@ -25,6 +29,16 @@ _DOUBLE_MAX = float(np.finfo(np.float64).max)
 _WIDE = Context(prec=400)
 _DECIMAL_SCALE_MAX = 30
 _OF_64_BITS = pa.decimal256(22, 0)
+
+
+_SPACE = r"[ \t\n\v\f\r]*"
+_NUMBER = re.compile(_SPACE + r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([eE][+-]?[0-9]+)?", re.ASCII)
+_EMPTY = re.compile(_SPACE)
+_WHOLE = rf"^{_SPACE}[+-]?[0-9]{{1,18}}{_SPACE}$"
+_DIGITS_MAX, _EXPONENT_MAX, _SCALE = 40, 30, 30
+_HALF_AND_MORE = pa.decimal256(76, _SCALE)
+_context = Context(prec=200)
+_YEAR = re.compile(r"[0-9]{1,4}", re.ASCII)
 
 
 def integer_range(column: Column) -> tuple[int, int]:
@@ -215,3 +229,91 @@ def _through_longlong(number: pa.Array, change: TypeChange) -> Converted:
     whole = np.where(beyond, np.where(values > 0, _LONGLONG[1], _LONGLONG[0]), whole)
     done = store_exact(pa.array(whole, mask=missing).cast(INTEGRAL), change)
     return Converted(done.values, either(done.unfit, pa.array(beyond, mask=missing)))
+
+
+def store_number_text(texts: pa.Array, change: TypeChange) -> Converted:
+    """Text into a column of any kind of number. Raises Unconvertible."""
+    kind = change.after.type
+    if kind in (ColumnType.YEAR, ColumnType.BIT):
+        texts = by_distinct(texts, _only_digits(change), pa.string()).values
+    elif kind in (ColumnType.FLOAT, ColumnType.DOUBLE):
+        done = by_distinct(texts, _double(change), pa.float64())
+        return _joined(done, store_real(done.values, change))
+    if pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py() is not False:
+        bare = pc.ascii_trim(texts, "+ \t\n\v\f\r")
+        if family_of(change.after) == TypeFamily.INTEGER:
+            return store_integer(bare.cast(pa.int64()), change.after)
+        return store_exact(bare.cast(pa.int64()).cast(pa.decimal256(76, 0)), change)
+    done = by_distinct(texts, _exact(change), _HALF_AND_MORE)
+    return _joined(done, store_exact(done.values, change))
+
+
+def _joined(read: Converted, stored: Converted) -> Converted:
+    return Converted(stored.values, either(read.unfit, stored.unfit), "is no such number")
+
+
+def _exact(change: TypeChange) -> Callable[[str | None], tuple[Decimal | None, bool]]:
+    """Text -> a decimal of 30 digits behind the point, cut off where it has more."""
+    integral = change.after.type != ColumnType.DECIMAL
+    zero = Decimal(0)
+
+    def read(text: str | None) -> tuple[Decimal | None, bool]:
+        if text is None:
+            return None, True
+        match = _NUMBER.match(text)
+        if not match:
+            return zero, False
+        exponent = match[2] or ("e99" if _half_exponent(text, match.end()) else "e0")
+        if (integral and exponent != "e0") or abs(int(exponent[1:])) > _EXPONENT_MAX:
+            raise change.refused(f"how the server reads the exponent of {text!r} is not known")
+        if len(match[1]) > _DIGITS_MAX:
+            raise change.refused(f"how the server reads the digits of {text!r} is not known")
+        number = Decimal(match[0].strip())
+        cut = number.quantize(Decimal(1).scaleb(-_SCALE), "ROUND_DOWN", _context)
+        if abs(number) >= 10**45 or (change.after.scale == _SCALE and cut != number):
+            raise change.refused(f"how the server reads a number as large as {text!r} is not known")
+        return cut, _rest_is_empty(text, match.end())
+
+    return read
+
+
+def _half_exponent(text: str, end: int) -> bool:
+    return text[end : end + 1] in ("e", "E")
+
+
+def _rest_is_empty(text: str, end: int) -> bool:
+    return bool(_EMPTY.fullmatch(text, end))
+
+
+def _double(change: TypeChange) -> Callable[[str | None], tuple[float | None, bool]]:
+    def read(text: str | None) -> tuple[float | None, bool]:
+        if text is None:
+            return None, True
+        match = _NUMBER.match(text)
+        if not match:
+            return 0.0, False
+        if len(match[1]) > _DIGITS_MAX:
+            raise change.refused(f"how the server reads the digits of {text!r} is not known")
+        value = float(match[0])
+        if value == 0 and match[1].strip("+-0."):
+            raise change.refused(f"{text!r} is too near to 0")
+        if math.isinf(value):
+            return value, False
+        return value, _rest_is_empty(text, match.end())
+
+    return read
+
+
+def _only_digits(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]:
+    """YEAR and BIT have readings of their own for all but plain digits."""
+    is_year = change.after.type == ColumnType.YEAR
+
+    def read(text: str | None) -> tuple[str | None, bool]:
+        if text is None:
+            return None, True
+        plain = _YEAR.fullmatch(text) if is_year else re.fullmatch(r"-?[0-9]{1,18}", text, re.ASCII)
+        if not plain or (is_year and int(text) < 100 and not (len(text) < 3 and int(text))):
+            raise change.refused(f"how the server reads {text!r} is not known")
+        return text, True
+
+    return read

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ..binlog.json.diff import pending_diffs
 from ..convert.conversion import convert
+from ..convert.lossless import UTC
 from ..convert.type_change import TypeChange
-from ..convert.widening import UTC
 from ..errors import SchemaError
 from ..rules.column_rules import hidden_columns
 from ..rules.masking import hashed, is_constant, masked, masks_key

@@ -12,8 +12,6 @@ import pyarrow.compute as pc
 
 from ..errors import NotComputed
 from .coercions import numeric, numeric_but_moments, real
-from .result_types import decimal
-from .uncertainty import uncertain
 from .value_type import (
     BIGINT,
     DECIMAL_SCALE,
@@ -24,6 +22,8 @@ from .value_type import (
     Node,
     ResultType,
     ValueType,
+    decimal,
+    uncertain,
     zero,
 )
 

@@ -15,16 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..binlog.charsets.charset import UTF8, charset_of
-from ..convert.decimal_text import INTEGRAL
+from ..convert.number_text import INTEGRAL
 from ..convert.to_number import decimal_array, integer_range, rounded
 from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.charsets import WIDE, collation
 from ..tables.column import BINARY, Column, ColumnType, Form
 from .encoding import encoded
-from .json_paths import number_of
-from .uncertainty import uncertain
-from .value_type import MIXED, TEMPORAL, UNKNOWN, Node, ResultType, ValueType
+from .json_functions import number_of
+from .value_type import MIXED, TEMPORAL, UNKNOWN, Node, ResultType, ValueType, uncertain
 
 if TYPE_CHECKING:
     from ..sql.session import Session

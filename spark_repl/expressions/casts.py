@@ -18,9 +18,18 @@ from ..errors import NotComputed
 from ..sql.session import Session
 from ..tables.column import Column, ColumnType
 from .coercions import as_bytes, moment, numeric, real, text
-from .result_types import decimal
-from .uncertainty import uncertain
-from .value_type import BIGINT, DATE_TYPE, MIXED, TEMPORAL, UNSIGNED, Node, ResultType, ValueType
+from .value_type import (
+    BIGINT,
+    DATE_TYPE,
+    MIXED,
+    TEMPORAL,
+    UNSIGNED,
+    Node,
+    ResultType,
+    ValueType,
+    decimal,
+    uncertain,
+)
 
 _END, _FRACTION_MAX = 253_402_300_800_000_000, 6
 _WHOLE = re.compile(r" *[+-]?[0-9]{1,18}", re.ASCII)

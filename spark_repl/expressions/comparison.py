@@ -21,8 +21,7 @@ from ..errors import DecodeError, NotComputed
 from .coercions import as_bytes, exact, real, truth
 from .collations import check_ordered, known_collation
 from .literals import moment_of, number, time_of
-from .uncertainty import uncertain
-from .value_type import EXACT, MOMENTS, TRUTH, Node, ResultType
+from .value_type import EXACT, MOMENTS, TRUTH, Node, ResultType, uncertain
 
 _NUMBERS = EXACT | {ResultType.REAL}
 _KERNELS = {

@@ -19,8 +19,17 @@ from ..sql.session import Session
 from ..tables.column import BINARY, Column, ColumnType
 from .coercions import as_bytes, exact, text
 from .literals import constant
-from .uncertainty import uncertain
-from .value_type import EXACT, MIXED, PLAIN_TEXT, UNKNOWN, UNSIGNED, Node, ResultType, ValueType
+from .value_type import (
+    EXACT,
+    MIXED,
+    PLAIN_TEXT,
+    UNKNOWN,
+    UNSIGNED,
+    Node,
+    ResultType,
+    ValueType,
+    uncertain,
+)
 
 _BLOB = Column("", ColumnType.BLOB, 4, nullable=True, collation=BINARY)
 _SHA2 = {224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: hashlib.sha512}

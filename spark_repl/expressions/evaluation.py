@@ -11,11 +11,11 @@ import pyarrow as pa
 from ..errors import Unconvertible
 from ..sql.session import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .assignment import assigned
-from .columns import read
+from .coercions import COERCIONS
+from .column_values import read
 from .functions import COMPUTED, LAZY
 from .literals import repeated
-from .uncertainty import uncertain
-from .values import COERCIONS
+from .value_type import uncertain
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,17 +9,16 @@ import pyarrow as pa
 from ..errors import NotComputed
 from . import (
     arithmetic,
-    calendar,
     casts,
-    choice,
     comparison,
+    date_functions,
     encoding,
-    json_paths,
-    patterns,
-    rounding,
-    text_changes,
-    texts,
-)  # fmt: skip
+    flow_control,
+    json_functions,
+    like,
+    numeric_functions,
+    string_functions,
+)
 from .value_type import Node
 
 Build = Callable[[str, Sequence[Node]], Node]
@@ -30,14 +29,13 @@ _BUILT: dict[str, Build] = {
     "NEGATE": arithmetic.build_negation,
     "ABS": arithmetic.build_absolute,
     **comparison.BUILT,
-    **choice.BUILT,
-    **texts.BUILT,
-    **text_changes.BUILT,
+    **flow_control.BUILT,
+    **string_functions.BUILT,
     **encoding.BUILT,
-    **calendar.BUILT,
-    **rounding.BUILT,
-    **json_paths.BUILT,
-    **patterns.BUILT,
+    **date_functions.BUILT,
+    **numeric_functions.BUILT,
+    **json_functions.BUILT,
+    **like.BUILT,
 }
 COMPUTED: dict[str, Callable[..., pa.Array]] = {
     **dict.fromkeys(("+", "-", "*"), arithmetic.compute_sum),
@@ -45,17 +43,16 @@ COMPUTED: dict[str, Callable[..., pa.Array]] = {
     "NEGATE": arithmetic.compute_negation,
     "ABS": arithmetic.compute_absolute,
     **comparison.COMPUTED,
-    **choice.COMPUTED,
-    **texts.COMPUTED,
-    **text_changes.COMPUTED,
+    **flow_control.COMPUTED,
+    **string_functions.COMPUTED,
     **encoding.COMPUTED,
-    **calendar.COMPUTED,
-    **rounding.COMPUTED,
+    **date_functions.COMPUTED,
+    **numeric_functions.COMPUTED,
     **casts.COMPUTED,
-    **json_paths.COMPUTED,
-    **patterns.COMPUTED,
+    **json_functions.COMPUTED,
+    **like.COMPUTED,
 }
-LAZY = choice.LAZY
+LAZY = flow_control.LAZY
 _SIDES = {"LTRIM": "LEADING", "RTRIM": "TRAILING"}
 _COUNTS = {
     "ABS": 1, "ISNULL": 1, "IF": 3, "IFNULL": 2, "NULLIF": 2, "LEFT": 2, "RIGHT": 2, "LENGTH": 1,
@@ -78,11 +75,13 @@ def build(name: str, inputs: Sequence[Node], words: Sequence[str]) -> Node:
     if name == "CAST":
         return casts.build_cast(inputs, words)
     if name in ("+ INTERVAL", "- INTERVAL"):
-        return calendar.build_interval(name, inputs, words[0])
+        return date_functions.build_interval(name, inputs, words[0])
     if name == "TRIM":
-        return texts.build_trim(name, inputs, words[0])
+        return string_functions.build_trim(name, inputs, words[0])
     if name in _SIDES:
-        return texts.build_trim(name, (inputs[0], texts.blank()), _SIDES[name])
+        return string_functions.build_trim(
+            name, (inputs[0], string_functions.blank()), _SIDES[name]
+        )
     if name not in _BUILT:
         raise NotComputed(f"{name}() is not computed here")
     return _BUILT[name](name, inputs)

@@ -14,10 +14,10 @@ from ..sql.new_columns import same_type
 from ..sql.session import TIME_TRUNCATE_FRACTIONAL
 from ..tables.column import ColumnType
 from .assignment import check
-from .columns import type_of
+from .column_values import type_of
+from .expression_reader import read
 from .functions import build
 from .literals import literal
-from .reader import read
 from .value_type import NULL_TYPE, REAL_TYPE, Node, ResultType
 
 if TYPE_CHECKING:

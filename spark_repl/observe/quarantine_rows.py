@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..alter.renamed import rename
+from ..alter.rename import rename
 from ..binlog.types.forms import Forms
 from ..control.records.definitions import Definitions
 from ..control.records.name_case import NameCase

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..alter.alteration import Altered, Filled, KeptColumn, Unknown
-from ..alter.renamed import rename
+from ..alter.rename import rename
 from ..config.rules import nearest
 from ..config.tables import SHAPING_KEYS
 from ..config.wildcards import is_plain

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..alter.alteration import KeptColumn
 from ..config.tables import CHANNEL
-from ..convert.widening import widens
+from ..convert.lossless import widens
 from ..errors import BEGIN_AGAIN, SettingError
 from ..sql.new_columns import same_type
 from ..tables.column import Column, ColumnType

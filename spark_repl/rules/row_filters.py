@@ -36,7 +36,7 @@ from ..errors import (
 from ..expressions.coercions import truth
 from ..expressions.collations import compared
 from ..expressions.evaluation import InputRows, evaluate
-from ..expressions.reader import read
+from ..expressions.expression_reader import read
 from ..expressions.resolution import row_wise
 from ..sql.new_columns import same_collation, same_type
 from ..sql.session import Session

@@ -13,7 +13,7 @@ import pymysql
 import pytest
 
 from spark_repl.alter.apply_alter import alter
-from spark_repl.alter.renamed import like
+from spark_repl.alter.rename import like
 from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import Query, parse_header, parse_query
 from spark_repl.binlog.events.query_status import _variables

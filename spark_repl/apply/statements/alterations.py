@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...alter.alteration import Altered, KeptColumn
 from ...alter.apply_alter import alter
-from ...alter.renamed import rename
-from ...alter.renamed_references import with_parent, with_referenced
+from ...alter.rename import rename, with_parent, with_referenced
 from ...alter.retained_columns import additive
 from ...errors import SettingError, StatementError
 from ...rules.channel_rows import check_key_stays

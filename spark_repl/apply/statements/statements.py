@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ...alter.renamed import like
+from ...alter.rename import like
 from ...control.records.copies import last_copy
 from ...control.table.cut import Waiting
 from ...errors import SettingError, StaleCopyError, StatementError

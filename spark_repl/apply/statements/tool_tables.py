@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...alter.alteration import KeptColumn
 from ...alter.online_tools import check_tool_alteration, copied
-from ...alter.renamed import like, rename
+from ...alter.rename import like, rename
 from ...control.records.ignored_tables import LeftTable
 from ...errors import SettingError
 from ...rules.tool_names import Role, ToolTable, tool_tables

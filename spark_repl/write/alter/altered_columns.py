@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...alter.alteration import Altered, KeptColumn
 from ...config.renaming import shard_of, whole_of
-from ...convert.widening import widens
+from ...convert.lossless import widens
 from ...delta import partitions
 from ...delta.columns import Columns
 from ...delta.schema_change import altered as altered_metadata

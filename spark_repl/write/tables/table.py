@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ...alter.renamed import rename
+from ...alter.rename import rename
 from ...config.renaming import SHARD, is_shared, shard_of
 from ...control.table.cut import TableVersion
 from ...delta.add_actions import AddActions

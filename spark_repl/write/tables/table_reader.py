@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...alter.renamed import rename
+from ...alter.rename import rename
 from ...config.renaming import SHARD, is_shared, shard_of
 from ...control.records.copies import consistent_paths
 from ...control.records.operator_decisions import makes_rows_differ

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from spark_repl.alter.alteration import Altered, Unknown
-from spark_repl.alter.renamed import like, rename
+from spark_repl.alter.rename import like, rename
 from spark_repl.errors import SettingError, StatementError
 from spark_repl.sql.classify import Effect, classify
 from spark_repl.tables.column import ColumnType

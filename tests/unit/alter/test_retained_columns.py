@@ -11,8 +11,8 @@ import pytest
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.retained_columns import additive
 from spark_repl.convert.conversion import convert
+from spark_repl.convert.lossless import UTC, widens
 from spark_repl.convert.type_change import TypeChange
-from spark_repl.convert.widening import UTC, widens
 from spark_repl.decode.target_rows import target_gaps, target_rows
 from spark_repl.errors import SettingError
 from spark_repl.rules.tool_names import Role, may_have_rows_of, tool_table

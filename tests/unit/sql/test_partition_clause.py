@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.alter.renamed import like, rename
+from spark_repl.alter.rename import like, rename
 from spark_repl.sql.classify import classify_in
 from spark_repl.tables.partitioning import Partition, Partitioning
 from spark_repl.tables.table_definition import TableDefinition

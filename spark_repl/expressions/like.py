@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from ..binlog.charsets.comparing import letters, tells_all_letters
 from ..errors import DecodeError, NotComputed
 from .collations import collation_of
-from .uncertainty import uncertain
-from .value_type import NULL_TYPE, TRUTH, Node, ResultType
+from .value_type import NULL_TYPE, TRUTH, Node, ResultType, uncertain
 
 _MANY, _ONE, _ESCAPE = "%", "_", "\\"
 

@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from ..errors import NotComputed
 from .coercions import as_type, truth
 from .comparison import build_comparison
-from .result_types import common_type, decimal
-from .uncertainty import uncertain
 from .value_type import (
     EXACT,
     INTEGER_DIGITS,
     Node,
     ResultType,
+    common_type,
+    decimal,
+    uncertain,
 )
 
 if TYPE_CHECKING:

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from ..errors import NotComputed
 from .coercions import exact, numeric, numeric_but_moments, real
 from .literals import constant
-from .result_types import decimal
-from .uncertainty import uncertain
 from .value_type import (
     BIGINT,
     DECIMAL_SCALE,
@@ -23,6 +21,8 @@ from .value_type import (
     Node,
     ResultType,
     ValueType,
+    decimal,
+    uncertain,
     zero,
 )
 

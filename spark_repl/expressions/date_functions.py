@@ -13,8 +13,7 @@ from ..errors import NotComputed
 from ..sql.temporal_literals import DAY, SECOND
 from .coercions import clock, exact, moment
 from .literals import constant
-from .uncertainty import uncertain
-from .value_type import BIGINT, DATE_TYPE, Node, ResultType, ValueType, zero
+from .value_type import BIGINT, DATE_TYPE, Node, ResultType, ValueType, uncertain, zero
 
 _EPOCH_DAYS = 719_528
 _FIRST, _END = -62_135_596_800 * SECOND, 253_402_300_800 * SECOND

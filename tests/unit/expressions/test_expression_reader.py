@@ -16,7 +16,7 @@ from spark_repl.alter.alteration import Altered, Computed, KeptColumn, Unknown
 from spark_repl.alter.apply_alter import alter
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import NotComputed, Unconvertible
-from spark_repl.expressions.reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONCAT, read
+from spark_repl.expressions.expression_reader import HIGH_NOT_PRECEDENCE, PIPES_AS_CONCAT, read
 from spark_repl.expressions.syntax import Syntax
 from spark_repl.sql.classify import Effect, classify_in
 from spark_repl.sql.session import Session

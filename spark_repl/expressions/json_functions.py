@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from ..convert.type_change import by_distinct
 from ..errors import NotComputed
-from .uncertainty import uncertain
-from .value_type import BIGINT, TRUTH, Node, ResultType, ValueType
+from .value_type import BIGINT, TRUTH, Node, ResultType, ValueType, uncertain
 
 _STEP = re.compile(r"""\s*(?:\.\s*(?:([A-Za-z_$][\w$]*)|"([^"\\]*)")|\[\s*([0-9]{1,9})\s*\])""",
                    re.ASCII)  # fmt: skip

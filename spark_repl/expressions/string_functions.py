@@ -1,4 +1,7 @@
-"""Functions of text and bytes: of characters where the value is text, of bytes where it is not."""
+"""Functions of text and bytes: of characters if the value is text, of bytes if it is not.
+
+CONCAT, SUBSTR, TRIM, LENGTH, UPPER; and piece by piece REPLACE, REPEAT, REVERSE and padding.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,16 @@ import pyarrow.compute as pc
 from ..errors import NotComputed
 from .coercions import as_bytes, exact, text
 from .literals import constant
-from .result_types import text_type
-from .uncertainty import uncertain
-from .value_type import BIGINT, PLAIN_TEXT, UNKNOWN, Node, ResultType, ValueType
+from .value_type import (
+    BIGINT,
+    PLAIN_TEXT,
+    UNKNOWN,
+    Node,
+    ResultType,
+    ValueType,
+    text_type,
+    uncertain,
+)
 
 LENGTH_MAX = 1 << 20
 _LATIN = frozenset(chr(n) for n in range(0xC0, 0xFF)) - {"×", "÷", "ß"}
@@ -205,11 +215,81 @@ def compute_trim(node: Node, values: pa.Array, gone: pa.Array) -> pa.Array:
     return each(trimmed, node.type.arrow, values, gone)
 
 
+def _replaced(value: Any, old: Any, new: Any) -> Any:
+    return value.replace(old, new) if len(old) else value
+
+
+def _part(value: Any, mark: Any, count: Any) -> Any:
+    """SUBSTRING_INDEX."""
+    number = int(count)
+    if not len(mark) or not number:
+        return value[:0]
+    if number > 0:
+        return mark.join(value.split(mark)[:number])
+    if any(mark.startswith(mark[at:]) for at in range(1, len(mark))):
+        # Of characters with several bytes the server counts such marks from the left.
+        raise uncertain("SUBSTRING_INDEX counts marks that overlap themselves from the right")
+    return mark.join(value.rsplit(mark, -number)[number:])
+
+
+def _padded(value: Any, size: Any, pad: Any) -> tuple[Any, Any] | None:
+    """(what stays, what is put beside it)."""
+    if size < 0:
+        return None
+    room = int(size) - len(value)
+    if room <= 0:
+        return value[: int(size)], value[:0]
+    if not len(pad) or size > LENGTH_MAX:
+        raise uncertain("what the server pads a text with is not known")
+    return value, (pad * (room // len(pad) + 1))[:room]
+
+
+def _lpad(value: Any, size: Any, pad: Any) -> Any:
+    parts = _padded(value, size, pad)
+    return parts and parts[1] + parts[0]
+
+
+def _rpad(value: Any, size: Any, pad: Any) -> Any:
+    parts = _padded(value, size, pad)
+    return parts and parts[0] + parts[1]
+
+
+def _repeated(value: Any, count: Any) -> Any:
+    if count > 0 and len(value) * count > LENGTH_MAX:
+        raise uncertain("a text is longer than a server may take")
+    return value * max(int(count), 0)
+
+
+_EACH: dict[str, tuple[Callable[..., Any], str]] = {
+    "REPLACE": (_replaced, "ttt"), "SUBSTRING_INDEX": (_part, "tti"), "LPAD": (_lpad, "tit"),
+    "RPAD": (_rpad, "tit"), "REPEAT": (_repeated, "ti"),
+    "REVERSE": (lambda value: value[::-1], "t"),
+}  # fmt: skip
+
+
+def build_each(operator: str, inputs: Sequence[Node]) -> Node:
+    form = _EACH[operator][1]
+    if len(form) != len(inputs):
+        raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
+    kind, texts = alike([one for one, sort in zip(inputs, form, strict=True) if sort == "t"])
+    left = iter(texts)
+    operands = [
+        next(left) if f == "t" else integer(one) for one, f in zip(inputs, form, strict=True)
+    ]
+    return Node(operator, plain_text_type(kind), tuple(operands))
+
+
+def compute_each(node: Node, *values: pa.Array) -> pa.Array:
+    check_letters(node, *values)
+    return each(_EACH[node.operator][0], node.type.arrow, *values)
+
+
 BUILT: dict[str, Callable[[str, Sequence[Node]], Node]] = {
     **dict.fromkeys(("CONCAT", "CONCAT_WS"), build_joined),
     **dict.fromkeys(("LEFT", "RIGHT", "SUBSTR"), build_slice),
     **dict.fromkeys(("LENGTH", "CHAR_LENGTH"), build_length),
     **dict.fromkeys(("UPPER", "LOWER"), build_case),
+    **dict.fromkeys(_EACH, build_each),
 }
 COMPUTED: dict[str, Callable[..., pa.Array]] = {
     "CONCAT": compute_concat,
@@ -218,4 +298,5 @@ COMPUTED: dict[str, Callable[..., pa.Array]] = {
     **dict.fromkeys(("LENGTH", "CHAR_LENGTH"), compute_length),
     **dict.fromkeys(("UPPER", "LOWER"), compute_case),
     "TRIM": compute_trim,
+    **dict.fromkeys(_EACH, compute_each),
 }

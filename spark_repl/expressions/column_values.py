@@ -13,8 +13,7 @@ from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed
 from ..sql.session import PAD_CHAR_TO_FULL_LENGTH
 from ..tables.column import Column, ColumnType, Form
-from .uncertainty import uncertain
-from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, UNKNOWN, ResultType, ValueType
+from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, UNKNOWN, ResultType, ValueType, uncertain
 
 if TYPE_CHECKING:
     from ..sql.session import Session
