@@ -13,8 +13,6 @@ from ..tables.table_name import parts_of
 if TYPE_CHECKING:
     from ..tables.table_definition import TableDefinition
     from ..tables.table_keys import ForeignKey
-
-
 Keys = tuple["ForeignKey", ...]
 
 

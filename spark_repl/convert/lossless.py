@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import charset_of
 from ..sql.charsets import WIDE
@@ -14,14 +13,8 @@ from .to_number import integer_range
 from .to_text import keeps_characters
 from .type_change import TypeChange, TypeFamily, bytes_max, characters, family_of, longest_character
 
-if TYPE_CHECKING:
-    from ..sql.session import Session
-    from ..tables.column import Column
-
 _T = ColumnType
 _NO_AUTO_VALUE_ON_ZERO = 1 << 19
-
-
 _STRICT = 1 << 22
 UTC = Session(sql_mode=_STRICT, time_zone="+00:00")
 """a session in which a value that does not fit is an error"""

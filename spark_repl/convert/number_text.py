@@ -17,8 +17,6 @@ from ..tables.column import ColumnType
 from .type_change import TypeChange, by_distinct
 
 _FLOAT_WIDTH, _DOUBLE_WIDTH, _DOUBLE_EXPONENT_WIDTH = 12, 22, 27
-
-
 DIGITS = 76
 INTEGRAL = pa.decimal256(DIGITS, 0)
 

@@ -36,10 +36,8 @@ TIME_MAX = (838 * 3600 + 59 * 60 + 59) * SECOND
 _OFFSET = re.compile(r"([+-])([0-9]{2}):([0-9]{2})")
 _UNREAL = r"^0000|^....-00|^....-..-00"
 _TIME_PARTS = r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
-
-
 _START = datetime.datetime(1970, 1, 1)
-_TIME_MAX = 8_385_959
+_TIME_DIGITS_MAX = 8_385_959
 _SHORT, _LENGTHS = (6, 12), (6, 8, 12, 14)
 
 
@@ -373,6 +371,6 @@ def _time_of_number(number: object, change: TypeChange) -> int | None:
     whole = int(str(number))
     size, sign = abs(whole), -1 if whole < 0 else 1
     hour, minute, second = size // 10_000, size // 100 % 100, size % 100
-    if size > _TIME_MAX or minute > 59 or second > 59:
+    if size > _TIME_DIGITS_MAX or minute > 59 or second > 59:
         raise change.refused(f"what the server makes of {number} is not known")
     return sign * ((hour * 60 + minute) * 60 + second) * SECOND

@@ -29,8 +29,6 @@ _DOUBLE_MAX = float(np.finfo(np.float64).max)
 _WIDE = Context(prec=400)
 _DECIMAL_SCALE_MAX = 30
 _OF_64_BITS = pa.decimal256(22, 0)
-
-
 _SPACE = r"[ \t\n\v\f\r]*"
 _NUMBER = re.compile(_SPACE + r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([eE][+-]?[0-9]+)?", re.ASCII)
 _EMPTY = re.compile(_SPACE)

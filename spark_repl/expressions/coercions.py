@@ -38,8 +38,6 @@ from .value_type import (
 
 _NUMBERS_OF = {ResultType.DATE: 8, ResultType.DATETIME: 14, ResultType.TIME: 7}
 _ARITHMETIC = frozenset(("TO EXACT", "TO REAL", "+", "-", "*", "/", "DIV", "MOD"))
-
-
 _WIDE_TEXT = Column("", ColumnType.VARCHAR, 1 << 30, nullable=True, collation=255)
 _DOUBLE = Column("", ColumnType.DOUBLE, 8, nullable=True, detail="")
 
