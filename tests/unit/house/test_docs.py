@@ -165,9 +165,9 @@ def test_a_page_begins_with_a_short_sentence_that_says_what_it_is_for(page: Path
     "page", [page for page in sorted(DESIGN.glob("*.md")) if page.name != "README.md"],
     ids=lambda page: page.name,
 )  # fmt: skip
-def test_a_design_page_says_why_what_was_measured_and_what_was_not_taken(page: Path) -> None:
+def test_a_design_page_has_all_five_parts(page: Path) -> None:
     headings = re.findall(r"^## (.+)", page.read_text("utf-8"), re.MULTILINE)
-    assert {"Context", "Decision", "Measured", "Rejected"} - set(headings) == set()
+    assert {"Context", "Decision", "Measured", "Rejected", "Where"} - set(headings) == set()
 
 
 def test_the_page_has_every_option() -> None:
