@@ -21,10 +21,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..relay.end_watch import EndWatch
 from ..relay.index import TransactionIndex, build_index
-from ..relay.look import look
+from ..relay.log import read_while_purged
 from ..relay.published import End, read_end
-from ..relay.waiting import EndWatch
 
 _WAIT_S = 0.5
 _READY = "ready"
@@ -92,7 +92,7 @@ def follow(folder: str, ending: threading.Event) -> list[tuple[float, int]]:
 
         while not ending.is_set():
             if watch.wait(_WAIT_S) and read_end(folder) is not None:
-                log, known = look(folder, see)
+                log, known = read_while_purged(folder, see)
                 if log.end is not None:
                     seen.append((time.time(), log.end.packed))
     return seen

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..binlog.json.double import insert_doubles
-from ..binlog.json.walk import DEPTH_MAX
+from ..binlog.json.json_walk import DEPTH_MAX
 from ..tables.column import Form
 from .type_change import Converted, TypeChange, by_distinct
 

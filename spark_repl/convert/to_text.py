@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
 from ..binlog.charsets.one_byte import NONE, one_byte_table
-from ..binlog.charsets.written import BASIC, DAMAGED, ONLY_READ, WHOLE, letters
+from ..binlog.charsets.repertoire import BASIC, DAMAGED, ONLY_READ, WHOLE, letters
 from ..errors import DecodeError
 from ..sql.charsets import WIDE
 from ..tables.column import BINARY, Column, ColumnType, Form

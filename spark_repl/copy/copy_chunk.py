@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ..binlog.charsets.charset import TEXT_ERRORS_HINT
 from ..binlog.types.forms import USUAL, Forms
-from ..binlog.types.text import gather
+from ..binlog.types.text_values import gather
 from ..decode.added_columns import copied_from
 from ..decode.target_rows import target_rows
 from ..delta.columns import Columns, write_file

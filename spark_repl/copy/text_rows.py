@@ -19,10 +19,10 @@ from ..binlog.events.grammar import read_uint
 from ..binlog.json.variant_text import text_to_variant
 from ..binlog.kernels.jit import jit
 from ..binlog.rows.twins import has_second_forms, refuse_second_forms
-from ..binlog.types import nested, text
-from ..binlog.types.calendar import ZERO_DATES_HINT
+from ..binlog.types import nested, text_values
+from ..binlog.types.civil_calendar import ZERO_DATES_HINT
+from ..binlog.types.column_values import Values
 from ..binlog.types.forms import USUAL, Forms
-from ..binlog.types.values import Values
 from ..errors import DecodeError, SchemaError, SourceLostError, SparkReplError
 from ..source.dump import refusal
 from ..sql.real_literal import REAL_DETAIL
@@ -200,12 +200,12 @@ def may_replace(column: Column, forms: Forms) -> bool:
 def _text(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
     """Return texts as they are decoded from the log."""
     if column.type in CHARACTER_TYPES and column.collation == BINARY:
-        return text.gather(values, pa.binary()), 0
+        return text_values.gather(values, pa.binary()), 0
     collation = values.collation or column.collation or _UTF8MB4
     if collation == BINARY:  # members, which are read as UTF-8 in TABLE_MAP, too
         collation = _UTF8MB4
     try:
-        return text.decode(values, collation, forms.text_errors)
+        return text_values.decode(values, collation, forms.text_errors)
     except DecodeError as error:
         raise SchemaError(f"column {column.name}: {error.message}", hint=error.hint) from None
 
@@ -219,7 +219,7 @@ def _other(column: Column, values: Values, forms: Forms) -> pa.Array:
         return nested.vector(values)
     if column.form == Form.VARIANT:
         return text_to_variant(values)
-    texts = text.gather(values, pa.string())
+    texts = text_values.gather(values, pa.string())
     if column.form == Form.MICROSECONDS:
         return _microseconds(texts)
     if column.type in DATE_TYPES and column.form != Form.TEXT:
@@ -228,7 +228,7 @@ def _other(column: Column, values: Values, forms: Forms) -> pa.Array:
 
 
 def _bit(column: Column, values: Values) -> pa.Array:
-    raw = text.gather(values, pa.binary())
+    raw = text_values.gather(values, pa.binary())
     return pc.equal(raw, b"\1") if column.meta == 1 else raw
 
 

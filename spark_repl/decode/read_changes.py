@@ -21,8 +21,8 @@ from ..position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ..relay.gtid_column import gtid_column
 from ..relay.index import file_indexes, tail_of
 from ..relay.lease import Lease
+from ..relay.log import read_while_purged
 from ..relay.logged_query import read_statement
-from ..relay.look import look
 from ..relay.record import Flag, Kind, gtid_name, holding
 from ..relay.split import is_split, pieces_of
 from .row_batches import table_batches
@@ -74,7 +74,7 @@ def read_changes(
     """
     forms, index = Forms(zero_dates, time_as, geometry_as, text_errors=text_errors), None
     with Lease() as lease:
-        relay, _ = look(
+        relay, _ = read_while_purged(
             path, lambda opened: lease.hold(opened, 0)
         )  # as one that goes over all of it
         state = _State(relay)

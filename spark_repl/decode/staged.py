@@ -23,7 +23,7 @@ from ..rules.column_rules import ColumnRules
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
 from .cascade_detection import Cascades
-from .ignored_tables import IgnoredTables
+from .known_tables import IgnoredTables
 from .renamed_tables import RenamedTables
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets import comparing
+from ..binlog.charsets import collation_compare
 from ..errors import DecodeError, NotComputed
 from .coercions import as_bytes, exact, real, truth
 from .collations import check_ordered, known_collation
@@ -149,7 +149,7 @@ def _compute_order(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     if literal.detail is None:
         return pa.nulls(len(texts), pa.bool_())
     operator = _MIRRORED[node.operator] if first.is_literal else node.operator
-    signs = comparing.order(texts, literal.detail, text.type.collation)
+    signs = collation_compare.order(texts, literal.detail, text.type.collation)
     signs = pa.array(signs, pa.int8(), mask=np.asarray(texts.is_null()))
     return _KERNELS[operator](signs, pa.scalar(0, pa.int8()))
 
@@ -170,7 +170,7 @@ def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
 def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
     """Raises Unconvertible for letters of which it isn't known how they compare."""
     try:
-        return pc.equal(*(comparing.comparable(one, collation) for one in (left, right)))
+        return pc.equal(*(collation_compare.comparable(one, collation) for one in (left, right)))
     except DecodeError as error:
         raise uncertain(error.message) from None
 

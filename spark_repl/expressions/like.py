@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..binlog.charsets.comparing import letters, tells_all_letters
+from ..binlog.charsets.collation_compare import letters, tells_all_letters
 from ..errors import DecodeError, NotComputed
 from .collations import collation_of
 from .value_type import NULL_TYPE, TRUTH, Node, ResultType, uncertain

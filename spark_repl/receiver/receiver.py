@@ -30,9 +30,8 @@ from ..source.dump import acknowledgement, is_temporary
 from ..source.source_check import check_gtids, check_identity, check_source
 from .identity import identity
 from .intake import Intake
-from .limits import Limits
 from .report import Report
-from .writer import RelayWriter
+from .writer import Limits, RelayWriter
 
 if TYPE_CHECKING:
     from ..config import Config, Source

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,29 @@ from ..relay.published import End, EndWriter
 from ..relay.source_place import unwrapped
 from ..runtime.private_files import FILE_MODE, make_folder
 from ..runtime.threads import Pool
-from .limits import Limits
 from .own_events import file_head, normal, own_rotate, source_head
 from .recovery import Recovered, known_end, numbers_in, recover, writing
 
 if TYPE_CHECKING:
     from .packet import EventRun
+
+
+# With a bounded disk only whole files can be purged, so several must fit.
+_FILES_IN_SPACE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes of files and of the log. ``space_limit_bytes`` 0: no limit."""
+
+    segment_size_bytes: int = 1 << 30
+    space_limit_bytes: int = 0
+
+    @property
+    def file_bytes(self) -> int:
+        if not self.space_limit_bytes:
+            return self.segment_size_bytes
+        return min(self.segment_size_bytes, self.space_limit_bytes // _FILES_IN_SPACE)
 
 
 class RelayWriter:

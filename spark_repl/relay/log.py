@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeVar
 
 from ..binlog.event_types import HEADER_LENGTH, EventType
 from ..binlog.events.event import (
@@ -34,6 +36,8 @@ _SUFFIX = re.compile(r"(.+)\.(\d+)")
 _GTID_TYPES = (EventType.GTID, EventType.GTID_TAGGED)
 _UUID_SEARCH_EVENTS_MAX = 10_000
 _ATTEMPTS = 200
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -287,3 +291,24 @@ def _check_sequence(files: list[RelayFile]) -> None:
                 f"{missing} is missing: {after.name} follows {before.name}", file=missing,
                 hint="transactions would be lost; copy the missing file here",
             )  # fmt: skip
+
+
+def read_while_purged(path: str, see: Callable[[RelayLog], T]) -> tuple[RelayLog, T]:
+    """Return (the log, what ``see`` returns for it), also while files of the log are purged.
+
+    No lock covers the list of files and the files, so a file may be purged after it was listed. In
+    that case ``see`` is called again with a new list. Each list begins later, so this ends.
+    Raises LogError for a file that is missing although it is still listed, and as ``open_log``.
+    """
+    log = open_log(path)
+    while True:
+        try:
+            return log, see(log)
+        except FileNotFoundError as error:
+            before, log = log, open_log(path)
+            same = log.log_id == before.log_id
+            if same and log.files[0].number <= before.files[0].number:
+                raise LogError(
+                    "the file went away while it was read", file=str(error.filename or path),
+                    hint="put it back; `relay purge` takes files away that nobody needs",
+                ) from error  # fmt: skip

@@ -16,7 +16,7 @@ from ..control.records.log_history import recorded
 from ..errors import ConfigError, LogError
 from ..position import OFFSET_BITS
 from ..receiver.purge import Purged, deciding, purge
-from ..relay.look import look
+from ..relay.log import read_while_purged
 from ..runtime.companion import Companion
 from ..runtime.retry import until_stopped
 
@@ -65,7 +65,7 @@ def purge_applied(
     if settle is None:
         settle = DurabilityBarrier(control, layout_of(config))
     with deciding(folder):
-        relay, keep_from = look(config.relay.path, partial(applied_file, control))
+        relay, keep_from = read_while_purged(config.relay.path, partial(applied_file, control))
         if relay.files[0].number < keep_from:
             settle()
         return purge(folder, keep_from)

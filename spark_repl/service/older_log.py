@@ -14,7 +14,7 @@ from ..errors import LogError
 from ..receiver.purge import clear
 from ..receiver.writer import RelayWriter
 from ..relay.index import TransactionIndex, build_index
-from ..relay.look import look
+from ..relay.log import read_while_purged
 from ..relay.published import read_end
 from ..source.connection import present_gtids
 
@@ -88,12 +88,12 @@ def _look(config: Config) -> tuple[GtidSet, GtidSet] | None:
     try:
         if not Path(path).is_dir() or read_end(path) is None:
             return None
-        relay, index = look(path, indexed)
+        relay, index = read_while_purged(path, indexed)
     except LogError:
         with RelayWriter(Path(path), config.source.server_id) as writer:
             if not writer.log_id or writer.lost is not None:
                 return None
-        relay, index = look(path, indexed)
+        relay, index = read_while_purged(path, indexed)
     previous = relay.previous_gtids()
     return previous, previous.union(index.gtids())
 

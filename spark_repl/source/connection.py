@@ -16,7 +16,7 @@ import pymysql
 
 from ..errors import SecretError, SourceError, SourceLostError
 from ..gtid import GtidSet
-from . import settings
+from . import source_settings
 from .account import password_of, tls_of
 from .dump import dump_file, dump_gtid, error_of, register
 from .grants import account_of
@@ -55,7 +55,7 @@ def connect(source: Source) -> Any:
             connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=source.net_timeout_s,
             program_name="spark_repl", **address, **_tls(source),
         )  # fmt: skip
-        settings.apply(connection)
+        source_settings.apply(connection)
         return connection
     except pymysql.err.MySQLError as error:
         raise _connect_error(source, error) from error

@@ -14,7 +14,7 @@ from ..binlog.charsets.charset import (
     replaced_text,
     to_text,
 )
-from ..binlog.charsets.written import with_question_marks
+from ..binlog.charsets.repertoire import with_question_marks
 from ..errors import DecodeError, StatementError
 from ..tables.column import ColumnType
 from .charsets import ASSUMED, TURKISH, collation, padded

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import UTF8, charset_of, to_text
-from ..binlog.charsets.written import bytes_of, with_question_marks
+from ..binlog.charsets.repertoire import bytes_of, with_question_marks
 from ..errors import DecodeError, StatementError
 from ..tables.column import CHARACTER_TYPES, ColumnType
 from .charsets import NAMES, WIDE

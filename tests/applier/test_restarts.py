@@ -19,7 +19,7 @@ from spark_repl.cli.main import main
 from spark_repl.delta.log_replay import commit_path
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
-from spark_repl.relay import look
+from spark_repl.relay import log as look
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import RelayLog, open_log
 from tests.support.binlog_writer import LogWriter, Table, delete, insert

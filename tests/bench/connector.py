@@ -24,8 +24,8 @@ import pyarrow as pa
 
 from spark_repl import read_changes
 from spark_repl.bench.recorded import bench_decode
-from spark_repl.binlog.rows import columns
-from spark_repl.binlog.types import text
+from spark_repl.binlog.rows import decode_column
+from spark_repl.binlog.types import text_values
 from spark_repl.runtime.user_cache import cache_folder
 
 CONNECTOR = "com.zendesk:mysql-binlog-connector-java:0.30.1"
@@ -94,7 +94,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
     pa.set_cpu_count(1)
-    columns._json = lambda column, values: text.gather(values, pa.string())
+    decode_column._json = lambda column, values: text_values.gather(values, pa.string())
     size = sum(os.path.getsize(path) for path in args.files)
     all_images(args.files)  # compiles
     with tempfile.TemporaryDirectory() as classes:

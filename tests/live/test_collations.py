@@ -1,4 +1,4 @@
-"""What ``binlog.charsets.comparing`` takes for one value, and what expressions say of patterns and
+"""What ``binlog.charsets.collation_compare`` takes for one value, and what expressions say of patterns and
 order, compared with a server's collations."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.charsets.charset import NAMES, ORDERED, charset_of
-from spark_repl.binlog.charsets.comparing import comparable, tells_all_letters
+from spark_repl.binlog.charsets.collation_compare import comparable, tells_all_letters
 from spark_repl.rules.row_filters import row_filter
 from spark_repl.sql.classify import classify
 from tests.support.live.server import Server

@@ -9,7 +9,7 @@ import pymysql
 import pytest
 
 from spark_repl.binlog.charsets.one_byte import one_byte_table
-from spark_repl.binlog.charsets.written import DAMAGED, TWO_BYTES, letters
+from spark_repl.binlog.charsets.repertoire import DAMAGED, TWO_BYTES, letters
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.convert.type_change import TypeChange, TypeFamily, family_of
 from spark_repl.errors import Unconvertible

@@ -16,7 +16,7 @@ from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.source_tables import full_name, list_tables, quoted, wheres
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.errors import SourceError
-from spark_repl.source import settings
+from spark_repl.source import source_settings
 from spark_repl.source.connection import DumpConnection, connect
 from spark_repl.write.tables.table_options import TableOptions
 from tests.support.live.receiving import Running, check_same, config_for
@@ -206,7 +206,9 @@ def test_what_a_server_does_not_know_is_left_out(
 ) -> None:
     """As an older one, or one to come: the variables of 5.6 are as unknown here as ours there."""
     gone = {"tx_read_only": "1", "sql_auto_is_null": "1", "query_cache_type": "0"}
-    monkeypatch.setattr(settings, "SESSION", {"tx_isolation": "'x'", **settings.SESSION, **gone})
+    monkeypatch.setattr(
+        source_settings, "SESSION", {"tx_isolation": "'x'", **source_settings.SESSION, **gone}
+    )
     connection = connect(config_for(server, tmp_path).source)
     with connection.cursor() as cursor:
         cursor.execute("SELECT @@SESSION.sql_auto_is_null, @@SESSION.sql_mode")

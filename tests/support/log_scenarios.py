@@ -10,7 +10,7 @@ _HEARTBEATS, _DUMP = "unit/receiver/test_heartbeats.py", "unit/receiver/test_dum
 _SESSIONS, _PACKET = "unit/receiver/test_sessions.py", "unit/receiver/test_packet.py"
 _RECEIVED, _WRITER = "unit/receiver/test_scenarios.py", "unit/receiver/test_relay_writer.py"
 _RECOVERY, _LIVE = "unit/receiver/test_relay_recovery.py", "live/test_receiver.py"
-_LEASE, _WAITING = "unit/relay/test_lease.py", "unit/relay/test_waiting.py"
+_LEASE, _WAITING = "unit/relay/test_lease.py", "unit/relay/test_end_watch.py"
 _LOG, _INDEX = "unit/relay/test_scenarios.py", "unit/relay/test_relay_index.py"
 _APPLIER, _ORDER = "applier/test_scenarios.py", "applier/test_order.py"
 _STATUS, _MIXTURE = "applier/test_status.py", "unit/decode/test_payload_runs.py"
@@ -59,7 +59,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     102: ("rpl_rotate_purge_deadlock", (f"{_RECEIVED}::test_a_rotation_and_a_purge_at_once",)),
     103: ("rpl_parallel_show_binlog_events_purge_logs", (
         f"{_LEASE}::test_a_dump_holds_the_file_that_it_is_in",
-        "unit/relay/test_look.py::test_purge_at_each_step_of_a_look",
+        "unit/relay/test_purged_reads.py::test_purge_at_each_step_of_a_look",
     )),
     104: ("binlog_purge_binary_logs_to", (
         f"{_DUMP}::test_purge",

@@ -11,7 +11,7 @@ from ...errors import LogError, SparkReplError
 from ...observe.reports.progress_history import Backlog
 from ...position import OFFSET_BITS, RelayPosition
 from ...relay.lease import Lease
-from ...relay.look import look
+from ...relay.log import read_while_purged
 from ...relay.record import gtid_name
 from ...relay.source_places import SourcePlaces
 from ...schedule.tasks import spans_of
@@ -80,7 +80,7 @@ class AppliedLog:
             try:
                 self._lease.hold(self.relay, number)
             except FileNotFoundError:
-                look(self.path, see)
+                read_while_purged(self.path, see)
 
     def close(self) -> None:
         self._lease.release()
@@ -99,7 +99,7 @@ class AppliedLog:
                 )
             return indexed(relay, before.history, self.folder, before.index)
 
-        relay, (history, index) = look(self.path, see)
+        relay, (history, index) = read_while_purged(self.path, see)
         self._view = LogView(relay, history, index)
         if history.fingerprints != before.history.fingerprints:
             record(self._control, history)

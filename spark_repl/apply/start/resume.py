@@ -45,7 +45,7 @@ from ...delta.checkpoint import forget_lost
 from ...delta.empty_commits import remove_empty_commits
 from ...delta.removing import Remover
 from ...gtid import GtidSet
-from ...relay.look import look
+from ...relay.log import read_while_purged
 from ...relay.source_place import SourcePlace
 from ...write.tables.table import versions
 from ..log.applied_log import AppliedLog, LogView
@@ -106,7 +106,7 @@ def resume(
     _mend(tracking, [shown for shown in (cut, last) if shown])
     tracking.load(cut)
     highest = max(tracking.highest, last.position if last else 0)
-    relay, (history, index) = look(
+    relay, (history, index) = read_while_purged(
         relay_path,
         lambda files: indexed(files, resolve(control, files, cut, highest), layout.index),
     )

@@ -44,13 +44,12 @@ from pyspark.sql.types import StructType
 
 from ...errors import ConfigError, LogError
 from ...position import OFFSET_BITS, START, RelayPosition
+from ...relay.end_watch import EndWatch
 from ...relay.gtid_column import gtid_column
 from ...relay.lease import Lease
-from ...relay.log import open_log
-from ...relay.look import look
-from ...relay.place import Place
+from ...relay.log import open_log, read_while_purged
 from ...relay.record import Kind
-from ...relay.waiting import EndWatch
+from ...relay.stream_place import StreamPlace
 from ...runtime.user_cache import cache_index_folder
 
 if TYPE_CHECKING:
@@ -71,8 +70,8 @@ _NAMES = [name.split()[0] for name in SCHEMA.split(", ")]
 class RelaySlice(InputPartition):
     """Transactions between two places."""
 
-    start: Place
-    end: Place
+    start: StreamPlace
+    end: StreamPlace
 
 
 class MySQLRelaySource(DataSource):
@@ -117,11 +116,11 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """In another process it looks for itself."""
         return self.__dict__ | {"_known": None}
 
-    def _index(self, *places: Place) -> TransactionIndex:
+    def _index(self, *places: StreamPlace) -> TransactionIndex:
         return self._look(*places)[1]
 
     def _look(
-        self, *places: Place, lease: Lease | None = None
+        self, *places: StreamPlace, lease: Lease | None = None
     ) -> tuple[RelayLog, TransactionIndex]:
         # The compiler's 20 MB: Spark has processes that make a source, or plan it, and never look.
         from ...relay.index import build_index
@@ -138,7 +137,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )  # fmt: skip
 
         try:
-            log, index = look(self.path, see)
+            log, index = read_while_purged(self.path, see)
         except LogError:
             self._lease.release()  # it reads no further, and what it held may be another log's
             raise
@@ -146,16 +145,16 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return log, index
 
     def initialOffset(self) -> dict[str, Any]:
-        def place(log: RelayLog) -> Place:
+        def place(log: RelayLog) -> StreamPlace:
             if self.start == START.packed:
-                first = Place.beginning(log, self.base)
+                first = StreamPlace.beginning(log, self.base)
             else:
-                first = Place.at(self.start, log, self.base)
+                first = StreamPlace.at(self.start, log, self.base)
             if self.leases:
                 self._lease.hold(log, (first.position >> OFFSET_BITS) - self.base)
             return first
 
-        return look(self.path, place)[1].to_offset()
+        return read_while_purged(self.path, place)[1].to_offset()
 
     def stop(self) -> None:
         self._lease.release()
@@ -169,9 +168,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> dict[str, Any]:
         if self.takes_published and (log := open_log(self.path)).end is not None:
-            return Place.at(_end_of(log, self.base), log, self.base).to_offset()
+            return StreamPlace.at(_end_of(log, self.base), log, self.base).to_offset()
         log, index = self._look()
-        return Place.at(self._end(index), log, self.base).to_offset()
+        return StreamPlace.at(self._end(index), log, self.base).to_offset()
 
     @staticmethod
     def _end(index: TransactionIndex) -> int:
@@ -180,18 +179,20 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def whole(self) -> RelaySlice:
         """Return all that the log holds behind the start. Raises LogError for damage in it."""
-        begin = Place.of(self.initialOffset())
+        begin = StreamPlace.of(self.initialOffset())
         log, index = self._look(begin)
         if index.damage:
             raise index.damage
         end = self._end(index)
-        return RelaySlice(begin, Place.at(end, log, self.base) if end > begin.position else begin)
+        return RelaySlice(
+            begin, StreamPlace.at(end, log, self.base) if end > begin.position else begin
+        )
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
         that reaches it (so one that is larger goes through alone). Raises LogError for damage in
         the log when everything before it has been read."""
-        begin = Place.of(start)
+        begin = StreamPlace.of(start)
         if self.takes_published and (published := self._published(begin, limit)) is not None:
             return published.to_offset()
         log, index = self._look(begin)
@@ -209,9 +210,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             last = int(np.searchsorted(size, limit.max_bytes))
             if last < len(records):
                 end = int(records["end"][last])
-        return Place.at(end, log, self.base).to_offset()
+        return StreamPlace.at(end, log, self.base).to_offset()
 
-    def _published(self, begin: Place, limit: ReadLimit) -> Place | None:
+    def _published(self, begin: StreamPlace, limit: ReadLimit) -> StreamPlace | None:
         """The published end, which is that of a whole transaction; None where no receiver writes,
         where the log is read to an end that was set before, or where the limit is nearer."""
         log = open_log(self.path)
@@ -229,7 +230,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             and _bytes_behind(log, begin, self.base) > limit.max_bytes
         ):
             return None
-        return Place.at(end, log, self.base)
+        return StreamPlace.at(end, log, self.base)
 
     def _waits(self, log: RelayLog) -> bool:
         """Whether something may come at any moment. The end that was looked at last is read before
@@ -237,7 +238,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return bool(log.log_id) and self.final is None and self.wait_s > 0
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [RelaySlice(Place.of(start), Place.of(end))]
+        return [RelaySlice(StreamPlace.of(start), StreamPlace.of(end))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RelaySlice)
@@ -281,7 +282,7 @@ def _end_of(log: RelayLog, base: int) -> int:
     return RelayPosition(base + log.end.file_no, log.end.offset).packed
 
 
-def _bytes_behind(log: RelayLog, begin: Place, base: int) -> int:
+def _bytes_behind(log: RelayLog, begin: StreamPlace, base: int) -> int:
     """How many bytes of the log lie between a place and its published end."""
     at = RelayPosition.unpack(begin.position)
     sizes = [log.size(file.number) for file in log.files if file.number >= at.file_no - base]

@@ -9,7 +9,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from ...errors import LogError
-from ...relay.place import Place
+from ...relay.stream_place import StreamPlace
 
 if TYPE_CHECKING:
     from ...relay.log import RelayLog
@@ -35,7 +35,7 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
         shutil.rmtree(checkpoint)
 
 
-def _last_place(checkpoint: str, folder: str) -> Place | None:
+def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
     """Up to where the last batch goes that is noted as done (``commits``), or as begun."""
     numbers = _numbers(os.path.join(checkpoint, folder))
     if not numbers:
@@ -44,7 +44,7 @@ def _last_place(checkpoint: str, folder: str) -> Place | None:
     try:
         with open(path, encoding="utf-8") as lines:
             offset: Any = json.loads(lines.read().splitlines()[-1])
-        return Place.of(offset)
+        return StreamPlace.of(offset)
     except (OSError, ValueError, KeyError, IndexError):
         return None  # a damaged checkpoint: Spark says so itself when the stream starts
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..kernels.jit import Bytes, Int, Ints, jit, number, varlen
 from .damage import CUT, DOUBLE, ENTRIES, LITERAL, TYPE
+from .json_walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container
 from .nodes import (
     ARRAY_NODE,
     AT,
@@ -22,7 +23,6 @@ from .nodes import (
     STRING_NODE,
     UINT64,
 )
-from .walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container
 
 
 @jit

@@ -19,7 +19,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.table_name import parts_of
 from ..events.packed import Packed
-from .text import to_text
+from .json_text import to_text
 
 _REPLACE, _INSERT, _REMOVE = range(3)
 _FUNCTIONS = ("JSON_REPLACE", "JSON_INSERT", "JSON_REMOVE")

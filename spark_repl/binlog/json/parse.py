@@ -14,6 +14,7 @@ from ...errors import DecodeError
 from ..kernels.jit import Bytes, Int, Ints, jit
 from .damage import CUT, DEPTH, ENTRIES, TYPE
 from .double import insert_doubles
+from .json_walk import DEPTH_MAX
 from .nodes import (
     ARRAY_NODE,
     AT,
@@ -29,7 +30,6 @@ from .nodes import (
     STRING_NODE,
     UINT64,
 )
-from .walk import DEPTH_MAX
 
 # Columns of the stack: the container's node, how many values it has so far.
 _NODE, _COUNT = range(2)

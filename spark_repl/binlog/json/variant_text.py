@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..kernels.jit import Bytes, Int, Ints, jit_allocating
-from ..types.values import Values
+from ..types.column_values import Values
 from .damage import ENTRIES
+from .json_walk import DEPTH_MAX
 from .parse import parse_nodes, settle_numbers
-from .variant import (
+from .variant_encoding import (
     SIZE_MAX,
     TOO_LARGE,
     Encoded,
@@ -19,7 +20,6 @@ from .variant import (
     room_of,
     variant_array,
 )
-from .walk import DEPTH_MAX
 
 
 def document_to_variant(text: str) -> pa.StructArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.jit import Bytes, Int, Ints, copy, is_utf8, jit, jit_allocating, number
-from ..types.calendar import days, is_date
+from ..types.civil_calendar import days, is_date
 from .damage import ENTRIES, UTF8
 from .nodes import (
     ARRAY_NODE,

@@ -108,10 +108,10 @@ prefetch: Callable[[Bytes, Int], None]
 """has the cache line of buffer[at] fetched, of any ``at``; changes nothing but the time"""
 
 if compiled and not checked and sys.byteorder == "little":
-    from . import unchecked
+    from . import intrinsics
 
-    u8, u16, u32, u64 = unchecked.u8, unchecked.u16, unchecked.u32, unchecked.u64
-    copy, prefetch = unchecked.copy, unchecked.prefetch
+    u8, u16, u32, u64 = intrinsics.u8, intrinsics.u16, intrinsics.u32, intrinsics.u64
+    copy, prefetch = intrinsics.copy, intrinsics.prefetch
 else:
 
     def _u8(buffer: Bytes, at: Int) -> Int:

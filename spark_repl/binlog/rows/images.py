@@ -32,7 +32,7 @@ from ..kernels.jit import (
     u16,
 )
 from .change_bits import EXISTED, EXISTS, MOVED
-from .steps import MARK, PREFIX, SKIP
+from .row_format import MARK, PREFIX, SKIP
 
 if TYPE_CHECKING:
     from .row_format import RowFormat

@@ -12,8 +12,8 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import ColumnType, Form
 from ..json.diff import apply_diffs
+from ..types.column_values import Values
 from ..types.forms import USUAL, Forms
-from ..types.values import Values
 from .partial_images import (
     ABSENT,
     BEFORE,

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ...tables.table_definition import TableDefinition
     from ..kernels.jit import Ints, Lengths
 
+SKIP, PREFIX, MARK = range(3)
+"""columns of ``RowFormat.steps``, which describe an image without NULLs"""
+
 _T = ColumnType
 _FIXED = {
     _T.TINY: 1,

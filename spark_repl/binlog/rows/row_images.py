@@ -12,8 +12,8 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import DATE_TYPES, ColumnType, Form
 from ..charsets.charset import LOGGED_KEY_TEXT_HINT, TEXT_ERRORS_HINT
-from ..json.text import to_text
-from ..json.variant import to_variant
+from ..json.json_text import to_text
+from ..json.variant_encoding import to_variant
 from ..kernels.jit import (
     BEGIN,
     FLAGS,
@@ -29,10 +29,10 @@ from ..kernels.jit import (
     Ints,
     Lengths,
 )
+from ..types.column_values import Values
 from ..types.forms import USUAL, Forms
-from ..types.values import Values
 from .changed_columns import updates_of
-from .columns import decode_column, first_refused
+from .decode_column import decode_column, first_refused
 from .image_values import key_bytes, key_offsets, locate, unsigned_zeros
 from .row_format import FLOATS, row_format
 from .twins import refuse_second_forms

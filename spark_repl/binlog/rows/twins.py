@@ -17,13 +17,13 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
 from ..charsets.charset import charset_of
-from ..types.text import gather
+from ..types.text_values import gather
 
 if TYPE_CHECKING:
     from ...tables.table_definition import TableDefinition
     from ..kernels.jit import Ints
+    from ..types.column_values import Values
     from ..types.forms import Forms
-    from ..types.values import Values
 
 _T = ColumnType
 # Each set that has characters twice -> a character, and those that the server writes otherwise.

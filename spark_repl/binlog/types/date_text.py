@@ -13,10 +13,10 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
-from .calendar import big_endian, microseconds, put_digits
+from .civil_calendar import big_endian, microseconds, put_digits
 
 if TYPE_CHECKING:
-    from .values import Values
+    from .column_values import Values
 
 _T = ColumnType
 _DATE, _DATETIME, _TIMESTAMP, _DATETIME_OLD, _TIMESTAMP_OLD = range(5)

@@ -13,7 +13,7 @@ from ...tables.column import DECIMAL128_DIGITS, Column
 from ..kernels.jit import Bytes, Int, Ints, Lengths, jit
 
 if TYPE_CHECKING:
-    from .values import Values
+    from .column_values import Values
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _POWERS = np.array([10**i for i in range(10)], np.int64)

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from ...errors import DecodeError
 from ...tables.column import GEOMETRY_STRUCT, VECTOR_LIST, Column, Form
-from . import text
-from .values import Values
+from . import text_values
+from .column_values import Values
 
 _SRID, _FLOAT = 4, 4
 _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
@@ -21,12 +21,12 @@ def geometry(column: Column, values: Values) -> pa.Array:
     if len(values) and ((length > 0) & (length < _SRID)).any():
         raise DecodeError("a GEOMETRY value without SRID", hint=_HINT)
     if column.form == Form.BYTES:
-        return text.gather(values, pa.binary())
+        return text_values.gather(values, pa.binary())
     srid = Values(values.buffer, values.offset, np.minimum(length, _SRID).astype(np.int32))
     body = np.maximum(length - _SRID, 0).astype(np.int32)
     children = [
         pa.array(srid.little_endian().astype(np.int32)),
-        text.gather(Values(values.buffer, values.offset + _SRID, body), pa.binary()),
+        text_values.gather(Values(values.buffer, values.offset + _SRID, body), pa.binary()),
     ]
     return pa.Array.from_buffers(
         GEOMETRY_STRUCT, len(values), [values.validity], values.null_count, children=children
@@ -37,7 +37,7 @@ def vector(values: Values) -> pa.Array:
     """ListArray of VECTOR(n): little-endian floats."""
     if len(values) and (np.maximum(values.length, 0) % _FLOAT).any():
         raise DecodeError("a VECTOR value that is no row of floats", hint=_HINT)
-    raw = text.gather(values, pa.binary())
+    raw = text_values.gather(values, pa.binary())
     offsets = np.frombuffer(raw.buffers()[1], np.int32) // _FLOAT
     numbers = pa.Array.from_buffers(pa.float32(), int(offsets[-1]), [None, raw.buffers()[2]])
     buffers = [values.validity, pa.py_buffer(offsets)]

@@ -8,8 +8,8 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import Column, ColumnType, Form
 from ..kernels.jit import Bools, Ints, jit
-from .calendar import ZERO_DATES_HINT, days, is_date
-from .values import Values, bitmap
+from .civil_calendar import ZERO_DATES_HINT, days, is_date
+from .column_values import Values, bitmap
 
 _MICROSECONDS_PER_SECOND = 1_000_000
 _HOURS_MAX = 838

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...binlog.charsets.comparing import comparable
+from ...binlog.charsets.collation_compare import comparable
 from ...decode.cascades.cascade_simulation import CASCADE, NO_ACTION, SET_NULL
 from ...decode.cascades.row_chains import Graph
 from ...delta.columns import one_chunk

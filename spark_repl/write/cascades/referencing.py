@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...binlog.charsets.comparing import EXACT, comparable
+from ...binlog.charsets.collation_compare import EXACT, comparable
 from ...delta import deletion_vector
 from ...delta.columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ...errors import DecodeError

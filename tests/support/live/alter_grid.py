@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import USUAL, Forms
-from spark_repl.binlog.types.values import Values
 from spark_repl.convert.conversion import convert, keeps_values
 from spark_repl.convert.type_change import TypeChange
 from spark_repl.copy.text_rows import select_list, to_arrow

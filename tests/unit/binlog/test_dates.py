@@ -7,10 +7,10 @@ from datetime import date
 import numpy as np
 import pytest
 
-from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.rows.decode_column import decode_column
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import USUAL
-from spark_repl.binlog.types.temporal import days, is_date
-from spark_repl.binlog.types.values import Values
+from spark_repl.binlog.types.temporal_values import days, is_date
 from spark_repl.errors import DecodeError
 from spark_repl.tables.column import Column, ColumnType
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.rows.decode_column import decode_column
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import USUAL
-from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
 from spark_repl.tables.column import Column, ColumnType
 

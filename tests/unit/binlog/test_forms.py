@@ -14,13 +14,13 @@ import pytest
 
 from spark_repl import read_changes
 from spark_repl.alter.defaults import default_value
-from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.rows.decode_column import decode_column
 from spark_repl.binlog.rows.row_images import RowImages
 from spark_repl.binlog.rows.walk import walk
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.date_text import civil
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.binlog.types.temporal import days
-from spark_repl.binlog.types.values import Values
+from spark_repl.binlog.types.temporal_values import days
 from spark_repl.copy.text_rows import to_arrow
 from spark_repl.delta.columns import Columns, schema_json
 from spark_repl.delta.log_state import LogState

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from spark_repl.binlog.json.text import to_text
+from spark_repl.binlog.json.json_text import to_text
 from spark_repl.errors import DecodeError
 from tests.support.json_binary import RECORDED, damaged, laid_out, outcomes
 

@@ -12,8 +12,8 @@ import pytest
 from spark_repl.binlog.charsets import charset
 from spark_repl.binlog.charsets.charset import to_text
 from spark_repl.binlog.rows.twins import has_twins, refuse_second_forms, second_form
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.binlog.types.values import Values
 from spark_repl.errors import DecodeError
 from spark_repl.tables.column import Column, ColumnType
 from spark_repl.tables.table_definition import TableDefinition

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from pyspark.sql.variant_utils import VariantUtils
 
-from spark_repl.binlog.json import variant
-from spark_repl.binlog.json.variant import to_variant
+from spark_repl.binlog.json import variant_encoding
+from spark_repl.binlog.json.variant_encoding import to_variant
 from spark_repl.binlog.json.variant_text import text_to_variant
-from spark_repl.binlog.types.values import Values
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.errors import DecodeError
 from tests.support.json_binary import RECORDED, damaged, item, laid_out, outcomes, varlen
 
@@ -226,7 +226,7 @@ def test_equal_documents_are_equal_bytes_wherever_they_lie() -> None:
 
 
 def test_a_document_that_spark_can_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(variant, "SIZE_MAX", 1 << 20)
+    monkeypatch.setattr(variant_encoding, "SIZE_MAX", 1 << 20)
     fits, not_fits = "x" * ((1 << 20) - 5), "x" * ((1 << 20) - 4)
     assert value(item(fits)) == fits
     for document in (not_fits, [not_fits], {"x" * 60000 + str(i): 1 for i in range(18)}):

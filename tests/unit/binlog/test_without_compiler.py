@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import read_changes
-from spark_repl.binlog.json.text import to_text
-from spark_repl.binlog.json.variant import to_variant
+from spark_repl.binlog.json.json_text import to_text
+from spark_repl.binlog.json.variant_encoding import to_variant
 from spark_repl.binlog.json.variant_text import text_to_variant
-from spark_repl.binlog.types.values import Values
+from spark_repl.binlog.types.column_values import Values
 
 ROOT = Path(__file__).parents[3]
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -111,7 +111,7 @@ for module in pkgutil.walk_packages(spark_repl.__path__, "spark_repl."):
     if module.name not in ("spark_repl.__main__", *COMPILED):
         importlib.import_module(module.name)
 """
-_COMPILED = ("spark_repl.binlog.kernels.cache", "spark_repl.binlog.kernels.unchecked")
+_COMPILED = ("spark_repl.binlog.kernels.cache", "spark_repl.binlog.kernels.intrinsics")
 
 _APPLIED = """
 import sys

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.binlog.types.text import gather
+from spark_repl.binlog.types.text_values import gather
 from spark_repl.copy.source_tables import SourceTable, refuse_diffs
 from spark_repl.copy.text_rows import read_rows, select_list
 from spark_repl.errors import SourceError, SourceLostError

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import USUAL
-from spark_repl.binlog.types.values import Values
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
 from spark_repl.copy.copy_chunk import copied_rows

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_repl.binlog.rows.walk import walk
-from spark_repl.decode.ignored_tables import IgnoredTables
-from spark_repl.decode.known_tables import KnownTables
+from spark_repl.decode.known_tables import IgnoredTables, KnownTables
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.tables.table_definition import LEFT_OUT
 from tests.support.binlog_writer import LogWriter, Table, insert

@@ -6,8 +6,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from spark_repl.decode.ignored_tables import IgnoredTables
-from spark_repl.decode.known_tables import KnownTables, TablePacker
+from spark_repl.decode.known_tables import IgnoredTables, KnownTables, TablePacker
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import LEFT_OUT, UNREAD, TableDefinition

@@ -19,7 +19,7 @@ _OWN = (ast.ClassDef, ast.FunctionDef)
 # test module: what is patched -> why it can't be given
 PATCHED: dict[str, dict[str, str]] = {
     "applier/test_restarts.py": {
-        "spark_repl.relay.look.open_log": "a purge between two calls of the system in one look"
+        "spark_repl.relay.log.open_log": "a purge between two calls of the system in one look"
     },
     "applier/test_retry_budget.py": {
         "spark_repl.apply.group.xa_parts.read_statement": (

@@ -15,8 +15,7 @@ import pytest
 from spark_repl import read_changes
 from spark_repl.receiver.purge import purge
 from spark_repl.relay.lease import Lease, readers
-from spark_repl.relay.log import open_log
-from spark_repl.relay.look import look
+from spark_repl.relay.log import open_log, read_while_purged
 from spark_repl.relay.verify import dump
 from tests.support.relay_reader import ask, read, reader_of
 
@@ -141,7 +140,7 @@ def test_a_file_that_goes_while_it_is_taken(relay: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(fcntl, "flock", purged_before)
     with Lease() as lease:
-        log, _ = look(str(relay), lambda found: lease.hold(found, 1))
+        log, _ = read_while_purged(str(relay), lambda found: lease.hold(found, 1))
         assert log.files[0].number == 3
         assert not purge(relay, 100).files
 

@@ -15,8 +15,8 @@ from ...errors import DecodeError
 from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, larger, number
 from .damage import CUT, DOUBLE, ENTRIES, REASONS
 from .double import insert_doubles
+from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
 from .scalar_text import put_scalar, put_string
-from .walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
 
 # A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.
 _GROWTH, _LEAST = 8, 128

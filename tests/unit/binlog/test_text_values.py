@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from spark_repl.binlog.charsets.charset import replaced_text, to_text
-from spark_repl.binlog.rows.columns import decode_column
+from spark_repl.binlog.rows.decode_column import decode_column
+from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import USUAL, Forms
-from spark_repl.binlog.types.text import decode, find_invalid
-from spark_repl.binlog.types.values import Values
+from spark_repl.binlog.types.text_values import decode, find_invalid
 from spark_repl.errors import DecodeError
 from spark_repl.tables.column import Column, ColumnType
 from tests.support.json_binary import laid_out

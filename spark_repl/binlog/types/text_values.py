@@ -20,7 +20,7 @@ from ..charsets.charset import (
 )
 from ..charsets.one_byte import NONE, one_byte_table
 from ..kernels.jit import Bools, Bytes, Ints, Lengths, copy, jit
-from .values import Values
+from .column_values import Values
 
 _PADDING_HINT = "repair the value on the source, or change the column to a binary type"
 # Sets in which a byte below 128 is always ASCII, unless it follows one above.

@@ -11,9 +11,9 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import BINARY, CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..charsets.charset import REPLACEMENT, TEXT_ERRORS_HINT
-from ..types import decimals, nested, old_temporal, temporal, text
+from ..types import decimals, nested, old_temporal, temporal_values, text_values
+from ..types.column_values import Values, bitmap
 from ..types.date_text import date_text
-from ..types.values import Values, bitmap
 
 if TYPE_CHECKING:
     from ..kernels.jit import Ints
@@ -34,12 +34,14 @@ def decode_column(column: Column, values: Values, forms: Forms) -> tuple[pa.Arra
     if kind in _INTEGER_BITS or kind == _T.YEAR:
         return _integer(column, values), 0
     if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
-        return temporal.date_like(column, values, forms.zero_dates)
+        return temporal_values.date_like(column, values, forms.zero_dates)
     if kind in OLD_MOMENTS:
         return old_temporal.old_moments(column, values, forms.zero_dates)
     if kind == _T.TIME:
         micros = column.form == Form.MICROSECONDS
-        return (temporal.time_microseconds if micros else temporal.time_text)(column, values), 0
+        return (temporal_values.time_microseconds if micros else temporal_values.time_text)(
+            column, values
+        ), 0
     if kind == _T.TIME_OLD:
         return old_temporal.old_times(column, values), 0
     if kind == _T.DECIMAL:
@@ -75,10 +77,10 @@ def first_refused(decode: Callable[[Values], object], values: Values) -> int:
 
 def _character(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, int]:
     if column.collation != BINARY:
-        return text.decode(values, column.collation, text_errors)
+        return text_values.decode(values, column.collation, text_errors)
     if column.type == _T.STRING:
-        return text.padded(values, column.meta), 0
-    return text.gather(values, pa.binary()), 0
+        return text_values.padded(values, column.meta), 0
+    return text_values.gather(values, pa.binary()), 0
 
 
 def _integer(column: Column, values: Values) -> pa.Array:
@@ -102,7 +104,7 @@ def _float(column: Column, values: Values) -> pa.Array:
 def _bit(column: Column, values: Values) -> pa.Array:
     """BIT(1) as bool, BIT(n) as the big-endian bytes it is stored in."""
     if column.meta != 1:
-        return text.gather(values, pa.binary())
+        return text_values.gather(values, pa.binary())
     buffers = [values.validity, bitmap(values.little_endian() == 1)]
     return pa.Array.from_buffers(pa.bool_(), len(values), buffers, values.null_count)
 

@@ -13,8 +13,7 @@ import pytest
 from spark_repl.errors import LogError
 from spark_repl.receiver.purge import purge
 from spark_repl.receiver.writer import RelayWriter
-from spark_repl.relay.log import open_log
-from spark_repl.relay.look import look
+from spark_repl.relay.log import open_log, read_while_purged
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import receive
 from tests.support.relay_reader import T, ask, reader_of
@@ -80,7 +79,7 @@ def test_purges_one_after_the_other_under_a_look(relay: Path, tmp_path: Path) ->
             purge(relay, number)
         return [log.head(file.number).length for file in log.files]
 
-    log, heads = look(str(relay), see)
+    log, heads = read_while_purged(str(relay), see)
     assert [file.number for file in log.files] == files[-1:]
     assert len(heads) == 1
 
@@ -93,7 +92,7 @@ def test_a_file_that_nobody_purged_is_named(relay: Path, tmp_path: Path) -> None
         found.size(log.files[2].number)
 
     with pytest.raises(LogError, match=r"relay.000003 is listed in relay.index but missing"):
-        look(str(relay), see)
+        read_while_purged(str(relay), see)
 
 
 def test_a_list_that_a_server_purges_meanwhile(source: LogWriter, tmp_path: Path) -> None:
@@ -163,5 +162,5 @@ def test_a_file_that_is_gone_and_still_listed(tmp_path: Path) -> None:
     with RelayWriter(tmp_path / "relay", 9) as writer:
         receive(writer, [source.path])
     with pytest.raises(LogError, match="went away while it was read") as caught:
-        look(str(tmp_path / "relay"), see)
+        read_while_purged(str(tmp_path / "relay"), see)
     assert looks == [1] and caught.value.file == str(source.path)

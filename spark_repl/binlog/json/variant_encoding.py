@@ -14,13 +14,13 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import VARIANT_STRUCT
 from ..kernels.jit import Bools, Bytes, Int, Ints, copy, jit, jit_allocating, larger
-from ..types.values import bitmap
+from ..types.column_values import bitmap
 from .binary_nodes import read_nodes
 from .damage import CUT, ENTRIES, REASONS
+from .json_walk import DEPTH_MAX
 from .nodes import AT, KEY_SIZE, KIND, LITERAL_NODE
 from .variant_keys import dictionary_room, put_dictionary
 from .variant_values import put_values
-from .walk import DEPTH_MAX
 
 SIZE_MAX = 128 << 20
 """Spark reads no Variant whose value or metadata has more bytes (VariantUtil.SIZE_LIMIT)."""

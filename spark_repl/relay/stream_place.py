@@ -1,4 +1,4 @@
-"""Place: where a reader stands, and in which log: in another log the same position is another
+"""StreamPlace: where a reader stands, and in which log: in another log the same position is another
 transaction's."""
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ _HINT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamPlace:
     position: int
     """packed"""
     log_id: str = ""
     """a receiver's log's own, or in a recorded log its file's fingerprint; "": not known"""
 
     @classmethod
-    def at(cls, position: int, log: RelayLog, base: int) -> Place:
+    def at(cls, position: int, log: RelayLog, base: int) -> StreamPlace:
         """A place in this log. Raises LogError where the log has no such file."""
         cls(position).check(log, base)
         return cls(position, _log_id(log, (position >> OFFSET_BITS) - base))
 
     @classmethod
-    def beginning(cls, log: RelayLog, base: int) -> Place:
+    def beginning(cls, log: RelayLog, base: int) -> StreamPlace:
         """Where the log begins now: a file that is purged later is missed, and told."""
         return cls.at(RelayPosition(base + log.files[0].number, 0).packed, log, base)
 
     @classmethod
-    def of(cls, offset: Mapping[str, Any]) -> Place:
+    def of(cls, offset: Mapping[str, Any]) -> StreamPlace:
         """The place that ``to_offset`` wrote; an earlier version wrote positions only. Raises
         FormatError for one that a later version wrote."""
         formats.check(int(offset.get("format", 1)), _FORMAT, "the stream's checkpoint")

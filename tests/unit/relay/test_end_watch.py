@@ -14,9 +14,9 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from spark_repl.position import RelayPosition
 from spark_repl.receiver.writer import RelayWriter
-from spark_repl.relay import waiting
+from spark_repl.relay import end_watch
+from spark_repl.relay.end_watch import EndWatch
 from spark_repl.relay.published import NAME, End, EndWriter
-from spark_repl.relay.waiting import EndWatch
 from tests.support.binlog_writer import LogWriter, insert
 from tests.support.dump_stream import receive
 from tests.support.relay_reader import T, ask, read, reader_of, take_away
@@ -54,7 +54,7 @@ def test_woken_by_a_publication_and_not_by_a_look(
 ) -> None:
     """Also the first one of a log that was not there."""
     if begun:
-        monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+        monkeypatch.setattr(end_watch, "_LOOK_S", _LONG_S)
         publish(tmp_path, 1)
     with Watch(tmp_path) as watch:
         assert watch.wait(0) is begun
@@ -80,13 +80,13 @@ def test_what_is_published_between_two_waits_is_not_missed(tmp_path: Path) -> No
 def test_a_new_log_is_seen_where_the_record_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_LOOK_S", 0.01)
+    monkeypatch.setattr(end_watch, "_LOOK_S", 0.01)
     publish(tmp_path, 1)
     with EndWatch(tmp_path) as watch:
         assert watch.wait(0)
         (tmp_path / NAME).unlink()
         assert not watch.wait(0.05)
-        monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+        monkeypatch.setattr(end_watch, "_LOOK_S", _LONG_S)
         publish(tmp_path, 9)
         assert watch.wait(_LONG_S)
         timer = later(lambda: publish(tmp_path, 10))
@@ -101,14 +101,14 @@ def test_an_idle_reader_does_not_look_more_often_than_it_has_to(
 ) -> None:
     """Each second; where another machine may write every 4 ms, so a median of 2 ms."""
     if not local:
-        monkeypatch.setattr(waiting, "_LOCAL", ())
+        monkeypatch.setattr(end_watch, "_LOCAL", ())
     publish(tmp_path, 1)
     with Watch(tmp_path) as watch:
         assert watch.wait(0)
         watch.looks.clear()
         assert not watch.wait(0.2)
     assert 2 <= len(watch.looks) <= most
-    assert waiting._BLIND_LOOK_S <= 0.005 and waiting._REST_S <= 0.005
+    assert end_watch._BLIND_LOOK_S <= 0.005 and end_watch._REST_S <= 0.005
 
 
 @pytest.mark.parametrize("local", [True, False])
@@ -116,9 +116,9 @@ def test_who_waits_is_stopped_by_a_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool
 ) -> None:
     """Nor does one wait that begins while it is there; what is published is seen nevertheless."""
-    monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+    monkeypatch.setattr(end_watch, "_LOOK_S", _LONG_S)
     if not local:
-        monkeypatch.setattr(waiting, "_LOCAL", ())
+        monkeypatch.setattr(end_watch, "_LOCAL", ())
     stop = tmp_path / "state" / "stopping"
     stop.parent.mkdir()
     publish(tmp_path, 1)
@@ -151,7 +151,7 @@ def test_many_publications_are_seen_together(tmp_path: Path) -> None:
             woken += watch.wait(1)
     ending.set()
     thread.join()
-    assert 1 <= woken <= 0.2 / waiting._REST_S + 2
+    assert 1 <= woken <= 0.2 / end_watch._REST_S + 2
 
 
 def test_a_stream_waits_for_what_comes(relay: Path, source: LogWriter, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_it_goes_to_another_process(relay: Path, tmp_path: Path) -> None:
 
 def test_a_touch_wakes_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The record is as it was: it looks, and sleeps again."""
-    monkeypatch.setattr(waiting, "_LOOK_S", _LONG_S)
+    monkeypatch.setattr(end_watch, "_LOOK_S", _LONG_S)
     publish(tmp_path, 1)
     with Watch(tmp_path) as watch:
         assert watch.wait(0)

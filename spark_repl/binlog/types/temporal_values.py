@@ -8,8 +8,8 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import Column, ColumnType
 from ..kernels.jit import Bools, Bytes, Int, Ints, Lengths, jit
-from .calendar import ZERO_DATES_HINT, big_endian, days, is_date, microseconds, put_digits
-from .values import Values, bitmap
+from .civil_calendar import ZERO_DATES_HINT, big_endian, days, is_date, microseconds, put_digits
+from .column_values import Values, bitmap
 
 _MICROSECONDS_PER_SECOND = 1_000_000
 
