@@ -1,5 +1,5 @@
-"""What ``binlog.charsets.collation_compare`` takes for one value, and what expressions say of patterns and
-order, compared with a server's collations."""
+"""What ``binlog.charsets.collation_compare`` takes for one value, and what expressions say of
+patterns and order, compared with a server's collations."""
 
 from __future__ import annotations
 

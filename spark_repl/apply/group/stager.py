@@ -19,8 +19,13 @@ import numpy as np
 from ...control.table.owner import succeed
 from ...decode.cascade_detection import Cascades, unknown_refusal
 from ...decode.folding import EveryTable, SomeTables
-from ...decode.known_tables import AllTablesExcept, IgnoredTables
-from ...decode.known_tables import KnownTables, OnlyTable, TablePacker
+from ...decode.known_tables import (
+    AllTablesExcept,
+    IgnoredTables,
+    KnownTables,
+    OnlyTable,
+    TablePacker,
+)
 from ...decode.staged import StageTask
 from ...delta import storage
 from ...relay.source_place import SourcePlace

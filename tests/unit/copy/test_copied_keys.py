@@ -7,7 +7,6 @@ import pytest
 
 from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import Forms
-from spark_repl.binlog.types.column_values import Values
 from spark_repl.copy.copy_chunk import copied_rows
 from spark_repl.copy.source_tables import SourceTable, chunk_ends
 from spark_repl.errors import SchemaError
