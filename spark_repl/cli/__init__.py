@@ -1,7 +1,7 @@
-"""The command line: arguments -> one command; what it prints, and its exit code.
+"""The command line: arguments -> one command, its output and its exit code.
 
 In: arguments, and the configuration file that they name. Out: text for people, or with ``--json``
-one object as the last line; errors go to standard error, with what to do.
+one object as the last line. Errors go to standard error, with a hint.
 
-Nothing is decided here that Python could not ask for: each command is a call of another room.
+The room decides nothing: each command is a call of another room, which Python can also make.
 """

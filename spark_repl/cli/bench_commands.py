@@ -1,4 +1,4 @@
-"""``spark-repl bench``: figures of this machine."""
+"""``spark-repl bench``: figures of this machine; ``spark-repl demo``: the recorded bank."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import argparse
 
 from ..config import load
 from ..errors import ConfigError
-from . import inspect
+from .output import emit
 
 _BANK_PREPARED = "relay:bank-bin.000002:4"
-"""behind the first of the recorded bank's two files"""
+"""the position after the first of the recorded bank's two files"""
 
 
-def decode(options: argparse.Namespace) -> int:
+def decode_bench(options: argparse.Namespace) -> int:
     from ..bench.recorded import bench_decode
 
-    inspect.emit(bench_decode(options.files), options.json)
+    emit(bench_decode(options.files), options.json)
     return 0
 
 
-def receive(options: argparse.Namespace) -> int:
+def receive_bench(options: argparse.Namespace) -> int:
     from ..bench.live import bench_receive, bench_steady
 
     config = load(options.config)
@@ -27,29 +27,29 @@ def receive(options: argparse.Namespace) -> int:
         figures = bench_steady(config, options.config, options.steady, options.readers)
     else:
         figures = bench_receive(config, options.mysqlbinlog, options.runs, options.readers)
-    inspect.emit(figures, options.json)
+    emit(figures, options.json)
     return 0
 
 
-def snapshot(options: argparse.Namespace) -> int:
+def snapshot_bench(options: argparse.Namespace) -> int:
     from ..bench.live import bench_snapshot
 
     config = load(options.config)
     config.check_supported()
-    inspect.emit(bench_snapshot(config, options.runs), options.json)
+    emit(bench_snapshot(config, options.runs), options.json)
     return 0
 
 
-def latency(options: argparse.Namespace) -> int:
+def latency_bench(options: argparse.Namespace) -> int:
     from ..bench.live import bench_latency
 
     config = load(options.config)
     config.check_supported()
-    inspect.emit(bench_latency(config, options.config, options.seconds), options.json)
+    emit(bench_latency(config, options.config, options.seconds), options.json)
     return 0
 
 
-def endurance(options: argparse.Namespace) -> int:
+def endurance_bench(options: argparse.Namespace) -> int:
     from ..bench.endurance import Age, bench_endurance
     from ..bench.recorded import Recording
     from ..demo.bank_demo import BANK
@@ -67,22 +67,22 @@ def endurance(options: argparse.Namespace) -> int:
     recording = Recording(options.relay or str(BANK), settings, prepared)
     age = Age(options.age_days, options.commits_per_day)
     figures = bench_endurance(recording, age, options.rate, options.target or "")
-    inspect.emit(figures, options.json)
+    emit(figures, options.json)
     return 0
 
 
-def ddl(options: argparse.Namespace) -> int:
+def ddl_bench(options: argparse.Namespace) -> int:
     from ..bench.ddl import DdlLoad, bench_ddl
 
     if min(options.statements, options.tables) < 1:
         raise ConfigError("--statements and --tables must be at least 1")
     load = DdlLoad(options.statements, options.tables, options.rows)
     figures = bench_ddl(load, options.workers)
-    inspect.emit(figures, options.json)
+    emit(figures, options.json)
     return 0
 
 
-def apply(options: argparse.Namespace) -> int:
+def apply_bench(options: argparse.Namespace) -> int:
     from ..bench.recorded import Recording, bench_apply
     from ..schedule.until import Until
 
@@ -97,5 +97,12 @@ def apply(options: argparse.Namespace) -> int:
     prepared = Until.parse(options.prepared) if options.prepared else None
     recording = Recording(options.relay, settings, prepared, tuple(options.do_table or ()))
     figures = bench_apply(recording, options.runs, fresh_index=options.fresh_index)
-    inspect.emit(figures, options.json)
+    emit(figures, options.json)
     return 0
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Apply a recorded log, and check what the tables hold."""
+    from ..demo.bank_demo import run
+
+    return run(options.keep, log=options.log, as_json=options.json)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,14 +25,15 @@ from ..errors import ConfigError, SchemaError, SparkReplError
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
+from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
 from ..sql.case_folding import fold
 from ..sql.policy import Policies
 from .configuration import failing
-from .inspect import emit
-from .other_engines import engine_findings
+from .output import emit
 
 if TYPE_CHECKING:
+    from ..config import Config
     from ..rules.rewrites import Rewrites
 
 MASK = "***"
@@ -49,7 +51,7 @@ def flags(options: argparse.Namespace) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def check(options: argparse.Namespace) -> int:
+def check_config(options: argparse.Namespace) -> int:
     """Says every fault that can be found without a run, of one file, or of several whose channels
     run side by side; exit code 2 for one of the configuration, 1 for one of the source."""
     looked = {file: checked(file) for file in dict.fromkeys(options.config)}
@@ -197,7 +199,7 @@ def _unwise(config: Config, values: Mapping[str, Any], file: str) -> Iterator[Fi
         )  # fmt: skip
 
 
-def show(options: argparse.Namespace) -> int:
+def show_config(options: argparse.Namespace) -> int:
     """Every key with its effective value, and where that is from. Raises ConfigError."""
     values = read_values(options.config) if options.config else {}
     given = flags(options)
@@ -214,7 +216,7 @@ def show(options: argparse.Namespace) -> int:
     return 0
 
 
-def explain(options: argparse.Namespace) -> int:
+def explain_config(options: argparse.Namespace) -> int:
     """Which rule decides whether a table's rows are applied, what its statements may do, and what
     ``[[tables]]`` makes of it. Raises ConfigError for what is no table's name."""
     if not all(options.table.partition(".")):
@@ -352,3 +354,29 @@ def _shown(config: Config, name: str, origin: str) -> tuple[Any, str]:
     if name == "target.state_path" and not value:
         return Layout.of(config.target).state, f"{origin}, by target.path"
     return value, origin
+
+
+_PLAIN = re.compile(r"[!-$&-~]*")
+"""what every engine opens in a path: ASCII without a percent sign or space"""
+
+
+def engine_findings(config: Config) -> Iterator[Finding]:
+    """Yield a warning for each combination of settings that an engine does not read rightly."""
+    target = config.target
+    sharded = [rule.match for rule in config.tables if rule.shards_by]
+    if target.column_mapping and (target.partition_by or sharded):
+        tables = ", ".join([*target.partitions(), *sharded])
+        yield Finding(
+            WARNING,
+            "DuckDB's delta_scan 1.5 gives NULL for the partition columns of tables with"
+            f" target.column_mapping, which is on: {tables}",
+            "set target.column_mapping = false before the tables are made, or read them in DuckDB"
+            " through deltalake",
+        )
+    if not is_remote(target.path) and not _PLAIN.fullmatch(target.path):
+        yield Finding(
+            WARNING,
+            f'target.path = "{target.path}": Polars, and beyond ASCII DuckDB as well, open no table'
+            " in such a folder",
+            "set target.path to a folder of ASCII letters without spaces and percent signs",
+        )

@@ -1,5 +1,7 @@
-"""``spark-repl cut``: moments at which all tables can be read together, and how long each is
-kept."""
+"""``spark-repl cut``: moments at which all tables can be read together, and how long each is kept.
+
+``spark-repl wait``: wait until a cut holds a set of transactions.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +9,37 @@ import argparse
 import json
 import os
 import sys
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..bench import recorded
+from ..config import load
 from ..control.cuts.cut_export import manifest
 from ..control.cuts.cut_reader import find_cut
+from ..control.cuts.cut_wait import unknown_sources, uuids_of, wait_at
 from ..control.cuts.previous_folders import former_lines, former_tables
-from ..control.records.retention import pin, pins, promised_until, recorded, unpin
+from ..control.records.retention import pin, pins, promised_until, unpin
 from ..control.records.shared_tables import shared_shards
 from ..control.table.cut import shown_tables
-from ..errors import ConfigError
+from ..errors import ConfigError, SourceError, TargetError
 from ..observe.status.status import position_text
-from .inspect import channel_of, emit, print_table
+from .command_target import channel_of
+from .output import emit, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ..config import Config
+    from ..control.records.channels import Channel
     from ..control.table.control import Control
     from ..control.table.cut import Cut
 
 
 def list_cuts(options: argparse.Namespace) -> int:
-    """Every cut that is promised, and until when."""
+    """Print each retained cut, and until when it is retained."""
     control = channel_of(options).control
     find_cut(control, "latest")
     kept = list(kept_cuts(control, datetime.now(UTC)))
@@ -47,14 +56,14 @@ def list_cuts(options: argparse.Namespace) -> int:
 
 
 def kept_cuts(control: Control, now: datetime) -> Iterator[tuple[Cut, str]]:
-    """Each cut with what is promised of it: a time in UTC, the names that keep it, or that it is
-    the newest. Those are left out whose promise has run out: files of them may be gone."""
-    held, names = control.held(), dict[tuple[int, datetime], list[str]]()
-    for name, one in sorted(pins(control).items()):
-        names.setdefault(one.cut, []).append(name)
-    until = promised_until(control, held, now)
+    """Yield each retained cut with the reason: a time in UTC, the names of its pins, or that it is
+    the newest one. Cuts whose retention has ended are left out: their files may be gone."""
+    cuts, names = control.held(), dict[tuple[int, datetime], list[str]]()
+    for name, pin_of_cut in sorted(pins(control).items()):
+        names.setdefault(pin_of_cut.cut, []).append(name)
+    until = promised_until(control, cuts, now)
     newest = max(until, default=None)
-    for cut in held.all_cuts():
+    for cut in cuts.all_cuts():
         assert cut.at is not None
         key = cut.position, cut.at
         if key in names:
@@ -66,6 +75,7 @@ def kept_cuts(control: Control, now: datetime) -> Iterator[tuple[Cut, str]]:
 
 
 def show_cut(options: argparse.Namespace) -> int:
+    """Print a cut: its position, the versions of its tables, the tables that it lacks."""
     at = channel_of(options)
     cut = find_cut(at.control, options.at)
     if options.json:
@@ -73,7 +83,7 @@ def show_cut(options: argparse.Namespace) -> int:
         return 0
     print(f"gtid_executed: {cut.gtid_executed}")
     print(f"position: {position_text(cut)}")
-    rows = [(name, one.path, str(one.version)) for name, one in shown_tables(cut).items()]
+    rows = [(name, table.path, str(table.version)) for name, table in shown_tables(cut).items()]
     print_table(("table", "path", "version"), rows)
     for line in former_lines(former_tables(at.layout, find_cut(at.control, "latest"))):
         print(line)
@@ -90,11 +100,11 @@ def show_cut(options: argparse.Namespace) -> int:
 
 
 def export_cut(options: argparse.Namespace) -> int:
-    """Prints a manifest of the cut, or writes it to a file in one step."""
+    """Print a manifest of the cut, or write it to a file in one step."""
     at = channel_of(options)
     layout, control = at.layout, at.control
     cut = find_cut(control, options.at)
-    if options.pin:  # first, so that nothing of what is listed can go
+    if options.pin:  # first, so that no listed file can be removed
         pin(control, cut, options.pin)
     contents = manifest(layout, cut, quarantined=options.quarantined)
     _warn_of_statistics(contents["tables"])
@@ -128,8 +138,11 @@ def _warn_of_statistics(tables: dict[str, Any]) -> None:
 
 
 def pin_cut(options: argparse.Namespace) -> int:
-    """Keeps a cut until it is unpinned, also beside a running applier; says from when on VACUUM by
-    others takes its files, which goes by the tables' retention and knows of no pin."""
+    """Keep a cut until it is unpinned, also beside a running applier.
+
+    Print from when on another engine's VACUUM may remove its files: VACUUM follows the tables'
+    retention, and ignores pins.
+    """
     control = channel_of(options).control
     cut = find_cut(control, options.at)
     pin(control, cut, options.name)
@@ -148,7 +161,8 @@ def unpin_cut(options: argparse.Namespace) -> int:
 
 
 def cut_json(cut: Cut) -> dict[str, Any]:
-    """``shards``, of a table that other channels feed, too: those whose rows are the cut's."""
+    """Return a cut as JSON. ``shards`` of a table that other channels also feed: the shards whose
+    rows are the cut's."""
     own = {name: {"shards": shards} for name, shards in shared_shards(cut).items()}
     return {
         "gtid_executed": cut.gtid_executed,
@@ -162,3 +176,43 @@ def cut_json(cut: Cut) -> dict[str, Any]:
         "waiting": {name: asdict(why) for name, why in cut.waiting.items()},
         "quarantined": {name: asdict(why) for name, why in cut.quarantined.items()},
     }
+
+
+def wait(options: argparse.Namespace) -> int:
+    """Wait until a cut holds the transactions. Raise TargetError at the timeout.
+
+    Raise TargetError at once for a server that neither the source nor the target knows.
+    """
+    began = time.monotonic()
+    at = channel_of(options)
+    if options.config:
+        _check_known(load(options.config), at, options.gtid)
+    cut = wait_at(at.control, at.layout.target, options.gtid, options.timeout)
+    seconds = round(time.monotonic() - began, 3)
+    emit({"gtid_executed": cut.gtid_executed, "seconds": seconds}, options.json)
+    return 0
+
+
+def _check_known(config: Config, at: Channel, gtid_set: str) -> None:
+    """Raise TargetError for a server that neither the source nor the target knows. The source is
+    asked only if the target does not know it, and one that does not answer is no error."""
+    unknown = unknown_sources(at.control, gtid_set)
+    if not unknown:
+        return
+    from ..source.connection import DumpConnection
+
+    try:
+        connection = DumpConnection(config.source)
+        try:
+            server = connection.server()
+        finally:
+            connection.close()
+    except SourceError:
+        return
+    known = uuids_of(server.executed) | {server.uuid.lower()}
+    if lost := [uuid for uuid in unknown if uuid not in known]:
+        raise TargetError(
+            f"neither the source nor the target has a transaction of {', '.join(lost)}",
+            file=at.layout.target,
+            hint="give a set that SELECT @@GLOBAL.gtid_executed on the source returns",
+        )

@@ -1,15 +1,17 @@
-"""How an error is said: what and where, what to do, where more is said of it."""
+"""Errors as text or JSON on standard error: what and where, a hint, where docs say more."""
 
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .. import errors
 from . import log_lines
-from .hints import pasteable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,15 +22,16 @@ _PLACE = ("file", "position", "gtid", "table")
 
 
 def report(error: SparkReplError, options: Mapping[str, object] | None = None) -> None:
-    """``Error:`` what and where, ``Try:`` what to do, ``See:`` where more is said of errors of
-    this class, on standard error; one line of JSON where the log is that. ``options``: the
-    command's, for the hint."""
+    """Print an error to standard error: ``Error:`` what and where, ``Try:`` a hint, ``See:`` docs.
+
+    Print one line of JSON if the log is JSON. ``options``: the command's, for the hint.
+    """
     hint = pasteable(error.hint or "", options or {}, table=error.table, gtid=error.gtid)
     if log_lines.is_json():
         place = {name: value for name in _PLACE if (value := getattr(error, name)) is not None}
         line = log_lines.line_of("ERROR", "spark_repl", error.message, time.time())
-        said = {"error": type(error).__name__, "number": error.number, "hint": hint}
-        print(json.dumps({**line, **said, **place}), file=sys.stderr)
+        fields = {"error": type(error).__name__, "number": error.number, "hint": hint}
+        print(json.dumps({**line, **fields, **place}), file=sys.stderr)
         return
     number = f" (MySQL error {error.number})" if error.number else ""
     lines = [f"Error: {log_lines.named_here(error.message)}{number}"]
@@ -39,4 +42,31 @@ def report(error: SparkReplError, options: Mapping[str, object] | None = None) -
         lines.append(f"Try: {hint}")
     named = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
     lines.append(f"See: docs/troubleshooting.md#{named.__name__.lower()}")
-    print("\n".join(lines), file=sys.stderr)  # at once: other channels have lines to say, too
+    print("\n".join(lines), file=sys.stderr)  # one call: other channels print too
+
+
+_PLACEHOLDER = re.compile(r"--config F\b|--table DB\.T(?:ABLE)?\b|--gtid GTID\b")
+_OF_A_TARGET = re.compile(
+    r"(spark-repl (?:skip|status|wait|(?:cut|quarantine|xa) \w+)) --config F\b"
+)
+
+
+def pasteable(hint: str, options: Mapping[str, object], **about: str | None) -> str:
+    """Return the hint with the command's configuration file in place of each ``--config F``, and
+    with ``table`` and ``gtid`` of the error in place of ``--table DB.T`` and ``--gtid GTID``.
+
+    Without a configuration, commands that need only a target get the command's target. A
+    placeholder stays where there is no value for it, or more than one."""
+    config, target = options.get("config"), options.get("target")
+    files = [config] if isinstance(config, str) else config
+    file = files[0] if isinstance(files, list) and len(files) == 1 else None
+    if not files and isinstance(target, str):
+        hint = _OF_A_TARGET.sub(lambda match: f"{match[1]} --target {shlex.quote(target)}", hint)
+    values = {"--config": file, "--table": about.get("table"), "--gtid": about.get("gtid")}
+
+    def named(match: re.Match[str]) -> str:
+        option = match[0].partition(" ")[0]
+        value = values[option]
+        return f"{option} {shlex.quote(value)}" if value and ", " not in value else match[0]
+
+    return _PLACEHOLDER.sub(named, hint)

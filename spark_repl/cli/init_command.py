@@ -22,7 +22,7 @@ from ..copy.survey import Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import opener
 from .config_command import tell
-from .inspect import emit
+from .output import emit
 
 _ENVIRONMENT = "SPARK_REPL_PASSWORD"
 _PASSWORD_WAYS = ("password_env", "password_file", "password_command")

@@ -19,8 +19,9 @@ from ..control.records.quarantine import (
     open_quarantines,
 )
 from ..control.transaction_files.quarantine_store import QuarantineStore
-from .hints import pasteable
-from .inspect import cells, channel_of, emit, print_table
+from .command_target import channel_of
+from .error_report import pasteable
+from .output import cells, emit, print_table
 
 if TYPE_CHECKING:
     from ..control.records.quarantine import Quarantine
@@ -47,7 +48,7 @@ class _Found:
         return cls(layout, control, store, open_quarantines(control))
 
 
-def show_list(options: argparse.Namespace) -> int:
+def list_quarantined(options: argparse.Namespace) -> int:
     """Each table, why it stands still, and how much is kept of it."""
     quarantined = _Found.of(options)
     lines = [_line(quarantined, one) for one in quarantined.tables.values()]
@@ -74,7 +75,7 @@ def _line(quarantined: _Found, one: Quarantine) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def show(options: argparse.Namespace) -> int:
+def show_quarantined(options: argparse.Namespace) -> int:
     """The row changes that are kept of a table, decoded, in the log's order: a line of JSON each.
     What can't be decoded is said in its place."""
     from ..observe.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
@@ -102,11 +103,11 @@ def _ask(options: argparse.Namespace, action: str) -> int:
     return 0
 
 
-def replay(options: argparse.Namespace) -> int:
+def replay_quarantined(options: argparse.Namespace) -> int:
     """Has what is kept of a table applied."""
     return _ask(options, REPLAY)
 
 
-def drop(options: argparse.Namespace) -> int:
+def drop_quarantined(options: argparse.Namespace) -> int:
     """Has what is kept of a table forgotten: it lacks these changes from there on."""
     return _ask(options, DROP)

@@ -1,4 +1,7 @@
-"""``status``: one look at a target, or one after the other. Starts no Spark."""
+"""``status``: one look at a target, or repeated by_channel; ``report``: a look as one HTML file.
+
+Neither starts Spark.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ..config import Config, load
@@ -16,16 +20,20 @@ from ..errors import ConfigError
 from ..observe.metrics import metrics
 from ..observe.screen import screen
 from ..observe.status.status import status
+from ..observe.web.lag_history import lag_history
+from ..observe.web.page import page
 from ..receiver.report import read_report
-from .hints import pasteable
-from .inspect import channel_of, target_of
+from ..runtime.private_files import opener
+from .command_target import channel_of, target_of
+from .error_report import pasteable
+from .output import emit
 
-# The cursor goes home, each line ends by clearing its rest, what is below goes: nothing flickers.
+# Move the cursor home, clear the rest of each line, clear below: the screen does not flicker.
 _HOME, _REST, _BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
 
 
 def show_status(options: argparse.Namespace) -> int:
-    """Prints one look; with --watch others, until Ctrl-C, which is no error then."""
+    """Print a status; with --watch again and again until Ctrl-C, which is then no error."""
     config = load(options.config) if options.config else None
     target = target_of(options)
     if options.watch is None:
@@ -53,24 +61,24 @@ def _watch(options: argparse.Namespace, target: str, config: Config | None) -> N
 
 def _look(options: argparse.Namespace, target: str, config: Config | None) -> str:
     relay = config.relay.path if config else None
-    looks = {
+    by_channel = {
         at.name or Config.channel: status(target, relay, at=at)
         for at in _channels(options, target, config)
     }
-    if len(looks) == 1:
-        (fields,) = looks.values()
+    if len(by_channel) == 1:
+        (fields,) = by_channel.values()
         if options.metrics:
             return metrics(fields)
         return json.dumps(fields, default=str) + "\n" if options.json else _screen(fields, options)
     if options.metrics:
         raise ConfigError(
-            f"--metrics is of one channel: the target has {', '.join(looks)}",
+            f"--metrics is of one channel: the target has {', '.join(by_channel)}",
             hint="name one: --channel NAME; or ask each applier's own page",
         )
     if options.json:
-        return json.dumps({"channels": looks}, default=str) + "\n"
+        return json.dumps({"channels": by_channel}, default=str) + "\n"
     return "\n".join(
-        f"channel:  {name}\n{_screen(fields, options)}" for name, fields in looks.items()
+        f"channel:  {name}\n{_screen(fields, options)}" for name, fields in by_channel.items()
     )
 
 
@@ -79,17 +87,41 @@ def _screen(fields: dict[str, Any], options: argparse.Namespace) -> str:
 
 
 def _channels(options: argparse.Namespace, target: str, config: Config | None) -> list[Channel]:
-    """The channel of the configuration, or that is named; else all that the target has."""
+    """Return the channel of the configuration or of --channel, else all of the target's."""
     if config or options.channel:
         return [_channel(options, config)]
     return channels(target) or [channel_of(options)]
 
 
 def _channel(options: argparse.Namespace, config: Config | None) -> Channel:
-    """The one that was asked for; one that has applied nothing yet, if a receiver or ``run`` has
-    said something of it. Raises TargetError otherwise."""
+    """Return the selected channel. Raise TargetError if it is unknown.
+
+    A channel that has applied nothing is returned if its receiver or its ``run`` left a report.
+    """
     if config is None:
         return channel_of(options)
     at = channel_of(options, begun=False)
-    said = read_report(config.relay.path) is not None or os.path.exists(at.layout.run)
-    return at if said else channel_of(options)
+    has_report = read_report(config.relay.path) is not None or os.path.exists(at.layout.run)
+    return at if has_report else channel_of(options)
+
+
+def report(options: argparse.Namespace) -> int:
+    """Write the page into a file, in one step. Raise ConfigError if the file can't be written.
+
+    The file names tables and statements, so only its account may read it. Raise TargetError if
+    there is no target.
+    """
+    config, target = load(options.config) if options.config else None, target_of(options)
+    relay, state_path = (config.relay.path, config.target.state_path) if config else (None, "")
+    at = channel_of(options)
+    text = page(status(target, relay, state_path, at=at), lag_history(at.control), live=False)
+    work = Path(f"{options.out}.{os.getpid()}")
+    try:
+        with open(work, "w", encoding="utf-8", opener=opener) as file:
+            file.write(text)
+        os.replace(work, options.out)
+    except OSError as error:
+        work.unlink(missing_ok=True)
+        raise ConfigError(f"can't write the report: {error.strerror}", file=options.out) from error
+    emit({"out": options.out, "bytes": len(text.encode())}, options.json)
+    return 0

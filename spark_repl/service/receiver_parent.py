@@ -9,7 +9,7 @@ leave_out("pandas")
 load(
     (
         "deltalake",
-        "spark_repl.cli.follow_commands",
+        "spark_repl.cli.replication_commands",
         "spark_repl.cli.main",
         "spark_repl.receiver.receiver",
         "spark_repl.service.receiving",

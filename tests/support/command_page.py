@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from spark_repl.cli.arguments import parser
+from spark_repl.cli.argument_parser import parser
 from spark_repl.cli.main import _RUN
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"

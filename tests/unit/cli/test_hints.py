@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.cli.error_report import report
-from spark_repl.cli.hints import pasteable
+from spark_repl.cli.error_report import pasteable, report
 from spark_repl.errors import StatementError
 
 HINT = "spark-repl snapshot --config F --table DB.T; or spark-repl reset --all --config F."

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli import init_command
-from spark_repl.cli.arguments import parser
+from spark_repl.cli.argument_parser import parser
 from spark_repl.cli.init_command import ask, look, text_of, write
 from spark_repl.cli.main import _RUN, main
 from spark_repl.config import Config, load

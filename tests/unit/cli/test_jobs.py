@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.cli.arguments import parser
+from spark_repl.cli.argument_parser import parser
 
 JOBS = Path(__file__).parents[3] / "jobs"
 

@@ -34,7 +34,7 @@ STATE = {
 """the working state"""
 ELSEWHERE = {
     "bench.endurance", "bench.recorded", "binlog.kernels.cache", "cli.config_command",
-    "cli.cut_command", "cli.init_command", "cli.report_command", "cli.setup", "receiver.purge",
+    "cli.cut_command", "cli.init_command", "cli.status_command", "cli.setup", "receiver.purge",
     "receiver.recovery", "receiver.writer", "runtime.java", "service.supervisor",
 }  # fmt: skip
 """the relay log, caches of the user, files that a command is asked to write, targets of a bench,

@@ -8,7 +8,12 @@ from typing import Any
 
 from .. import __version__
 from ..config import Apply
-from . import cut_arguments, quarantine_arguments, setup_arguments, verify_arguments
+from .command_arguments import (
+    add_cut_arguments,
+    add_quarantine_arguments,
+    add_setup_arguments,
+    add_verify_arguments,
+)
 
 _ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log."
 # The commands as --help lists them.
@@ -78,9 +83,9 @@ def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     commands = Commands(root, run)
     for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _reset, _skip, _xa, _bench):
         add(commands)
-    cut_arguments.add(commands, _options)
-    quarantine_arguments.add(commands, _options)
-    setup_arguments.add(commands, _options)
+    add_cut_arguments(commands, _options)
+    add_quarantine_arguments(commands, _options)
+    add_setup_arguments(commands, _options)
     return root
 
 
@@ -218,7 +223,7 @@ def _live(commands: Commands) -> None:
     receive.add_argument("--supervised", type=int, default=0, help=argparse.SUPPRESS)
     receive.add_argument("--refusal", default="", help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
-    verify = verify_arguments.add(commands)
+    verify = add_verify_arguments(commands)
     _options(
         run, ("--config",), required=True, action="append",
         help="TOML file; repeat it for each channel of this process",

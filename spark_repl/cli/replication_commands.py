@@ -1,15 +1,14 @@
-"""What has to do with a live server: ``run``, ``snapshot``, ``receive``, ``relay purge``."""
+"""Commands that receive, copy and apply: ``apply``, ``run``, ``snapshot``, ``receive``."""
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from typing import TYPE_CHECKING
 
-from ..config import Config, load
 from ..errors import ConfigError, SparkReplError
 from ..runtime.modules import leave_out
-from ..service.applied_purge import purge_applied
 from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
 from ..service.channel_sessions import SharedJvm
@@ -17,15 +16,48 @@ from ..service.receiving import receive as receive_log
 from ..service.refusal import write_refusal
 from ..service.signals import at_signals
 from ..service.snapshot import snapshot as copy_alone
-from . import inspect
-from .configuration import checked, loaded, read_as
+from .configuration import checked, configuration, loaded, read_as
 from .error_report import report
+from .output import emit, print_result, print_results
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ..config import Config
 
-def run(options: argparse.Namespace) -> int:
+
+def apply(options: argparse.Namespace) -> int:
+    """Apply a folder of log files to the tables."""
+    config = configuration(options)
+    from ..apply.start.replica import Replica
+    from ..control.records.channels import check_unowned
+    from ..observe.progress import Progress
+    from ..relay.log import open_log
+    from ..runtime.session import build_session
+    from ..schedule.until import Until
+
+    until = Until.parse(options.until) if options.until else None
+    relay = open_log(config.relay.path)  # a wrong folder is an error before Spark starts
+    if until is not None:
+        until.check_file(relay)
+    check_unowned(config, take_over=options.take_over)
+    master = options.master or f"local[{config.apply.workers}]"
+    spark = build_session(master=master, delta=False)
+    with Progress(config) as progress:
+        replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
+        if options.from_here:
+            replica.begin_here()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: replica.stop())
+        with replica:
+            progress.begin(replica)
+            result = replica.apply(follow=options.follow)
+    print_result(result, options.json)
+    return 0
+
+
+def run_replication(options: argparse.Namespace) -> int:
+    """Run receiver and applier of one channel, or of several, until SIGTERM."""
     files = [*dict.fromkeys(options.config)]
     if len(files) > 1:
         return _run_several(files, options)
@@ -42,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     at_signals(channel.stop, channel.reload)
     result = channel.run()
     if result is not None:
-        inspect.print_result(result, options.json)
+        print_result(result, options.json)
     return 0
 
 
@@ -52,7 +84,7 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
     first = read_as(files[0], options)
 
     def read(file: str) -> Config:
-        """The log of one process has one form."""
+        """Return a file's configuration with the log format of the first: a process has one."""
         return checked(file).override({"observe.log_format": first.observe.log_format})
 
     configs = {files[0]: first, **{file: read(file) for file in files[1:]}}
@@ -68,11 +100,12 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
     channels = ChannelRuns(configs, read, begin, report)
     at_signals(channels.stop, channels.reload)
     results = channels.run()
-    inspect.print_results(results, options.json)
+    print_results(results, options.json)
     return 0
 
 
 def snapshot(options: argparse.Namespace) -> int:
+    """Copy all tables for the first time, or some tables again."""
     config = loaded(options)
     if odd := [name for name in options.table if not all(name.partition("."))]:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the target has it")
@@ -89,11 +122,12 @@ def snapshot(options: argparse.Namespace) -> int:
         "start": str(copied.start),
         "high_water_mark": str(copied.until),
     }
-    inspect.emit(fields, options.json)
+    emit(fields, options.json)
     return 0
 
 
 def receive(options: argparse.Namespace) -> int:
+    """Run only the receiver, until SIGTERM."""
     if options.supervised:
         leave_out("pandas")
     try:
@@ -102,23 +136,7 @@ def receive(options: argparse.Namespace) -> int:
     except SparkReplError as error:
         if not options.refusal:
             raise
-        write_refusal(options.refusal, error)  # the supervisor says it
+        write_refusal(options.refusal, error)  # the supervisor prints it
         return 1
-    inspect.emit(received, options.json)
-    return 0
-
-
-def purge(options: argparse.Namespace) -> int:
-    from ..control.records.durability_barrier import DurabilityBarrier
-
-    config = load(options.config) if options.config else Config()
-    at = inspect.channel_of(options)
-    given = {"relay.path": options.dir, "target.path": at.layout.target}
-    purged = purge_applied(
-        config.override(given), at.control, DurabilityBarrier(at.control, at.layout)
-    )
-    if purged.warning:
-        print(f"warning: {purged.warning}", file=sys.stderr)
-    fields = {"files": list(purged.files), "bytes": purged.bytes}
-    inspect.emit(fields | ({"warning": purged.warning} if purged.warning else {}), options.json)
+    emit(received, options.json)
     return 0
