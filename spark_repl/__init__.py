@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .control.cuts.history_views import history_at, history_condition
     from .control.cuts.joint_cut import joint_cut
     from .decode.read_changes import read_changes
-    from .runtime.session import build_session
+    from .runtime.spark_session import build_session
 
 __version__ = "0.1.0"
 __all__ = [
@@ -42,7 +42,7 @@ _HOME = {
     "Config": ".config",
     "MySQLRelaySource": ".apply.stream.spark_source",
     "Replica": ".apply.start.replica",
-    "build_session": ".runtime.session",
+    "build_session": ".runtime.spark_session",
     "cut": ".control.cuts.cut_reader",
     "history_at": ".control.cuts.history_views",
     "history_condition": ".control.cuts.history_views",

@@ -44,7 +44,7 @@ _INTERPRETED = {
 
 @pytest.fixture(scope="session")
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
-    from spark_repl.runtime.session import build_session
+    from spark_repl.runtime.spark_session import build_session
 
     soak = pytestconfig.getoption("markexpr") == "soak"
     session = build_session(master="local[2]", settings={} if soak else _INTERPRETED)

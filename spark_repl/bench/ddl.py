@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import Config
 from ..sql.ddl_outcome import DdlOutcome
-from .made_log import ROWS_COLUMNS, MadeLog
+from .generated_log import ROWS_COLUMNS, GeneratedLog
 from .memory import Memory
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
     included; ``ways``: of each way how many, and the seconds of one; ``processor_s``: of this
     process and the JVM together, for the small statements.
     """
-    from ..runtime.session import build_session
+    from ..runtime.spark_session import build_session
 
     spark = build_session(master=f"local[{workers}]", delta=False)
     with tempfile.TemporaryDirectory(prefix="spark-repl-bench-") as folder, Memory() as memory:
@@ -78,7 +78,7 @@ def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
 def _apply(spark: SparkSession, folder: str, load: DdlLoad) -> list[tuple[_Did, float]]:
     """What was done, each with the processor seconds up to then."""
     from ..apply.start.replica import Replica
-    from ..runtime.session import jvm_process
+    from ..runtime.spark_session import jvm_process
 
     log, target = Path(folder, "log"), os.path.join(folder, "target")
     _make(log, load)
@@ -89,7 +89,7 @@ def _apply(spark: SparkSession, folder: str, load: DdlLoad) -> list[tuple[_Did, 
 
 
 def _make(folder: Path, load: DdlLoad) -> None:
-    log, rows = MadeLog(folder), load.rows
+    log, rows = GeneratedLog(folder), load.rows
     for number in range(load.tables):
         log.statement(f"CREATE TABLE t{number} (id INT PRIMARY KEY, v VARCHAR(40))")
     rounds = itertools.cycle(range(load.tables))

@@ -53,7 +53,7 @@ def bench_endurance(recording: Recording, age: Age, rate: float, below: str = ""
     seconds; of a transaction from when it is in the log to its cut. The figures of old targets are
     the worse ones of two. ``below``: where the targets are made, also in a bucket; by default in a
     folder for temporary files. Raises ConfigError."""
-    from ..runtime.session import build_session
+    from ..runtime.spark_session import build_session
 
     base = recording.config()
     spark = build_session(master=f"local[{base.apply.workers}]", delta=False)

@@ -19,7 +19,7 @@ from ..receiver.receiver import Receiver
 from ..relay.index import build_index
 from ..relay.log import open_log
 from ..relay.published import read_end
-from ..runtime.session import build_session
+from ..runtime.spark_session import build_session
 from ..service.channel_run import announce
 from ..service.supervisor import Supervisor, wait_for_log
 from ..source.account import password_of

@@ -127,7 +127,7 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
     """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
     ``fresh_index``: the tables have no key index, which is made anew within the time."""
     from ..apply.start.replica import Replica
-    from ..runtime.session import build_session
+    from ..runtime.spark_session import build_session
 
     base = recording.config()
     spark = build_session(master=f"local[{base.apply.workers}]", delta=False)

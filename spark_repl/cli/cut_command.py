@@ -15,13 +15,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..bench import recorded
 from ..config import load
 from ..control.cuts.cut_export import manifest
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import unknown_sources, uuids_of, wait_at
 from ..control.cuts.previous_folders import former_lines, former_tables
-from ..control.records.retention import pin, pins, promised_until, unpin
+from ..control.records.retention import pin, pins, promised_until, recorded, unpin
 from ..control.records.shared_tables import shared_shards
 from ..control.table.cut import shown_tables
 from ..errors import ConfigError, SourceError, TargetError

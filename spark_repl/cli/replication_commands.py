@@ -8,14 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, SparkReplError
-from ..runtime.modules import leave_out
 from ..service.channel_run import ChannelRun
 from ..service.channel_runs import ChannelRuns
-from ..service.channel_sessions import SharedJvm
+from ..service.command_process import at_signals, write_refusal
 from ..service.receiving import receive as receive_log
-from ..service.refusal import write_refusal
-from ..service.signals import at_signals
-from ..service.snapshot import snapshot as copy_alone
+from ..service.shared_jvm import SharedJvm
+from ..service.snapshot_run import snapshot as copy_alone
+from ..service.worker_daemon import block_imports
 from .configuration import checked, configuration, loaded, read_as
 from .error_report import report
 from .output import emit, print_result, print_results
@@ -33,7 +32,7 @@ def apply(options: argparse.Namespace) -> int:
     from ..control.records.channels import check_unowned
     from ..observe.progress import Progress
     from ..relay.log import open_log
-    from ..runtime.session import build_session
+    from ..runtime.spark_session import build_session
     from ..schedule.until import Until
 
     until = Until.parse(options.until) if options.until else None
@@ -65,7 +64,7 @@ def run_replication(options: argparse.Namespace) -> int:
     config = read_as(file, options)
 
     def session() -> SparkSession:
-        from ..runtime.session import build_session
+        from ..runtime.spark_session import build_session
 
         master = options.master or f"local[{config.apply.workers}]"
         return build_session(master=master, delta=False)
@@ -129,7 +128,7 @@ def snapshot(options: argparse.Namespace) -> int:
 def receive(options: argparse.Namespace) -> int:
     """Run only the receiver, until SIGTERM."""
     if options.supervised:
-        leave_out("pandas")
+        block_imports("pandas")
     try:
         config = loaded(options)
         received = receive_log(config, parent=options.supervised, from_end=options.from_end)

@@ -53,7 +53,7 @@ def train(new_archive: str, target: str) -> None:
 
     from ..apply.start.replica import Replica
     from ..config import Config
-    from ..runtime.session import build_session
+    from ..runtime.spark_session import build_session
 
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     spark = build_session(

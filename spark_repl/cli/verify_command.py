@@ -39,10 +39,10 @@ def verify(options: argparse.Namespace) -> int:
         _stand_back(options.supervised)
     if options.between:
         return _between(options, config, only, limits)
-    from ..verify.verify_run import verify as carry_out
+    from ..verify.verify_run import verify as verify_tables
 
     repair = _repair(config, options.master) if options.repair else None
-    fields = carry_out(config, only, limits, master=options.master, repair=repair)
+    fields = verify_tables(config, only, limits, master=options.master, repair=repair)
     if options.json:
         print(json.dumps(fields, default=str))
     else:
@@ -60,14 +60,14 @@ def exit_code(fields: dict[str, Any], only: Sequence[str] = ()) -> int:
 
 
 def _repair(config: Config, master: str | None) -> Callable[..., dict[str, Any]]:
-    from ..runtime.session import build_session
-    from ..service.repairs import carry_out
-    from ..service.snapshot import snapshot
+    from ..runtime.spark_session import build_session
+    from ..service.snapshot_run import snapshot
+    from ..service.table_repairs import repair_tables
 
     used = master or f"local[{config.apply.workers}]"
     session = partial(build_session, master=used, delta=False)
     return partial(
-        carry_out, config, session=session, copy=partial(snapshot, config, master=master)
+        repair_tables, config, session=session, copy=partial(snapshot, config, master=master)
     )
 
 

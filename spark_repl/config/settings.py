@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import ConfigError
 from . import rules
-from .faults import together
+from .faults import combination_faults
 from .relative_paths import beside, command_beside
 from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
 
@@ -209,7 +209,7 @@ class Config:
         channel = top.get("channel", cls.channel)
         top["tables"] = of_channel(top.get("tables", ()), channel)
         given = {"tables": top["tables"], "channel": channel}
-        faults += together({**sections, **given})
+        faults += combination_faults({**sections, **given})
         if faults:
             raise faulty("is not a valid configuration", faults, file)
         return cls(**top) if file is None else cls(**top).beside(file)

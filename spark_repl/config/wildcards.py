@@ -27,12 +27,12 @@ def covers(pattern: str, other: str) -> bool:
     return _compiled(pattern, f"[^{_ANY}]").fullmatch(other) is not None
 
 
-def is_plain(pattern: str) -> bool:
+def lacks_wildcards(pattern: str) -> bool:
     """Whether the pattern fits one name alone."""
     return not {"%", "_"} & {*_TOKEN.findall(pattern)}
 
 
-def plain(pattern: str) -> str:
+def without_escapes(pattern: str) -> str:
     """The one name that a pattern without wildcards fits."""
     return "".join(token[-1] for token in _TOKEN.findall(pattern))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from ..config.wildcards import fits, is_plain, plain
+from ..config.wildcards import fits, lacks_wildcards, without_escapes
 from ..errors import SourceError
 from ..rules.replication_filters import ReplicationFilters
 from ..source.grants import EVERYTHING, account_of, grant
@@ -131,10 +131,10 @@ def _of_tables(patterns: Iterable[str], databases: Iterable[str]) -> Iterable[st
     places = set[str]()
     for pattern in patterns:
         database, _, table = pattern.partition(".")
-        if is_plain(database):
-            name = plain(database)
+        if lacks_wildcards(database):
+            name = without_escapes(database)
             if not databases or name in databases:
-                places.add(f"{name}.{plain(table)}" if is_plain(table) else name)
+                places.add(f"{name}.{without_escapes(table)}" if lacks_wildcards(table) else name)
         elif not databases:
             return None
         else:

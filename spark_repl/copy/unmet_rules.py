@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import halves, letters
 from ..config.rules import nearest
-from ..config.wildcards import fits, is_plain
+from ..config.wildcards import fits, lacks_wildcards
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
 from ..sql.case_folding import fold
@@ -124,7 +124,7 @@ def unmet_columns(
     for number, rule in enumerate(rules.rules, 1):
         matched = decided.get(rule.match, set())
         lower = {column.lower() for column in matched}
-        for key, named in _of_columns(rule) if matched and not is_plain(rule.match) else ():
+        for key, named in _of_columns(rule) if matched and not lacks_wildcards(rule.match) else ():
             for column in named:
                 if column.lower() not in lower:
                     yield (

@@ -40,7 +40,8 @@ class CopyProgress:
     def __exit__(self, *args: object) -> None:
         self._bar.stop()
 
-    def told(self, rows: int, expected: int) -> None:
+    def update(self, rows: int, expected: int) -> None:
+        """Show how many rows are copied of those expected."""
         seconds = max(1e-3, time.perf_counter() - self._began)
         text = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
         self._bar.update(self._task, completed=rows, total=expected, said=text)

@@ -16,7 +16,7 @@ from ..alter.alteration import Altered, Filled, KeptColumn, Unknown
 from ..alter.rename import rename
 from ..config.rules import nearest
 from ..config.tables import SHAPING_KEYS
-from ..config.wildcards import is_plain
+from ..config.wildcards import lacks_wildcards
 from ..errors import SettingError, StatementError
 from ..tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
 from .masking import key_fault, mask_change, masked_default, without_default
@@ -152,7 +152,7 @@ class ColumnRules:
         if not self.concern(logged.name):
             return logged
         rule = self.rule_of(logged, existing)
-        _check(logged, rule, named=is_plain(rule.match) and self._is_own(rule, logged))
+        _check(logged, rule, named=lacks_wildcards(rule.match) and self._is_own(rule, logged))
         masks = {name.lower(): mask for name, mask in rule.mask}
         columns, withheld, key = list[Column](), list[tuple[int, Column]](), dict[int, int]()
         for number, column in enumerate(logged.columns):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 
 from ..config.tables import CHANNEL, TableRule
-from ..config.wildcards import is_plain
+from ..config.wildcards import lacks_wildcards
 from ..sql.case_folding import fold
 from .table_routes import TableRoutes, kept_from
 from .tool_names import may_have_rows_of
@@ -50,7 +50,7 @@ class TableRules:
 
     def _shaping(self, name: str) -> TableRule:
         own = self.of_table(name)
-        if own.shards_by or (own.match and is_plain(own.match)):
+        if own.shards_by or (own.match and lacks_wildcards(own.match)):
             return own
         former = kept_from(name)
         before = self._routes.before(former or name)
@@ -62,7 +62,7 @@ class TableRules:
         """Return the rule of ``shaping`` for a name before ``to``, which may itself be a tool's."""
         number = self._routes.deciding(before)
         own = self.rules[number] if number >= 0 else NO_RULE
-        if own.match and is_plain(own.match):
+        if own.match and lacks_wildcards(own.match):
             return own
         lenders = map(self._lent, may_have_rows_of(before))
         return next((rule for rule in lenders if rule.reshaping), own)

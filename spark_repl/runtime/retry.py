@@ -1,11 +1,16 @@
-"""Retry: the one place that decides which errors are temporary (WL#6964), and how often.
+"""Retry: the one place that decides which errors are temporary (WL#6964), and how often to retry.
 
-Temporary is what a new attempt, re-read from the relay log and planned on fresh snapshots, can
-cure: storage that was slow or throttled, a worker that died. Not temporary: another applier, damage
-in the log, rows that don't fit. (Of a source's own errors ``source.dump`` says it.) A full disk is
-neither: it is waited for, as MySQL does, and not counted. A conflict with somebody's OPTIMIZE has a
-bound of its own: what is staged is planned anew. How often a transaction was tried again is counted
-on all of its way (``retry_counts``).
+An error is temporary if a new attempt can succeed, which reads the relay log again and plans on
+fresh snapshots: storage was slow or throttled, a worker died. Not temporary: another applier,
+damage in the log, rows that don't fit. ``source.dump`` decides about a source's own errors. A full
+disk is waited for, as in MySQL, and not counted. A conflict with another writer's OPTIMIZE has a
+bound of its own: the group is planned again.
+
+As in MySQL, a transaction's retries count until it is committed: while it is staged, by its worker,
+and then with its group while XA branches are kept, tables are written and the cut is published. A
+failure of one worker counts for its own transactions, a failure of the group for the workers that
+it names. Without commit order the tables of a group are written independently: each lane adds its
+own retries to those before it, and the longest lane counts for the cut.
 """
 
 from __future__ import annotations
@@ -31,10 +36,11 @@ from ..errors import (
     TargetError,
 )
 from .java import jvm_end
-from .retry_counts import NO_GROUP, RetryCount, RetryCounts
 
 log = logging.getLogger(__name__)
 
+NO_GROUP = -2
+"""slot of work that belongs to no group"""
 T = TypeVar("T")
 
 Wait = Callable[[threading.Event, float], bool]
@@ -66,7 +72,7 @@ _FULL_JAVA = "No space left on device"
 # MySQL's: ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK, ER_GET_TEMPORARY_ERRMSG.
 _TIMED_OUT, _BEATEN, _UNKNOWN = 1205, 1213, 1297
 _TIMEOUT = re.compile(r"Timeout|timed out", re.IGNORECASE)
-_ERRNO_SAID = (
+_ERRNO_TEXTS = (
     (re.compile("Input/output error"), errno.EIO),
     (re.compile("Connection reset"), errno.ECONNRESET),
     (re.compile("Broken pipe|Stream closed"), errno.EPIPE),
@@ -76,14 +82,14 @@ _ERRNO_SAID = (
 
 
 def _of_commit(error: BaseException) -> BaseException:
-    """The JVM's error behind a commit that Delta refused; else the error itself."""
+    """Return the JVM's error that made Delta refuse a commit, or else the error itself."""
     cause = error.__cause__
     refused = isinstance(error, TargetError) and not isinstance(error, GivenUpError)
     return cause if refused and isinstance(cause, Py4JJavaError) else error
 
 
 def disk_full(error: BaseException) -> bool:
-    """Whether storage is full, said by Python or through the JVM."""
+    """Return whether an error of Python or of the JVM means that storage is full."""
     error = _of_commit(error)
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -93,7 +99,7 @@ def disk_full(error: BaseException) -> bool:
 
 
 def temporary(error: BaseException) -> bool:
-    """Whether a new attempt can succeed without anybody mending anything."""
+    """Return whether a new attempt can succeed without a person's help."""
     error = _of_commit(error)
     if isinstance(error, OSError):
         if not error.errno and _TEMPORARY_STORE.search(str(error)):
@@ -107,8 +113,11 @@ def temporary(error: BaseException) -> bool:
 
 
 def number_of(error: BaseException) -> int:
-    """MySQL's number for an error: 1205 for what timed out, 1213 where somebody else's commit came
-    first, errno's own number, 1297 for a temporary one that says nothing more. Never 0."""
+    """Return MySQL's number for an error, never 0.
+
+    1205: a timeout; 1213: another writer's commit came first; an OSError's errno; 1297: another
+    temporary error.
+    """
     if isinstance(error, SparkReplError) and error.number:
         return error.number
     error = _of_commit(error)
@@ -118,16 +127,18 @@ def number_of(error: BaseException) -> int:
         return _TIMED_OUT
     if isinstance(error, OSError) and error.errno:
         return error.errno
-    said = str(getattr(error, "java_exception", error))
-    if _TIMEOUT.search(said):
+    message = str(getattr(error, "java_exception", error))
+    if _TIMEOUT.search(message):
         return _TIMED_OUT
-    return next((number for text, number in _ERRNO_SAID if text.search(said)), _UNKNOWN)
+    return next((number for text, number in _ERRNO_TEXTS if text.search(message)), _UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Retry:
-    """The ``number``-th retry of a group, by its ``slot``, behind a temporary error of these
-    ``workers``; of a conflict, of all of them."""
+    """The ``number``-th retry of the group in ``slot``, after a temporary error of ``workers``.
+
+    After a conflict, ``workers`` are all of the group's.
+    """
 
     error: BaseException
     number: int
@@ -136,25 +147,91 @@ class Retry:
 
     @property
     def code(self) -> int:
-        """MySQL's number for the error."""
+        """Return MySQL's number for the error."""
         return number_of(self.error)
 
 
 def until_stopped(stopping: threading.Event, seconds: float) -> bool:
-    """Passes so many seconds, or less where the event is set; returns whether it is."""
+    """Wait so many seconds, or until the event is set. Return whether it is set."""
     return stopping.wait(seconds)
 
 
 def _everybody() -> Iterable[int]:
-    """No worker in particular has failed."""
+    """Return no workers: no worker in particular has failed."""
     return ()
 
 
+class RetryCount:
+    """Retries of one group, by worker. Safe from any thread.
+
+    ``had``: retries of each worker before the group began; ``on_wait``: called when a worker begins
+    to wait for its next attempt.
+    """
+
+    def __init__(
+        self,
+        workers: Iterable[int] = (0,),
+        on_wait: Callable[[], None] = lambda: None,
+        had: Mapping[int, int] = {},
+    ) -> None:
+        self._counts = {worker: had.get(worker, 0) for worker in workers}
+        self._lanes: dict[str, int] = {}
+        self._lock = threading.Lock()
+        self.waits = on_wait
+
+    @property
+    def workers(self) -> tuple[int, ...]:
+        return tuple(self._counts)
+
+    def next(self, workers: Collection[int], lane: str, most: int) -> int:
+        """Count a retry of these workers, in a lane if one is named, and return its number.
+
+        The number is that of the worker with the most retries. Return 0 and count nothing if this
+        worker has had ``most`` retries.
+        """
+        with self._lock:
+            had = max((self._counts.get(worker, 0) for worker in workers), default=0)
+            had += self._lanes.get(lane, 0) if lane else max(self._lanes.values(), default=0)
+            if had >= most:
+                return 0
+            if lane:
+                self._lanes[lane] = self._lanes.get(lane, 0) + 1
+            else:
+                self._counts.update({n: self._counts.get(n, 0) + 1 for n in workers})
+            return had + 1
+
+
+class RetryCounts:
+    """Retry counts of the groups in progress, by slot in the commit order. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, RetryCount] = {}
+
+    def begin(
+        self,
+        slot: int,
+        workers: Iterable[int],
+        on_wait: Callable[[], None],
+        had: Mapping[int, int] = {},
+    ) -> None:
+        """Begin to count for a group of these workers; ``had``: their retries before."""
+        self._counts[slot] = RetryCount(workers, on_wait, had)
+
+    def end(self, slot: int) -> None:
+        """Forget the slot's group, which is committed or given up."""
+        self._counts.pop(slot, None)
+
+    def of(self, slot: int) -> RetryCount:
+        """Return the count of the slot's group, or a new one for work of no group."""
+        return self._counts.get(slot) or RetryCount()
+
+
 class Retries:
-    """Repeats work: ``most`` attempts more after temporary errors (``transaction_retries``), the
-    n-th after min(n, 5) s, and CONFLICTS_MAX attempts where somebody else's commit came in between.
-    ``run`` may be called from any thread. ``wait`` passes the time before the next
-    attempt.
+    """Repeats work after temporary errors and conflicts. ``run`` is safe from any thread.
+
+    ``most``: attempts after temporary errors (``transaction_retries``), the n-th after min(n, 5) s.
+    If another writer's commit comes in between, CONFLICTS_MAX attempts follow. ``wait`` passes the
+    time before the next attempt.
     """
 
     def __init__(
@@ -177,12 +254,15 @@ class Retries:
         on_wait: Callable[[], None],
         had: Mapping[int, int] = {},
     ) -> None:
-        """A group sets out in the slot that these workers have a share in. ``on_wait`` is told that
-        one of them begins to wait for its next attempt; ``had``: retries before it was one."""
+        """Begin to count retries of the slot's group, which these workers share.
+
+        ``on_wait``: called when a worker begins to wait for its next attempt; ``had``: retries of
+        the workers before they had a group.
+        """
         self._counts.begin(slot, workers, on_wait, had)
 
     def end(self, slot: int) -> None:
-        """The slot's group has arrived, or never will."""
+        """Forget the slot's group, which is committed or given up."""
         self._counts.end(slot)
 
     def run(
@@ -194,13 +274,14 @@ class Retries:
         failed: Callable[[], Iterable[int]] = _everybody,
         lane: str = "",
     ) -> T:
-        """The result of ``work``, called anew after each temporary failure. Attempts count for
-        the group in that ``slot``, for the workers that ``failed`` names then (all of the
-        group's where it names none), and in a ``lane`` beside others; without a group from the last
-        change of ``progress()`` on.
+        """Return the result of ``work``, called again after each temporary failure.
 
-        Raises what is not temporary as it is; JvmEndedError when Spark is gone; GivenUpError, with
-        MySQL's words, when all attempts were in vain; Stopped when stop() came in between.
+        Attempts count for the group in ``slot``: for the workers that ``failed`` names then (all of
+        the group's if it names none), and in a ``lane`` beside others. Without a group, attempts
+        count from the last change of ``progress()``.
+
+        Raise an error that is not temporary unchanged; JvmEndedError if Spark is gone;
+        GivenUpError, with MySQL's words, after the last attempt; Stopped if stop() interrupts.
         """
         conflicts = 0
         count, reached = self._counts.of(slot), progress()
@@ -237,7 +318,7 @@ class Retries:
     def _again(
         self, count: RetryCount, error: Exception, slot: int, workers: Collection[int], lane: str
     ) -> None:
-        """Counts a retry and waits before it. Raises GivenUpError where there is none left."""
+        """Count a retry and wait before it. Raise GivenUpError if none is left."""
         number = count.next(workers, lane, self.most)
         if not number:
             raise self._given_up(error, workers) from error

@@ -26,10 +26,10 @@ from ..receiver.report import has_received
 from ..runtime.threads import channel_here
 from .applied_purge import watch
 from .command_process import Start, start
-from .first_copy import copy_page, copy_tables
 from .older_log import clear_older, clear_state_of_removed
 from .reload import Reload
 from .scheduled_verify import ScheduledVerify
+from .snapshot_run import copy_page, copy_tables
 from .supervisor import Supervisor, wait_for_log
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class ChannelRun:
                 self._announce_page(page)
                 copy_tables(
                     spark, self.config, take_over=self._take_over, stop=self._stop,
-                    lenient=lenient, bar=self._bar, told=self._report.copies,
+                    lenient=lenient, bar=self._bar, on_rows=self._report.copies,
                 )  # fmt: skip
         except Stopped:
             announce(self.config, "the first copy is stopped: the next start goes on with it")

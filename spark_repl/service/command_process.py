@@ -1,27 +1,35 @@
-"""Commands of ours that ``run`` has beside it, each in a process of its own."""
+"""Commands of ``spark-repl`` as processes: how ``run`` starts and ends them, signals, and errors.
+
+A receiver that ends with an error writes it into a file for its supervisor (``write_refusal``). The
+receiver's report can't hold it: it may be another receiver's, or in a folder that can't be written.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from .. import errors
+from ..errors import SparkReplError
 from ..runtime.threads import OF_CHANNEL, channel_here
 
 
 class CommandProcess(Protocol):
-    """What ``subprocess.Popen`` has of it."""
+    """The part of ``subprocess.Popen`` that a supervisor of a command uses."""
 
     @property
     def pid(self) -> int: ...
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal's number; None while it runs."""
+        """Return the exit code, or minus the signal's number; None while the process runs."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code. Raises subprocess.TimeoutExpired."""
+        """Wait for the end, and return the exit code. Raise subprocess.TimeoutExpired."""
 
     def terminate(self) -> None: ...
 
@@ -29,13 +37,16 @@ class CommandProcess(Protocol):
 
 
 Start = Callable[[Sequence[str], Sequence[str]], CommandProcess]
-"""of a command of ``spark-repl``, and more options for it; raises OSError"""
+"""starts a command of ``spark-repl`` with more options; raises OSError"""
 
 
 def start(command: Sequence[str], options: Sequence[str]) -> CommandProcess:
-    """Starts a command of ``spark-repl`` with more options; it ends by itself when this process has
-    (``--supervised``), and says what it has to say on our standard error, as of this thread's
-    channel. A terminal's Ctrl-C is ours alone to hear. Raises OSError."""
+    """Start a command of ``spark-repl`` with more options. Raise OSError.
+
+    The command ends by itself after this process (``--supervised``). It writes to this process's
+    standard error, as of this thread's channel. It has a process group of its own, so that a
+    terminal's Ctrl-C reaches only this process.
+    """
     return subprocess.Popen(
         [sys.executable, "-m", "spark_repl", *command, "--supervised", str(os.getpid()), *options],
         stdin=subprocess.DEVNULL,
@@ -46,10 +57,48 @@ def start(command: Sequence[str], options: Sequence[str]) -> CommandProcess:
 
 
 def end(process: CommandProcess | None, most_s: float) -> None:
-    """Ends a process that may have ended: by SIGTERM, and where that takes longer by SIGKILL."""
+    """End a process that may have ended: by SIGTERM, and by SIGKILL after ``most_s`` seconds."""
     if process is not None and process.poll() is None:
         process.terminate()
         try:
             process.wait(most_s)
         except subprocess.TimeoutExpired:
             process.kill()
+
+
+_PLACE = ("file", "position", "gtid", "table", "hint", "number")
+
+
+def write_refusal(path: str, error: SparkReplError) -> None:
+    """Write an error to the file. Raise OSError if that fails."""
+    fields = {name: getattr(error, name) for name in _PLACE}
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"kind": type(error).__name__, "message": error.message, **fields}, file)
+
+
+def read_refusal(path: str) -> SparkReplError | None:
+    """Return the error of the file; None if there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            fields: dict[str, Any] = json.load(file)
+    except (OSError, ValueError):
+        return None
+    kind = getattr(errors, str(fields.pop("kind")), SparkReplError)
+    message = str(fields.pop("message"))
+    try:
+        error: SparkReplError = kind(message, **fields)
+    except TypeError:  # its class takes other arguments
+        error = SparkReplError(message, **fields)
+    return error
+
+
+def at_signals(end: Callable[[], None], reload: Callable[[], None] | None = None) -> None:
+    """Call ``end`` at SIGTERM and Ctrl-C, and ``reload`` at SIGHUP.
+
+    Python calls both in the main thread, between two of its instructions, so they may only set
+    flags. Without ``reload``, SIGHUP ends the process, as usual.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: end())
+    if reload is not None:
+        signal.signal(signal.SIGHUP, lambda *_: reload())

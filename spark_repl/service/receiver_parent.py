@@ -1,12 +1,14 @@
-"""What receivers need, imported in the process that they are forked from (``forked_command``)."""
+"""Imports of receivers, made in the process from which they are forked.
+
+``forked_command`` has Python's fork server import this module by its name.
+"""
 
 from __future__ import annotations
 
-from ..runtime.modules import leave_out
-from .worker_daemon import load, load_kernels
+from .worker_daemon import block_imports, load_worker_kernels, load_worker_modules
 
-leave_out("pandas")
-load(
+block_imports("pandas")
+load_worker_modules(
     (
         "deltalake",
         "spark_repl.cli.replication_commands",
@@ -15,4 +17,4 @@ load(
         "spark_repl.service.receiving",
     )
 )
-load_kernels()
+load_worker_kernels()

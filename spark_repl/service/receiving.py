@@ -16,7 +16,7 @@ from ..gtid import GtidSet
 from ..receiver.receiver import Receiver
 from ..relay.source_place import SourcePlace
 from ..source.connection import present_gtids
-from .signals import at_signals
+from .command_process import at_signals
 
 if TYPE_CHECKING:
     from ..config import Config

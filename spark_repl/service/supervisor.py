@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from ..errors import LogError, SourceError, SparkReplError
 from ..relay.log import open_log
 from ..runtime.companion import Companion
-from .command_process import Start, end, start
-from .refusal import read_refusal
+from .command_process import Start, end, read_refusal, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -98,7 +98,7 @@ def _workers(config: Config, master: str | None, connections: int) -> Runs:
     """Executors of the Spark master that was asked for; without one threads."""
     if master is None:
         return _Threads()
-    from ..runtime.session import build_session
+    from ..runtime.spark_session import build_session
     from ..runtime.workers import Workers
 
     return Workers(build_session(master=master, delta=False), connections)

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
 from spark_repl.apply.group.xa_parts import XaParts
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 from spark_repl.schedule.branches import XaGroup
 
 

@@ -19,7 +19,7 @@ from spark_repl.copy.recopy import Recopier, ask_and_wait
 from spark_repl.errors import RowError, SourceError, TargetError
 from spark_repl.observe.reports.applier_status import ApplierStatus
 from spark_repl.service.receiving import executed_of
-from spark_repl.service.snapshot import snapshot
+from spark_repl.service.snapshot_run import snapshot
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Load, Server
 from tests.support.local_delta import apply_without_stream

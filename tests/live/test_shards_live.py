@@ -18,7 +18,7 @@ from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.first_copy import FirstCopy
 from spark_repl.errors import ConfigError, SourceError
 from spark_repl.runtime.workers import Workers
-from spark_repl.service.snapshot import snapshot
+from spark_repl.service.snapshot_run import snapshot
 from tests.support.live.following import Following
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server

@@ -14,7 +14,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.copy.copy_chunk import copy_chunk
 from spark_repl.errors import SourceError
 from spark_repl.runtime.workers import Workers
-from spark_repl.service.snapshot import _COPIES, snapshot
+from spark_repl.service.snapshot_run import _COPIES, snapshot
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
 

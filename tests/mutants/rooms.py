@@ -61,7 +61,7 @@ ROOMS: dict[str, Room] = {
          "applier/test_retry_budget.py", "applier/test_leases.py", "applier/test_first_copy.py"),
     ),
     "retry": Room(
-        ("runtime/retry.py", "runtime/retry_counts.py", "apply/group/group_reader.py",
+        ("runtime/retry.py", "apply/group/group_reader.py",
          "apply/group/group_committer.py",
          "observe/reports/worker_status.py", "schedule/until.py"),
         ("unit/runtime/test_retry.py", "unit/runtime/test_retry_counts.py",

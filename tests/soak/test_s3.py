@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from spark_repl import cut
 from spark_repl.demo.expected import differences, expected_tables
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 now = cut(build_session(target=sys.argv[1]), sys.argv[1])
 for name, columns, rows in expected_tables(Path(sys.argv[2])):
     table = now.table(name)
@@ -38,7 +38,7 @@ print("equal:", *now.tables)
 _OPTIMIZE = """
 import sys
 from spark_repl.runtime.object_store import canonical
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 spark = build_session(target=sys.argv[1])
 spark.sql(f"OPTIMIZE delta.`{canonical(sys.argv[1])}/t/a`").collect()
 """

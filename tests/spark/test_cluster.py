@@ -23,7 +23,7 @@ import spark_repl.apply.group.stager, spark_repl.runtime.workers
 spark_repl.runtime.workers.HERE_LOG_BYTES = spark_repl.apply.group.stager._SHARD_BYTES = 0
 spark_repl.runtime.workers.HERE_ROWS = 0
 from spark_repl import Config, Replica
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 spark = build_session(master="local-cluster[2,1,1024]")
 config = Config.from_mapping({
     "relay": {"path": sys.argv[1]}, "target": {"path": sys.argv[2]}, "apply": {"workers": 2},

@@ -13,7 +13,7 @@ from spark_repl.errors import (
     SparkReplError,
 )
 from spark_repl.position import RelayPosition
-from spark_repl.runtime.session import check_store
+from spark_repl.runtime.spark_session import check_store
 from tests.spark.lab import (
     assert_applied_once,
     assert_rows,

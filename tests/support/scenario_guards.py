@@ -65,7 +65,7 @@ GUARDS: dict[int, Guard] = {
     32: Guard("the transaction before an XA COMMIT fails: the branch stays, and is committed later",
               _ORDER, "ends_branch=bool(group.xa.ended)", "ends_branch=False"),
     37: Guard("a row lock makes workers fail with 1205: retried N times, then in vain; 1062 is not",
-              "runtime/retry_counts.py", "if had >= most:", "if had > most:"),
+              "runtime/retry.py", "if had >= most:", "if had > most:"),
     38: Guard("reads the retry columns of replication_applier_status_by_worker while it is retried",
               _RETRY, "self._on_retry(Retry(error, number, slot, workers))", "pass"),
     39: Guard("two channels, a lock in one: the other's COUNT_TRANSACTIONS_RETRIES stays 0",

@@ -274,7 +274,7 @@ def cut(
 
 def make_readable(spark: SparkSession, target: str) -> None:
     """Raises ConfigError for a wrong ``target``, SetupError where the session can't read it."""
-    from ...runtime.session import check_store  # Spark, which looking at cuts does without
+    from ...runtime.spark_session import check_store  # Spark, which looking at cuts does without
 
     if on_s3(target):
         check_store(spark)

@@ -27,7 +27,7 @@ from delta.exceptions import (
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.reader import newest_version
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 
 from .table_files import make_old
 

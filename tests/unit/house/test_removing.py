@@ -28,7 +28,7 @@ STATE = {
     "copy.repairer",
     "observe.reports.applier_status", "observe.reports.run_report",
     "observe.reports.verify_status",
-    "relay.stored_index", "runtime.part_files", "service.repairs", "verify.work_folder",
+    "relay.stored_index", "runtime.part_files", "service.table_repairs", "verify.work_folder",
     "write.files.key_index", "write.files.key_segments",
 }  # fmt: skip
 """the working state"""

@@ -32,8 +32,8 @@ from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.retry import temporary
 from spark_repl.service import applied_purge
 from spark_repl.service.applied_purge import watch
-from spark_repl.service.repairs import repair
 from spark_repl.service.supervisor import Supervisor, wait_for_log
+from spark_repl.service.table_repairs import repair_table
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.local_delta import applier, at_once
 
@@ -253,7 +253,7 @@ def test_an_applier_that_carries_out_no_requests_says_so(running: Replica) -> No
     assert "spark-repl run" in str(caught.value.hint)
     request = RepairRequest("t.a", ("id = 1",), ("id int32",), pa.table({"digest": [1]}))
     with pytest.raises(TargetError, match="copies and repairs nothing"):
-        repair(running.config, request, no_copy)
+        repair_table(running.config, request, no_copy)
     assert list(Path(Layout.of(running.config.target).requests).iterdir()) == []
 
 

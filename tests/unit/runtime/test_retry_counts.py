@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_repl.runtime.retry_counts import NO_GROUP, RetryCount, RetryCounts
+from spark_repl.runtime.retry import NO_GROUP, RetryCount, RetryCounts
 
 
 def test_a_workers_failures_are_its_own():

@@ -6,7 +6,12 @@ from spark_repl.runtime.companion import Companion
 from spark_repl.runtime.threads import Pool, channel_here, thread, under_channel
 from tests.support.imports import modules
 
-BY_OTHERS = {"runtime.threads", "runtime.session", "cli.verify_command", "observe.endpoint"}
+BY_OTHERS = {
+    "runtime.threads",
+    "runtime.spark_session",
+    "cli.verify_command",
+    "observe.web.endpoint",
+}
 """where threads are made, of a process of one channel or with no line of a log"""
 
 

@@ -11,7 +11,7 @@ import pytest
 from spark_repl.control.records.channels import control_of
 from spark_repl.control.table.cut import Cut
 from spark_repl.errors import SetupError, SourceError
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.supervisor import wait_for_log
 from tests.support.binlog_writer import LogWriter

@@ -19,7 +19,7 @@ from spark_repl.relay.log import open_log
 from spark_repl.relay.published import read_end
 from spark_repl.service.channel_run import ChannelRun
 from spark_repl.service.older_log import clear_older, clear_state_of_removed, clear_unusable
-from spark_repl.service.snapshot import snapshot
+from spark_repl.service.snapshot_run import snapshot
 from tests.support.binlog_writer import SOURCE, LogWriter
 from tests.support.dump_stream import receive
 from tests.support.no_source import no_source

@@ -16,7 +16,7 @@ from spark_repl.errors import (
     StaleCopyError,
 )
 from spark_repl.receiver.writer import RelayWriter
-from spark_repl.service.refusal import read_refusal, write_refusal
+from spark_repl.service.command_process import read_refusal, write_refusal
 from spark_repl.service.supervisor import Supervisor
 
 _MOST_S = 60.0

@@ -18,9 +18,9 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import Recopier
 from spark_repl.errors import SparkReplError
 from spark_repl.observe.reports.applier_status import Notice
+from spark_repl.service.command_process import at_signals
 from spark_repl.service.reload import HERE, RECEIVER, Reload
 from spark_repl.service.scheduled_verify import ScheduledVerify
-from spark_repl.service.signals import at_signals
 from spark_repl.service.supervisor import Supervisor
 
 TEXT = '[source]\nhost = "a"\n[target]\npath = "{}"\n'

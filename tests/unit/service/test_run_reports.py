@@ -20,7 +20,7 @@ from spark_repl.observe.screen import screen
 from spark_repl.observe.status.problems import problems
 from spark_repl.observe.status.status import status
 from spark_repl.observe.web.page import page
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 from spark_repl.service.channel_run import ChannelRun
 from tests.support.no_source import no_source
 from tests.unit.service.test_channel_runs import Runs, runs

@@ -9,7 +9,7 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.errors import ConfigError
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 from spark_repl.service.channel_run import ChannelRun
 
 

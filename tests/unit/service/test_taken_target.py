@@ -9,9 +9,9 @@ import pytest
 from spark_repl.cli.main import main
 from spark_repl.control.records.channels import control_of
 from spark_repl.errors import FencedError, SourceError
-from spark_repl.runtime.session import build_session
+from spark_repl.runtime.spark_session import build_session
 from spark_repl.service.channel_run import ChannelRun
-from spark_repl.service.snapshot import snapshot
+from spark_repl.service.snapshot_run import snapshot
 from tests.support.binlog_writer import LogWriter
 from tests.support.no_source import no_source
 

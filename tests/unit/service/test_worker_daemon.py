@@ -11,7 +11,7 @@ import pytest
 from spark_repl.binlog.kernels import jit
 from spark_repl.config import Config
 from spark_repl.decode.key_hash import hash_binary
-from spark_repl.service.channel_sessions import SharedJvm
+from spark_repl.service.shared_jvm import SharedJvm
 
 SCRIPT = """
 import os, sys

@@ -24,7 +24,7 @@ ROWS_COLUMNS = "id INT PRIMARY KEY, a INT, v VARCHAR(40)"
 """the columns of a table that ``insert`` fills"""
 
 
-class MadeLog:
+class GeneratedLog:
     """Appends transactions to the one file of ``folder``; ``close`` when all are written."""
 
     def __init__(self, folder: Path) -> None:

@@ -43,7 +43,7 @@ class SharedJvm:
     def _session(self, config: Config) -> SparkSession:
         from pyspark.java_gateway import ensure_callback_server_started
 
-        from ..runtime.session import build_session
+        from ..runtime.spark_session import build_session
 
         with self._making:
             if self._first is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_repl.config import Config
-from spark_repl.service.channel_sessions import SharedJvm
+from spark_repl.service.shared_jvm import SharedJvm
 
 
 def config(target: str, workers: int) -> Config:

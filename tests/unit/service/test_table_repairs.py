@@ -14,7 +14,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.repair_request import RepairRequest, left
-from spark_repl.service.repairs import carry_out
+from spark_repl.service.table_repairs import repair_tables
 from tests.unit.copy.test_repairer import REQUEST
 
 ANSWERS = {
@@ -51,7 +51,7 @@ def outcome(
             record(owner, Repair(request.name, name, 2, **ANSWERS[how]))
             request.unlink()
 
-    found = carry_out(
+    found = repair_tables(
         config, repairs, session, copied.extend, {name} if outliving else (), pause=answer
     )
     return found, copied

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 _POLL_S = 0.2
 
 
-def carry_out(
+def repair_tables(
     config: Config,
     repairs: Mapping[str, RepairRequest | str],
     session: Callable[[], SparkSession],
@@ -51,7 +51,7 @@ def carry_out(
     rows, copied, wrong = dict[str, int](), dict[str, str](), dict[str, str]()
     for name, one in repairs.items():
         done = Repair("", name, refused=one) if isinstance(one, str) else None
-        done = done or repair(config, cast("RepairRequest", one), session, pause)
+        done = done or repair_table(config, cast("RepairRequest", one), session, pause)
         if done.failed:
             wrong[name] = done.failed
         elif done.refused and name in outliving:
@@ -68,7 +68,7 @@ def carry_out(
     return {"repaired": mended, "repaired_rows": rows, "copied": copied, "not_repaired": wrong}
 
 
-def repair(
+def repair_table(
     config: Config,
     request: RepairRequest,
     session: Callable[[], SparkSession],

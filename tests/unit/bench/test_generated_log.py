@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_repl.bench.made_log import MadeLog
+from spark_repl.bench.generated_log import GeneratedLog
 from spark_repl.decode.read_changes import read_changes
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
@@ -10,7 +10,7 @@ from spark_repl.relay.record import Kind
 
 
 def test_statements_and_rows(tmp_path):
-    made = MadeLog(tmp_path / "log")
+    made = GeneratedLog(tmp_path / "log")
     made.statement("CREATE TABLE filled (id INT PRIMARY KEY, a INT, v VARCHAR(40))")
     made.insert("filled", 0, 12_000)
     made.close()

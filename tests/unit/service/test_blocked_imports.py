@@ -8,7 +8,7 @@ import sys
 SCRIPT = """
 import sys
 import pyarrow
-from spark_repl.runtime.modules import leave_out
+from spark_repl.service.worker_daemon import block_imports
 {}
 assert pyarrow.array([1, None]).to_pylist() == [1, None]
 print("pandas" in sys.modules, len(sys.argv))
@@ -33,7 +33,7 @@ def loaded(first: str) -> str:
 
 def test_pyarrow_does_without_pandas() -> None:
     assert loaded("") == "True 1\n", "else there is nothing to leave out"
-    assert loaded("leave_out('pandas')") == "False 1\n"
+    assert loaded("block_imports('pandas')") == "False 1\n"
 
 
 def test_a_receiver_beside_an_applier_does() -> None:
