@@ -1,8 +1,7 @@
-"""Metrics: one look at a target in Prometheus' text format, for `status --metrics` and for
-``endpoint``.
+"""Metrics: a status in Prometheus' text format, for `status --metrics` and for the endpoint.
 
-Times are the source's and this machine's clock, in seconds. What is counted is counted from the
-start of the applier's run.
+Times are in seconds, by the source's and this machine's clock. Counters count from the start of the
+applier's run.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _COUNTERS = {
 }
 
 
-class _Look(Collector):
+class _StatusCollector(Collector):
     """One status as metric families."""
 
     def __init__(self, families: Iterable[Metric]) -> None:
@@ -54,20 +53,20 @@ class _Look(Collector):
 
 
 def metrics(status: dict[str, Any]) -> str:
-    """One look in Prometheus' text format. ``status``: what the function of that name returns."""
+    """Return a status in Prometheus' text format. ``status``: the dict of ``status.status``."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Look(_families(status)))
+    registry.register(_StatusCollector(_families(status)))
     return generate_latest(registry).decode()
 
 
 def _families(status: dict[str, Any]) -> Iterator[Metric]:
     (applier,) = status["replication_applier_status"]
     channel = applier["CHANNEL_NAME"]
-    looked: dict[str, GaugeMetricFamily] = {}
+    gauges: dict[str, GaugeMetricFamily] = {}
     for name, text, value in (*_samples(status, applier), *_lag(status), *_stream(status)):
-        gauge = looked[name] = looked.get(name) or _gauge(name, text)
+        gauge = gauges[name] = gauges.get(name) or _gauge(name, text)
         gauge.add_metric([channel], float(value))
-    yield from looked.values()
+    yield from gauges.values()
     version = _gauge("table_version", "Delta version at the last cut", "table")
     changes = _counter("table_row_changes", "Row changes of a table", "table")
     for name, table in status["tables"].items():
@@ -100,25 +99,25 @@ def _counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
 
 
 def _label(name: str) -> str:
-    """A name of the source's: prometheus-client escapes what its format does, UTF-8 is ours."""
+    """Return a source's name as valid UTF-8. prometheus-client escapes the rest."""
     return name.encode("utf-8", "backslashreplace").decode()
 
 
-def _commit_to_cut(said: dict[str, Any], channel: str) -> HistogramMetricFamily:
+def _commit_to_cut(histogram: dict[str, Any], channel: str) -> HistogramMetricFamily:
     family = HistogramMetricFamily(
         "spark_repl_commit_to_cut_seconds",
         "From a transaction's commit on the source to the cut that shows it", labels=["channel"],
     )  # fmt: skip
-    bounds = said.get("bounds_s", BOUNDS_S)
-    counts = said.get("counts") or [0] * (len(bounds) + 1)
+    bounds = histogram.get("bounds_s", BOUNDS_S)
+    counts = histogram.get("counts") or [0] * (len(bounds) + 1)
     names = [*(str(float(bound)) for bound in bounds), "+Inf"]
     buckets = list(zip(names, accumulate(counts), strict=True))
-    family.add_metric([channel], buckets, said.get("sum_s", 0.0))
+    family.add_metric([channel], buckets, histogram.get("sum_s", 0.0))
     return family
 
 
 def _lag(status: dict[str, Any]) -> Iterator[Sample]:
-    """Only what is known."""
+    """Yield the lags that are known."""
     for who, what in (
         ("applier", "the applier is behind what was received"),
         ("receiver", "the receiver is behind the source"),
@@ -131,15 +130,15 @@ def _lag(status: dict[str, Any]) -> Iterator[Sample]:
 
 
 def _stream(status: dict[str, Any]) -> Iterator[Sample]:
-    """What Spark's StreamingQueryListener was told of the last batch."""
-    if said := status["stream"]:
-        yield "stream_batch", "Number of Spark's last batch", said["batch"]
-        yield "stream_batch_transactions", "Transactions in Spark's last batch", said["rows"]
-        yield "stream_batch_seconds", "How long Spark's last batch took", said["seconds"]
+    """Yield what Spark's StreamingQueryListener reported of the last batch."""
+    if batch := status["stream"]:
+        yield "stream_batch", "Number of Spark's last batch", batch["batch"]
+        yield "stream_batch_transactions", "Transactions in Spark's last batch", batch["rows"]
+        yield "stream_batch_seconds", "How long Spark's last batch took", batch["seconds"]
 
 
 def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
-    """What the last verify has found, where there was one."""
+    """Yield the result of the last verify, if there was one."""
     if verified is None:
         return
     at = datetime.fromisoformat(verified["at"]).timestamp()
@@ -152,8 +151,8 @@ def _verified(verified: dict[str, Any] | None) -> Iterator[Sample]:
         yield f"verify_{counted}_rows", what, sum(unrepaired_rows(verified, counted).values())
     count = len(open_failed_comparisons(verified))
     yield "verify_tables_not_compared", "Tables that could not be compared", count
-    others = len(unrepaired_foreign_changes(verified))
-    yield "verify_tables_by_others", "Tables that somebody else had changed since", others
+    changed = len(unrepaired_foreign_changes(verified))
+    yield "verify_tables_by_others", "Tables that somebody else had changed since", changed
 
 
 def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample]:
@@ -185,8 +184,8 @@ def _samples(status: dict[str, Any], applier: dict[str, Any]) -> Iterator[Sample
     yield "tables_waiting", "Tables that no cut shows until they are copied", len(status["waiting"])
     quarantined = status["quarantined"].values()
     yield "tables_quarantined", "Tables that stand still in quarantine", len(quarantined)
-    kept = sum(table["transactions"] for table in quarantined)
-    yield "quarantined_transactions", "Transactions that are kept and not applied", kept
+    count = sum(table["transactions"] for table in quarantined)
+    yield "quarantined_transactions", "Transactions that are kept and not applied", count
     size = sum(table["bytes"] for table in quarantined)
     yield "quarantined_bytes", "Bytes of the log that are kept of them", size
     yield "problems", "What status names as wrong", len(status["problems"])

@@ -1,4 +1,4 @@
-"""The progress bar of long work: transactions, changes a second, what is left, both positions."""
+"""Progress bars of long work: transactions, changes a second, what is left, both positions."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 class CopyProgress:
-    """The first copy's bar: rows, rows a second, what is left; nothing unless it is ``shown``."""
+    """Bar of the first copy: rows, rows a second, time left. Prints nothing unless ``shown``."""
 
     def __init__(self, config: Config, *, shown: bool = True) -> None:
         console = Console(stderr=True)
         self._bar = Bar(
             TextColumn("copying"),
             BarColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[text]}"),
             TimeRemainingColumn(),
             console=console,
             disable=not (shown and console.is_terminal and config.observe.log_format != "json"),
         )
-        self._task: Any = self._bar.add_task("copying", total=None, said="starting")
+        self._task: Any = self._bar.add_task("copying", total=None, text="starting")
         self._began = time.perf_counter()
 
     def __enter__(self) -> CopyProgress:
@@ -44,12 +44,14 @@ class CopyProgress:
         """Show how many rows are copied of those expected."""
         seconds = max(1e-3, time.perf_counter() - self._began)
         text = f"{rows:,} of about {expected:,} rows, {rows / seconds:,.0f} rows/s"
-        self._bar.update(self._task, completed=rows, total=expected, said=text)
+        self._bar.update(self._task, completed=rows, total=expected, text=text)
 
 
 class Progress:
-    """A bar on standard error; nothing unless it is ``shown``, where that is no terminal, or a log
-    in JSON."""
+    """Bar of the applier on standard error.
+
+    It prints nothing unless ``shown``, nor if standard error is no terminal or the log is JSON.
+    """
 
     def __init__(self, config: Config, *, shown: bool = True) -> None:
         self._console = Console(stderr=True)
@@ -57,12 +59,12 @@ class Progress:
         self._bar = Bar(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[text]}"),
             TimeElapsedColumn(),
             console=self._console,
             disable=not shown,
         )
-        self._task: Any = self._bar.add_task("applying", total=None, said="starting")
+        self._task: Any = self._bar.add_task("applying", total=None, text="starting")
         self._began = time.perf_counter()
         self._replica: Replica | None = None
 
@@ -74,12 +76,14 @@ class Progress:
         self._bar.stop()
 
     def begin(self, replica: Replica) -> None:
+        """Show how many transactions the replica has to apply."""
         self._replica = replica
         self._began = time.perf_counter()
-        left = len(replica.index.slice(replica.opened.position, replica.index.end))
-        self._bar.update(self._task, total=left, said=f"{left} transactions to apply")
+        count = len(replica.index.slice(replica.opened.position, replica.index.end))
+        self._bar.update(self._task, total=count, text=f"{count} transactions to apply")
 
     def group(self, counters: Counters, position: int) -> None:
+        """Show the counts and the position after a committed group."""
         seconds = max(1e-3, time.perf_counter() - self._began)
         replica = self._replica
         end = replica.index.end if replica else position
@@ -91,4 +95,4 @@ class Progress:
             f" applied {RelayPosition.unpack(position)} of {RelayPosition.unpack(end)}"
             f"{of_source}"
         )
-        self._bar.update(self._task, completed=counters.transactions, said=text)
+        self._bar.update(self._task, completed=counters.transactions, text=text)

@@ -1,4 +1,4 @@
-"""The row changes that are kept of a table in quarantine, decoded for somebody to look at."""
+"""The retained row changes of a table in quarantine, decoded for an operator."""
 
 from __future__ import annotations
 
@@ -44,24 +44,26 @@ _COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")
 
 
 def kept_rows(
-    layout: Layout, control: Control, store: QuarantineStore, one: Quarantine
+    layout: Layout, control: Control, store: QuarantineStore, quarantine: Quarantine
 ) -> Iterator[dict[str, Any]]:
-    """A change each, in the log's order: what ``read_changes`` has of it, but for the table's name.
-    A part that can't be decoded comes as ``error`` with its place. Raises TargetError, OSError."""
+    """Yield each retained change in the log's order, as ``read_changes`` does without the table.
+
+    A part that can't be decoded is an ``error`` with its GTID. Raise TargetError or OSError.
+    """
     names, filters = NameCase(control), recorded(control)[0]
     names.load()
     rewrites = (filters.folded() if names.folds else filters).rewrites
-    known = OnlyTable(one.name, _definition(layout, control, one), rewrites)
-    mark = mark_of(control.last_cut(), one.path)
-    for kept in store.kept(one.id, mark.by_owner if mark else {}):
-        with _here(kept.path) as path:
-            for span, first in kept.spans(path):
-                yield from _of_span(span, kept, first, known)
+    tables = OnlyTable(quarantine.name, _definition(layout, control, quarantine), rewrites)
+    extent = mark_of(control.last_cut(), quarantine.path)
+    for part in store.kept(quarantine.id, extent.by_owner if extent else {}):
+        with _local_file(part.path) as path:
+            for span, first in part.spans(path):
+                yield from _changes_of(span, part, first, tables)
 
 
 @contextmanager
-def _here(path: str) -> Iterator[str]:
-    """Where a file of the target is read: a copy for that time, where it is on an object store."""
+def _local_file(path: str) -> Iterator[str]:
+    """Yield a local path of a file of the target: a temporary copy if it is on an object store."""
     if not is_remote(path):
         yield path
         return
@@ -72,20 +74,20 @@ def _here(path: str) -> Iterator[str]:
         yield copied
 
 
-def _definition(layout: Layout, control: Control, one: Quarantine) -> TableDefinition:
-    """The table's, as statements have left it: for logs that name no columns."""
+def _definition(layout: Layout, control: Control, quarantine: Quarantine) -> TableDefinition:
+    """Return the table's definition after its statements, for logs that name no columns."""
     definitions = Definitions(control)
     definitions.load()
-    definition = definitions.at(one.path, one.held_from, GtidSet())
+    definition = definitions.at(quarantine.path, quarantine.held_from, GtidSet())
     if definition is None:
-        folder = layout.table(one.path)
+        folder = layout.table(quarantine.path)
         with opened(folder) as table:
             definition = defined(table.metadata().configuration[DEFINITION], folder)
-    return rename(definition.in_log, one.name)
+    return rename(definition.in_log, quarantine.name)
 
 
-def _of_span(
-    span: Span, kept: KeptTransactions, first: int, definitions: OnlyTable
+def _changes_of(
+    span: Span, kept: KeptTransactions, first: int, tables: OnlyTable
 ) -> Iterator[dict[str, Any]]:
     records = np.zeros(len(span), RECORD)
     last = first + len(span)
@@ -97,11 +99,11 @@ def _of_span(
             for images, ordinals, _ in read_images(
                 span.part(begin, end),
                 np.arange(begin, end),
-                definitions=definitions,
+                definitions=tables,
                 forms=_FORMS,
                 pairs=True,
             ):
-                if not definitions.is_logged_as(images.definition.name):
+                if not tables.is_logged_as(images.definition.name):
                     continue
                 for batch in table_batches(images, records, gtids, ordinals, _FORMS):
                     changes += batch.select(list(_COLUMNS)).to_pylist()

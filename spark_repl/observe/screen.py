@@ -1,8 +1,8 @@
-"""Screen: a status as text. First what people ask first: does it run, how far is it behind, is
-anything wrong, what is it doing. Then the parts, under MySQL's names.
+"""Screen: a status as text.
 
-What comes from a source (names, statements, messages) is printed without control characters: none
-of them reaches the terminal.
+The first lines answer what people ask first: does it run, how far is it behind, is anything wrong,
+what is it doing. The parts follow, under MySQL's names. Text of a source (names, statements,
+messages) is printed without control characters, so that none reaches the terminal.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _TABLES = ("table", "path", "version", "last change (relay log)", "complete up t
 
 
 def plain(text: str) -> str:
-    """The text on one line, with nothing in it that a terminal acts on."""
+    """Return the text on one line, without characters that a terminal acts on."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def screen(status: Status) -> str:
-    """All of a status, as lines that end with a newline."""
+    """Return all of a status, as lines that end with a newline."""
     lines = [*_first(status), *_receiver(status), *_relay_log(status), *_coordinator(status)]
     lines += [*_workers(status), *_statements(status), *_copies(status), *_xa(status)]
     lines += [*_verified(status), *_tables(status)]
@@ -46,10 +46,10 @@ def screen(status: Status) -> str:
 
 
 def columns(names: tuple[str, ...], rows: Rows) -> Iterator[str]:
-    """Columns as wide as their longest cell, uncut: cells are copied into other commands."""
-    shown = [names, *(tuple(plain(cell) for cell in row) for row in rows)]
-    width = [max(map(len, column)) for column in zip(*shown, strict=True)]
-    for row in shown:
+    """Yield columns as wide as their longest cell. Cells are never cut: users copy them."""
+    lines = [names, *(tuple(plain(cell) for cell in row) for row in rows)]
+    width = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for row in lines:
         cells = (cell.ljust(size) for cell, size in zip(row, width, strict=True))
         yield "  ".join(cells).rstrip()
 
@@ -69,7 +69,7 @@ def _first(status: Status) -> Iterator[str]:
 
 
 def running(status: Status, *, since: bool = False) -> str:
-    """Whether it runs, and which process that is, or was."""
+    """Return whether the applier runs, and its process."""
     run, owner = status["run"], status["owner"]
     who = {**run["process"], "since": run["at"]} if run else owner
     if who is None:
@@ -79,12 +79,13 @@ def running(status: Status, *, since: bool = False) -> str:
 
 
 def behind(lag: Mapping[str, Any]) -> str:
+    """Return a lag as text."""
     count, seconds = lag["transactions"], lag["seconds"]
     if count == 0:
         return "0 s, 0 transactions"
     most = "at most " if lag["at_most"] else ""
-    shown = "not known" if seconds is None else f"{most}{_duration(seconds)}"
-    return shown if count is None else f"{shown}, {count:,} transactions"
+    text = "not known" if seconds is None else f"{most}{_duration(seconds)}"
+    return text if count is None else f"{text}, {count:,} transactions"
 
 
 def _within(bound: float) -> str:
@@ -92,7 +93,7 @@ def _within(bound: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds, and from two minutes on in larger units, too."""
+    """Return seconds, and from two minutes on also hours, minutes and seconds."""
     if seconds < 120:
         return f"{seconds:g} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -101,6 +102,7 @@ def _duration(seconds: float) -> str:
 
 
 def doing(status: Status) -> str:
+    """Return the current work of the applier or of its run."""
     (coordinator,) = status["replication_applier_status_by_coordinator"]
     run = status["run"]
     if run and run["alive"]:
@@ -165,8 +167,8 @@ def _coordinator(status: Status) -> Iterator[str]:
     yield f"  Spark's task retries      {applier['COUNT_TASK_RETRIES']}"
     yield f"  cuts that are kept        {status['cuts']}"
     if row.get("LAST_ERROR_MESSAGE"):
-        said = f"{row['LAST_ERROR_TIMESTAMP']}: {row['LAST_ERROR_MESSAGE']}"
-        yield f"  LAST_ERROR                {said}"
+        error = f"{row['LAST_ERROR_TIMESTAMP']}: {row['LAST_ERROR_MESSAGE']}"
+        yield f"  LAST_ERROR                {error}"
     if stream := status["stream"]:
         yield (f"  Spark's stream            batch {stream['batch']}, {stream['rows']} transactions"
                f" in {stream['seconds']:g} s")  # fmt: skip
@@ -193,7 +195,7 @@ def _workers(status: Status) -> Iterator[str]:
 
 
 def _statements(status: Status) -> Iterator[str]:
-    """The last statements with the way each was taken, and a rewrite that is under way."""
+    """Yield the last statements with how each was carried out, and a rewrite in progress."""
     statements = status["statements"]
     if not (statements["last"] or statements["counts"] or statements["rewrite"]):
         return
@@ -211,7 +213,7 @@ def _statements(status: Status) -> Iterator[str]:
 
 
 def _copies(status: Status) -> Iterator[str]:
-    """The tables that are not where the others are."""
+    """Yield the tables that are ahead of the last cut, or wait for a copy."""
     if not (status["ahead"] or status["waiting"]):
         return
     yield ""
@@ -234,16 +236,16 @@ def _xa(status: Status) -> Iterator[str]:
 
 
 def _verified(status: Status) -> Iterator[str]:
-    """What the last verify has found."""
+    """Yield the result of the last verify."""
     if verified := status.get("verify"):
         left_out = (
             f", {len(verified['not_compared'])} not compared" if verified["not_compared"] else ""
         )
-        done = ", ".join(sorted(repaired_tables(verified)))
+        repaired = ", ".join(sorted(repaired_tables(verified)))
         yield ""
         yield (f"verify: {verified['differing']} rows differ, {verified['undecided']} undecided,"
                f" of {verified['rows']} in {verified['tables']} tables{left_out},"
-               f" {verified['at']}{done and f'; mended since: {done}'}")  # fmt: skip
+               f" {verified['at']}{repaired and f'; mended since: {repaired}'}")  # fmt: skip
 
 
 def _tables(status: Status) -> Iterator[str]:

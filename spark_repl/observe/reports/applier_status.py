@@ -1,7 +1,7 @@
 """ApplierStatus: what the running applier is doing, kept in ``_repl/status.json`` for `status`.
 
-The file is replaced atomically and says nothing that a restart needs: positions are in the tables.
-Column names are those of MySQL's performance_schema (replication_applier_status_by_worker).
+The file is replaced in one step. A restart needs nothing of it: positions are in the tables. Column
+names are those of MySQL's performance_schema (replication_applier_status_by_worker).
 """
 
 from __future__ import annotations
@@ -44,8 +44,11 @@ _NAMED_MOST = 20
 
 @dataclass
 class Counters:
-    """What this run has done. ``already``: transactions that some table had from before;
-    ``task_retries``: attempts of Spark's own at a task, where an executor was lost."""
+    """Counts of this run.
+
+    ``already``: transactions that some table had before; ``task_retries``: attempts that Spark
+    repeated after an executor was lost.
+    """
 
     transactions: int = 0
     row_changes: int = 0
@@ -62,20 +65,23 @@ class Counters:
     warnings: list[str] = field(default_factory=list)
     waves: int = 0
     ways: dict[str, int] = field(default_factory=dict)
-    """how many statements went each way"""
+    """statements by the way in which they were carried out"""
     filters: dict[str, int] = field(default_factory=dict)
-    """how often rules of filters have decided, by their kind"""
+    """decisions of filter rules, by kind of rule"""
     row_filters: dict[str, int] = field(default_factory=dict)
-    """row changes that row filters have left out, by table"""
+    """row changes that row filters left out, by table"""
     passed_over: dict[str, int] = field(default_factory=dict)
-    """those that are no INSERTs of tables that only take these, and keys of rows from before the
-    copy of a table without history, by table"""
+    """row changes by table that are no INSERT of a table that takes only INSERTs, and row changes
+    of keys from before the copy of a table without history"""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one run did. ``relay_position``: FILE:OFFSET up to which everything is applied;
-    ``tail``: bytes at the end of the log that are no whole transaction."""
+    """Result of one run.
+
+    ``relay_position``: FILE:OFFSET up to which everything is applied; ``tail``: the incomplete
+    transaction at the end of the log, if any.
+    """
 
     counters: Counters
     seconds: float
@@ -86,11 +92,15 @@ class Result:
 
 
 class ApplierStatus:
-    """The applier's state, reported by any thread. Writes the file at most twice a second, at
-    states that last, and at the end; never over what the owner of a later ``epoch`` has written.
-    ``counters`` are added to; ``on_group`` is told of each group that has landed: the counters,
-    and its end. ``ahead``: what the log holds behind a packed position; ``notes``: of others;
-    ``answers``: whether requests of others are carried out beside it."""
+    """State of the applier. Safe from any thread.
+
+    It writes the file at most twice a second, at states that last, and at the end. It never
+    replaces the file of an owner with a later ``epoch``.
+
+    ``counters`` are added to. ``on_group`` is called with the counters and the end position of each
+    committed group. ``ahead`` returns the backlog after a packed position. ``notes``: notices of
+    other parts, read at each write; ``answers``: whether requests are carried out beside it.
+    """
 
     def __init__(
         self, path: str, config: Config, epoch: int, counters: Counters | None = None,
@@ -101,7 +111,7 @@ class ApplierStatus:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.path, self.epoch, self.counters = path, epoch, counters or Counters()
         self._on_group = on_group or (lambda counters, end: None)
-        self._look = ahead or (lambda position: Backlog())
+        self._backlog_at = ahead or (lambda position: Backlog())
         self._rates, self._latency = Rates(), Latency()
         self._position: int | None = None
         self._stream: dict[str, Any] = {}
@@ -124,38 +134,38 @@ class ApplierStatus:
         self._notes, self._answers = {} if notes is None else notes, answers  # looked at each time
         before = _of_run_before(path)
         self._statements = StatementStatus(before.get("statements", {}).get("last", ()))
-        self._past = ProgressHistory(before.get("past", {}).get("samples", ()))
+        self._history = ProgressHistory(before.get("past", {}).get("samples", ()))
         self._statements.counts = self.counters.ways
 
     def reload(self, apply: Apply) -> None:
-        """Takes over what may change meanwhile."""
+        """Use the new value of ``xa_age_limit_s``."""
         self.xa_age_limit_s = apply.xa_age_limit_s
 
     def stands_at(self, position: int) -> None:
-        """Where this run begins."""
+        """Record the position at which this run begins."""
         self._position = position
 
     def state(self, text: str, processing: str) -> None:
-        """What the coordinator does now, and on which transactions (a GTID set)."""
+        """Record the coordinator's state, and the transactions in work (a GTID set)."""
         with self._lock:
             self.coordinator["PROCESSLIST_STATE"] = text
             self.coordinator["PROCESSING_TRANSACTION"] = processing
         self._write(at_once=text in _LASTING)
 
     def works(self, slot: int, shares: Shares, text: str, processing: str) -> None:
-        """What those workers do now that have a share of a group."""
+        """Record the state of the workers of a group."""
         with self._lock:
             self._workers.state(slot, shares, text)
         self.state(text, processing)
 
     def waits(self, slot: int, begins: bool) -> None:
-        """A group waits for its turn, or has waited."""
+        """Record that a group waits for its turn, or has waited."""
         with self._lock:
             self._workers.waits(slot, begins)
         self._write(at_once=begins)
 
     def applied(self, slot: int, shares: Shares, position: int) -> None:
-        """A group has landed, which ends at ``position``; it has been counted."""
+        """Record that a group is committed, which ends at ``position``. It is counted already."""
         with self._lock:
             self._workers.applied(slot, shares)
             self._position = position
@@ -164,14 +174,14 @@ class ApplierStatus:
         self._on_group(self.counters, position)
 
     def count(self, **more: int) -> None:
-        """Adds to the counters of these names."""
+        """Add to the counters of these names."""
         with self._lock:
             for name, number in more.items():
                 setattr(self.counters, name, getattr(self.counters, name) + number)
 
     def filtered(self, *decided: Mapping[str, int]) -> None:
-        """How often rules of filters have decided, by their kind; row changes that row filters have
-        left out, by table; those that were passed over."""
+        """Count decisions of filter rules by kind, row changes that row filters left out by table,
+        and row changes that were passed over by table."""
         counters = self.counters
         counted = (counters.filters, counters.row_filters, counters.passed_over)
         with self._lock:
@@ -180,75 +190,77 @@ class ApplierStatus:
                     counts[name] = counts.get(name, 0) + number
 
     def changed(self, tables: Mapping[str, int], seconds: Mapping[str, float] = {}) -> None:
-        """How many rows of these tables a group has changed, and for how many seconds tables were
-        written in this run."""
+        """Count the row changes of a group by table, and record the seconds of writing each table
+        in this run."""
         with self._lock:
             self._rates.count(tables)
             self._rates.seconds = seconds
 
     def landed(self, commit_times: Times, *, is_cut: bool) -> None:
-        """When the transactions that have landed were committed on the source, in microseconds;
-        whether a cut shows them."""
+        """Record transactions that are in the tables. ``commit_times``: commits on the source, in
+        microseconds UTC; ``is_cut``: whether a cut shows them."""
         with self._lock:
             self._latency.landed(commit_times)
             if is_cut:
                 self._latency.cut()
 
     def streams(self, progress: Mapping[str, Any]) -> None:
-        """What Spark says of the stream's last batch."""
+        """Record Spark's progress of the stream's last batch."""
         with self._lock:
             self._stream = dict(progress)
         self._write(at_once=True)
 
     def statement(self, row: StatementRow) -> None:
-        """A statement was applied, and how."""
+        """Record an applied statement."""
         with self._lock:
             self._statements.applied(row)
         self._write()
 
     def rewrites(self, table: str, done: int, files: int) -> None:
-        """A statement has a table's files written anew, of which so many are done."""
+        """Record the progress of a statement that rewrites a table's files."""
         with self._lock:
             gtid = self.coordinator["PROCESSING_TRANSACTION"]
             self._statements.rewrite = Rewrite(table, done, files, gtid)
         self._write(at_once=True)
 
     def copies(self, tables: Sequence[str], rows: int, expected: int) -> None:
-        """How many rows of these tables are copied beside the applier; without tables: none are."""
-        some, number = list(tables[:_NAMED_MOST]), len(tables)
-        copy = {"tables": some, "number": number, "rows": rows, "expected": expected}
+        """Record the progress of a copy beside the applier; without tables: there is none."""
+        names, number = list(tables[:_NAMED_MOST]), len(tables)
+        copy = {"tables": names, "number": number, "rows": rows, "expected": expected}
         with self._lock:
             self._copy = copy if tables else {}
         self._write(at_once=not tables)
 
     def warns(self, texts: Sequence[str]) -> None:
+        """Add warnings to the run's result."""
         with self._lock:
             self.counters.warnings.extend(texts)
 
     def task_retries(self, number: int) -> None:
-        """How many attempts at a task Spark has made anew by now."""
+        """Record how many attempts at tasks Spark has repeated so far."""
         with self._lock:
             self.counters.task_retries = number
 
     def transient(self, retry: Retry) -> None:
-        """A temporary error, before the next attempt."""
+        """Record a temporary error, before the next attempt."""
         with self._lock:
             self.counters.retries += 1
             self._workers.transient(retry.slot, retry.workers, retry.error, retry.code)
         self._write(at_once=True)
 
     def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
-        """What these workers can't apply of a group: the applier will stop."""
+        """Record an error of these workers in a group. The applier will stop."""
         with self._lock:
             self._workers.failed(slot, workers, error)
 
     def turned_away(self, workers: Iterable[int], error: BaseException) -> None:
-        """What these workers have stands behind what failed, and is not committed."""
+        """Record that these workers' transactions follow a failed one, and are not committed."""
         with self._lock:
             self._workers.turned_away(workers, error)
 
     def stopped(self, error: BaseException | None, ahead: Mapping[str, str] = {}) -> None:
-        """``ahead``: the tables that hold more than the last cut shows, up to where."""
+        """Record the applier's end. ``ahead``: positions of the tables that are ahead of the last
+        cut."""
         with self._lock:
             self._ahead = dict(ahead)
             self.coordinator |= {"SERVICE_STATE": "OFF", "PROCESSLIST_STATE": ""}
@@ -288,15 +300,15 @@ class ApplierStatus:
                 self._own = _file_of(fresh)
                 os.replace(fresh, self.path)
             except OSError:
-                return  # only a look at it is lost; what fails for good fails where data is written
+                return  # only this look is lost; a lasting failure shows where data is written
 
     def _figures(self) -> dict[str, Any]:
-        """What is counted, for rates, lag and the histogram. The lock is held."""
+        """Return the counts for rates, lag and the histogram. The caller holds the lock."""
         counters = self.counters
         counted = {name: getattr(counters, name) for name in _COUNTED}
-        log = None if self._position is None else self._look(self._position)
-        if log is not None:
-            self._past.note(log, Counts(*(counted[name] for name in Counts._fields)))
+        backlog = None if self._position is None else self._backlog_at(self._position)
+        if backlog is not None:
+            self._history.record(backlog, Counts(*(counted[name] for name in Counts._fields)))
         return {
             "counters": counted,
             "filters": dict(counters.filters),
@@ -304,16 +316,18 @@ class ApplierStatus:
             "passed_over": dict(counters.passed_over),
             "rates": self._rates.fields(counters.transactions, counters.row_changes),
             "commit_to_cut": self._latency.fields(),
-            "log": {} if log is None else log.fields(),
-            "past": self._past.fields(),
+            "log": {} if backlog is None else backlog.fields(),
+            "past": self._history.fields(),
             "copy": self._copy,
             "stream": self._stream,
         }
 
 
 def read_applier_status(path: str) -> dict[str, Any] | None:
-    """What the applier wrote last; None when it never did, or one of a later version did. Raises
-    SparkReplError for damage."""
+    """Return the applier's last record. Raise SparkReplError if it is damaged.
+
+    Return None if there is none, or if a later version wrote it.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             text = formats.unstamp(file.read(), _FORMAT, "the status", path)
@@ -326,14 +340,14 @@ def read_applier_status(path: str) -> dict[str, Any] | None:
 
 
 def _of_run_before(path: str) -> dict[str, Any]:
-    """Its last statements and its past; nothing where its file can't be read."""
+    """Return the previous run's record; {} if it can't be read."""
     with suppress(SparkReplError):
         return read_applier_status(path) or {}
     return {}
 
 
 def _file_of(path: str) -> tuple[int, ...] | None:
-    """Tells a file from one that was put in its place, without reading it."""
+    """Return what distinguishes a file from its replacement, without reading it."""
     with suppress(FileNotFoundError):
         stat = os.stat(path)
         return stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size
@@ -341,7 +355,7 @@ def _file_of(path: str) -> tuple[int, ...] | None:
 
 
 def _epoch_of(path: str) -> int:
-    """The epoch of the status file at ``path``; 0 where there is none that can be read."""
+    """Return the epoch of the status file; 0 if no file can be read."""
     with suppress(SparkReplError):
         return int((read_applier_status(path) or {}).get("epoch", 0))
     return 0
@@ -349,14 +363,14 @@ def _epoch_of(path: str) -> int:
 
 @dataclass(frozen=True)
 class Notice:
-    """``what`` is not as it was asked for; what to do about it: ``hint``."""
+    """A deviation that stops nothing: ``what`` differs from the configuration, and a ``hint``."""
 
     what: str
     hint: str
 
 
 def lost_file_notice(table: str, why: str) -> Notice | None:
-    """The note of a table that lacks a file, as ``why`` says; None for "": it lacks none."""
+    """Return the notice of a table that lacks a file, for the reason ``why``; None for ""."""
     if not why:
         return None
     return Notice(

@@ -17,8 +17,11 @@ Times = npt.NDArray[np.int64]
 
 
 class Latency:
-    """Counts transactions by the time that they took; ``landed`` ones wait for their cut. Those of
-    which the log has no time (before MySQL 8.0) are not counted. Not thread-safe."""
+    """Counts transactions by the time from their commit to their cut. Not thread-safe.
+
+    Committed transactions wait for their cut (``landed``). Transactions without a time in the log
+    (before MySQL 8.0) are not counted.
+    """
 
     def __init__(self) -> None:
         self._counts = np.zeros(len(BOUNDS_S) + 1, np.int64)  # the last: above all bounds
@@ -27,7 +30,7 @@ class Latency:
         self._size, self._limit = 0, _WAITING_MOST
 
     def landed(self, commit_times: Times) -> None:
-        """A group's transactions are in the tables. ``commit_times``: microseconds UTC."""
+        """Add transactions that are in the tables. ``commit_times``: microseconds UTC."""
         times = commit_times[commit_times > 0]
         self._waiting.append((times, np.ones(len(times), np.int64)))
         self._size += len(times)
@@ -35,7 +38,7 @@ class Latency:
             self._coarsen()
 
     def cut(self) -> None:
-        """A cut shows all that has landed."""
+        """Count the waiting transactions: a cut shows them now."""
         now = time.time()
         for times, weights in self._waiting:
             # A source's clock that is ahead of this one's makes no negative time.
@@ -46,7 +49,7 @@ class Latency:
         self._waiting, self._size, self._limit = [], 0, _WAITING_MOST
 
     def _coarsen(self) -> None:
-        """No cut for long, as while a copy catches up: whole seconds will do."""
+        """Round the waiting times to seconds, to bound memory while no cut is published."""
         times = np.concatenate([part for part, _ in self._waiting]) // _MICROSECONDS
         weights = np.concatenate([part for _, part in self._waiting])
         seconds, places = np.unique(times, return_inverse=True)
@@ -61,12 +64,14 @@ class Latency:
         }  # fmt: skip
 
 
-def quantile(said: Mapping[str, Any], share: float) -> float | None:
-    """The bound up to which so many of the transactions are; None without any, infinity where they
-    are above all bounds."""
-    counts = np.cumsum(said.get("counts") or [0])
+def quantile(histogram: Mapping[str, Any], share: float) -> float | None:
+    """Return the bound, in seconds, below which ``share`` of the transactions are.
+
+    Return None without transactions, infinity if the quantile is above all bounds.
+    """
+    counts = np.cumsum(histogram.get("counts") or [0])
     if not counts[-1]:
         return None
     place = int(np.searchsorted(counts, share * counts[-1], "left"))
-    bounds: list[float] = [*said["bounds_s"], float("inf")]
+    bounds: list[float] = [*histogram["bounds_s"], float("inf")]
     return bounds[place]

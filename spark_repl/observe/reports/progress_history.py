@@ -1,7 +1,7 @@
-"""Past: how late and how fast the applier was in its last hour, in samples that it keeps itself.
+"""ProgressHistory: how late and how fast the applier was in its last hour, by its own samples.
 
-They stand in the status file, so that a report has them when the applier has ended, and the next
-applier goes on with them. Cuts say the same of a longer time, but nothing while none is published.
+The status file holds the samples, so that a report has them after the applier's end, and the next
+applier continues them. Cuts show the same of a longer time, but nothing while none is published.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 EVERY_S = 10.0
 MOST = 360
-"""so many samples there are at most: an hour"""
+"""most samples: an hour"""
 COLUMNS = ("at", "late_s", "behind", "transactions_per_s", "row_changes_per_s",
            "transactions_per_group", "transactions_per_wave")  # fmt: skip
-"""``at``: seconds since 1970; ``late_s`` (None: not known), ``behind`` in transactions: the worst
-since the sample before, both of them behind what was received; the others: the mean since then,
-None where there was no group"""
+"""``at``: seconds since 1970. ``late_s`` (None: unknown) and ``behind``, in transactions: how far
+the applier was behind what was received, the worst since the previous sample. The other columns:
+means since the previous sample, None if there was no group."""
 
 Points = list[tuple[datetime, float | None]]
 
@@ -44,7 +44,7 @@ class Backlog:
 
 
 class Counts(NamedTuple):
-    """What a run has applied by now."""
+    """What a run has applied so far."""
 
     transactions: int = 0
     row_changes: int = 0
@@ -53,32 +53,34 @@ class Counts(NamedTuple):
 
 
 class ProgressHistory:
-    """``note`` what is so now. ``said``: the samples of the run before, which may have been of a
-    version with fewer columns. Not thread-safe."""
+    """Samples of the last hour. Not thread-safe.
 
-    def __init__(self, said: Sequence[Sequence[float | None]] = ()) -> None:
-        wide = ([*one, *[None] * len(COLUMNS)][: len(COLUMNS)] for one in said)
+    ``recorded``: samples of the previous run, which may be of a version with fewer columns.
+    """
+
+    def __init__(self, recorded: Sequence[Sequence[float | None]] = ()) -> None:
+        wide = ([*row, *[None] * len(COLUMNS)][: len(COLUMNS)] for row in recorded)
         self._samples = deque(wide, MOST)
         self._began, self._counted = time.time(), Counts()
-        self._behind, self._late = 0, 0.0
+        self._backlog, self._late = 0, 0.0
         self._is_known = True
 
-    def note(self, log: Backlog, counted: Counts) -> None:
-        """What the log holds that is not applied, and what this run has counted by now."""
+    def record(self, backlog: Backlog, counted: Counts) -> None:
+        """Record the backlog and this run's counts; every EVERY_S seconds add a sample."""
         now = time.time()
-        self._behind = max(self._behind, log.transactions)
-        if log.transactions and log.oldest:
-            self._late = max(self._late, now - log.oldest)
-        self._is_known &= bool(not log.transactions or log.oldest)
+        self._backlog = max(self._backlog, backlog.transactions)
+        if backlog.transactions and backlog.oldest:
+            self._late = max(self._late, now - backlog.oldest)
+        self._is_known &= bool(not backlog.transactions or backlog.oldest)
         seconds = now - self._began
         if seconds < 0:  # the clock was set back
             self._began = now
         elif seconds >= EVERY_S:
             late = round(self._late, 1) if self._is_known else None
             means = _means(self._counted, counted, seconds)
-            self._samples.append([round(now, 1), late, self._behind, *means])
+            self._samples.append([round(now, 1), late, self._backlog, *means])
             self._began, self._counted = now, counted
-            self._behind, self._late, self._is_known = 0, 0.0, True
+            self._backlog, self._late, self._is_known = 0, 0.0, True
 
     def fields(self) -> dict[str, Any]:
         return {"columns": COLUMNS, "every_s": EVERY_S, "samples": list(self._samples)}
@@ -93,16 +95,18 @@ def _means(old: Counts, new: Counts, seconds: float) -> list[float | None]:
     ]  # fmt: skip
 
 
-def history_points(said: Mapping[str, Any], column: str) -> Points:
-    """One column of what ``ProgressHistory.fields`` has said, without a value where none was noted
-    for long: no applier ran, or it had nothing to say."""
-    series, columns = Points(), list(said.get("columns", COLUMNS))
+def history_points(fields: Mapping[str, Any], column: str) -> Points:
+    """Return one column of ``ProgressHistory.fields``.
+
+    A point without a value marks a time without samples: no applier ran, or it recorded nothing.
+    """
+    series, columns = Points(), list(fields.get("columns", COLUMNS))
     if column not in columns:
-        return series  # a version that did not note it has said this
+        return series  # recorded by a version without this column
     number = columns.index(column)
-    for one in said.get("samples", ()):
-        at = datetime.fromtimestamp(one[0], UTC)
+    for sample in fields.get("samples", ()):
+        at = datetime.fromtimestamp(sample[0], UTC)
         if series and (at - series[-1][0]).total_seconds() > 3 * EVERY_S:
             series.append((at, None))
-        series.append((at, one[number]))
+        series.append((at, sample[number]))
     return series

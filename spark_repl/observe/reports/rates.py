@@ -11,7 +11,7 @@ from typing import Any
 WINDOW_S = 60.0
 _SAMPLE_S = 5.0
 _TABLES_MOST = 1000
-"""so many tables the status file has at most, those with most changes"""
+"""most tables in the status file: those with most changes"""
 
 
 @dataclass(frozen=True)
@@ -23,14 +23,17 @@ class Sample:
 
 
 class Rates:
-    """``note`` what was counted by now; ``fields`` has the counts since the window began, which
-    grows on as long as nothing is noted, so that a reader's rate falls. Not thread-safe."""
+    """Counts of the last minute. Not thread-safe.
+
+    ``fields`` samples the counters, and returns the counts since the window began. The window grows
+    while nobody calls ``fields``, so that a reader's rate falls.
+    """
 
     def __init__(self) -> None:
         self.tables: dict[str, int] = {}
         """row changes of this run, by table"""
         self.seconds: Mapping[str, float] = {}
-        """for how long tables were written in this run: tasks and commits, side by side or not"""
+        """seconds of writing each table in this run: tasks and commits, which may overlap"""
         self._samples = deque([Sample(time.time(), 0, 0, {})])
 
     def count(self, changes: Mapping[str, int]) -> None:
@@ -38,7 +41,7 @@ class Rates:
             self.tables[table] = self.tables.get(table, 0) + number
 
     def fields(self, transactions: int, row_changes: int) -> dict[str, Any]:
-        """``since``: when the window began; what was counted in it, and by table in this run."""
+        """Return ``since``, when the window began, its counts, and this run's counts by table."""
         now = time.time()
         if now - self._samples[-1].at >= _SAMPLE_S:
             self._samples.append(Sample(now, transactions, row_changes, dict(self.tables)))
@@ -61,24 +64,26 @@ class Rates:
         }
 
 
-def rates_per_s(said: Mapping[str, Any], *, running: bool) -> dict[str, float]:
-    """Transactions and row changes a second of what ``Rates.fields`` has said."""
+def rates_per_s(fields: Mapping[str, Any], *, running: bool) -> dict[str, float]:
+    """Return transactions and row changes per second, by the fields of ``Rates.fields``."""
     names = ("transactions", "row_changes")
-    return {f"{name}_per_s": per_second(said, said.get(name, 0), running=running) for name in names}
+    return {
+        f"{name}_per_s": per_second(fields, fields.get(name, 0), running=running) for name in names
+    }
 
 
-def per_second(said: Mapping[str, Any], count: int, *, running: bool) -> float:
+def per_second(fields: Mapping[str, Any], count: int, *, running: bool) -> float:
     if not running or not count:
         return 0.0
-    seconds = max(1.0, time.time() - float(said["since"]))
+    seconds = max(1.0, time.time() - float(fields["since"]))
     return round(count / seconds, 1)
 
 
-def table_rates(said: Mapping[str, Any], name: str, *, running: bool) -> dict[str, float]:
-    """A table's row changes of the run, and a second; the seconds that it was written."""
-    total, recent, *seconds = said.get("tables", {}).get(name, (0, 0))
+def table_rates(fields: Mapping[str, Any], name: str, *, running: bool) -> dict[str, float]:
+    """Return a table's row changes of the run and per second, and the seconds of writing it."""
+    total, recent, *seconds = fields.get("tables", {}).get(name, (0, 0))
     return {
         "row_changes": total,
-        "row_changes_per_s": per_second(said, recent, running=running),
-        "write_seconds": seconds[0] if seconds else 0.0,  # an earlier version said none
+        "row_changes_per_s": per_second(fields, recent, running=running),
+        "write_seconds": seconds[0] if seconds else 0.0,  # an earlier version recorded none
     }

@@ -1,8 +1,8 @@
-"""RunReport: what a ``run`` says of itself while it has no applier, for `status`.
+"""RunReport: what a ``run`` does while it has no applier, for `status`.
 
-That is what it begins (it asks the source, waits for its log, starts Spark, copies), which error
-has stopped it, and when it is begun again. A file of the working state, which a run that has ended
-well removes; a run goes on where it can't be written.
+It records what the run begins (it connects to the source, waits for its log, starts Spark, copies),
+which error has stopped it, and when it begins again. The report is a file of the working state. A
+run that ends without an error removes it; a run continues if the file can't be written.
 """
 
 from __future__ import annotations
@@ -32,27 +32,32 @@ _EVERY_S = 1.0
 
 
 class RunReport:
-    """The report of this process's run of a channel. ``path``: its file; may raise SparkReplError
-    where that can't be told."""
+    """Report of this process's run of a channel.
+
+    ``path`` returns its file. It may raise SparkReplError if the path can't be resolved.
+    """
 
     def __init__(self, channel: str, path: Callable[[], str]) -> None:
         self._channel, self._path = channel, path
         self._copied = float("-inf")
 
     def begins(self, doing: str) -> None:
-        """What it does from now on, until there is an applier, or the next word."""
+        """Record what the run does from now on, until the next record or the applier's start."""
         self._write(doing=doing)
 
     def copies(self, rows: int, expected: int) -> None:
-        """Record how far the first copy is, once a second at most."""
+        """Record the progress of the first copy, at most once a second."""
         moment = time.monotonic()
         if moment - self._copied >= _EVERY_S or rows >= expected:
             self._copied = moment
             self.begins(f"copying the tables: {rows:,} of about {expected:,} rows")
 
     def failed(self, error: BaseException, again_s: float | None = None, attempt: int = 0) -> None:
-        """By which error it was stopped. It is begun again for the ``attempt``-th time in
-        ``again_s`` seconds; None: when it is asked to. 0: never by this process."""
+        """Record the error that stopped the run.
+
+        The run begins again for the ``attempt``-th time in ``again_s`` seconds; None: at SIGHUP. If
+        ``attempt`` is 0, this process never begins it again.
+        """
         at = None
         if attempt and again_s is not None:
             at = (datetime.now(UTC) + timedelta(seconds=again_s)).isoformat(timespec="seconds")
@@ -60,40 +65,43 @@ class RunReport:
         self._write(error=str(error), hint=hint, again_at=at, attempt=attempt)
 
     def ended(self) -> None:
-        """It has ended well."""
+        """Remove the report: the run has ended without an error."""
         with suppress(SparkReplError, OSError):
             path = self._path()
-            if (said := _read(path)) and _owner(said).is_this_process:
+            if (recorded := _read(path)) and _owner(recorded).is_this_process:
                 os.remove(path)
 
-    def _write(self, **said: Any) -> None:
+    def _write(self, **fields: Any) -> None:
         with suppress(SparkReplError, OSError):
             path = self._path()
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            fields = {"process": asdict(Owner.me(self._channel)), "at": now(), **said}
+            recorded = {"process": asdict(Owner.me(self._channel)), "at": now(), **fields}
             work = f"{path}.{os.getpid()}.new"
             with open(work, "w", encoding="utf-8", opener=opener) as file:
-                file.write(formats.stamp(json.dumps(fields), _FORMAT))
+                file.write(formats.stamp(json.dumps(recorded), _FORMAT))
             os.replace(work, path)
 
 
 def read_run_report(path: str, owner: Owner | None) -> dict[str, Any]:
-    """Return what the run says that has no applier, {} if none does. ``owner``: the target's last
-    one, which counts if it came after a run that is gone, or if another process is it: a first copy
-    owns the target before there is an applier. ``alive``: whether the run's process is there."""
-    said = _read(path)
-    if not said:
+    """Return the report of a run without an applier, {} if there is none.
+
+    ``owner``, the target's last one, supersedes the report if it came after a run that is gone, or
+    if it is another process. A first copy owns the target before there is an applier. ``alive`` of
+    the result: whether the run's process exists.
+    """
+    recorded = _read(path)
+    if not recorded:
         return {}
-    process = _owner(said)
+    process = _owner(recorded)
     if owner is not None and not owner.is_dead:
-        copies = _is_same(process, owner) and _at(said) >= owner.since
+        copies = _is_same(process, owner) and _at(recorded) >= owner.since
         if not copies:
             return {}
     since = owner.since if owner else ""
-    if process.is_dead and _at(said) < since:
+    if process.is_dead and _at(recorded) < since:
         return {}
     empty = {"doing": "", "error": "", "hint": "", "again_at": None, "attempt": 0}
-    return {**empty, **said, "alive": not process.is_dead}
+    return {**empty, **recorded, "alive": not process.is_dead}
 
 
 def _is_same(process: Owner, owner: Owner) -> bool:
@@ -101,18 +109,18 @@ def _is_same(process: Owner, owner: Owner) -> bool:
     return (process.host, process.pid) == (owner.host, owner.pid)
 
 
-def _at(said: Mapping[str, Any]) -> str:
-    """When that was said, as exact as an owner's ``since``."""
-    at: str = datetime.fromisoformat(said["at"]).isoformat(timespec="seconds")
+def _at(recorded: Mapping[str, Any]) -> str:
+    """Return the time of a report, rounded as an owner's ``since``."""
+    at: str = datetime.fromisoformat(recorded["at"]).isoformat(timespec="seconds")
     return at
 
 
-def _owner(said: Mapping[str, Any]) -> Owner:
-    return Owner(**known_fields(Owner, said["process"]))
+def _owner(recorded: Mapping[str, Any]) -> Owner:
+    return Owner(**known_fields(Owner, recorded["process"]))
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """None where there is none, or none that this version can read."""
+    """Return the file's fields; None if there is no file that this version can read."""
     try:
         with open(path, encoding="utf-8") as file:
             text = formats.unstamp(file.read(), _FORMAT, "the run's report", path)

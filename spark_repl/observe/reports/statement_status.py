@@ -35,7 +35,7 @@ class StatementRow:
 
 @dataclass(frozen=True)
 class Rewrite:
-    """A table whose data files are being written anew, ``done`` of ``files``."""
+    """A table whose data files a statement rewrites: ``done`` of ``files``."""
 
     table: str
     done: int
@@ -44,8 +44,11 @@ class Rewrite:
 
 
 class StatementStatus:
-    """``last``: rows of an earlier run, of which those stay that nothing pushes out; ``counts``:
-    how many statements of this run went each way. Not thread-safe: its owner holds a lock."""
+    """The last statements. Not thread-safe: the caller holds a lock.
+
+    ``last``: rows of an earlier run, kept until newer rows replace them; ``counts``: statements of
+    this run by the way in which they were carried out.
+    """
 
     def __init__(self, last: Iterable[Mapping[str, Any]] = ()) -> None:
         rows = (StatementRow(**known_fields(StatementRow, row)) for row in last)
@@ -54,10 +57,10 @@ class StatementStatus:
         self.rewrite: Rewrite | None = None
 
     def applied(self, row: StatementRow) -> None:
-        """A statement is done; once in the list, also where it is carried out again."""
+        """Record a statement. A statement that is carried out again is listed once."""
         if row.is_about_tables:
-            others = [one for one in self._last if not row.gtid or one.gtid != row.gtid]
-            self._last = deque([*others, row], _LAST)
+            earlier = [old for old in self._last if not row.gtid or old.gtid != row.gtid]
+            self._last = deque([*earlier, row], _LAST)
         self.counts[row.way] = self.counts.get(row.way, 0) + 1
         self.rewrite = None
 
@@ -71,8 +74,8 @@ class StatementStatus:
 
 
 def shown_statements(fields: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what a status file has of statements, without those about accounts that an earlier
-    version has listed."""
+    """Return the statements of a status file, without those about accounts, which an earlier
+    version listed."""
     if not fields:
         return StatementStatus().fields()
     return {**fields, "last": StatementStatus(fields["last"]).fields()["last"]}

@@ -1,4 +1,4 @@
-"""What the last verify found: a file in the working state, which ``status`` shows."""
+"""The last ``verify``'s result: a file in the working state, which ``status`` shows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 MODE_REASON = "its mode is"
-"""how the reason begins for which a table was not to be compared: it has other rows"""
+"""begin of the reason why a table was not to be compared: its mode keeps other rows"""
 WITHOUT_HISTORY = (
     'it lacks the rows from before its copy (copy = "none"), and is neither compared nor repaired'
 )
-"""the reason for which a table without history was not to be compared"""
+"""the reason why a table without history was not to be compared"""
 
 
 def write_verify_status(path: str, fields: dict[str, Any]) -> None:
-    """Writes the result in the place of the one before."""
+    """Replace the previous result, in one step."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     remove_dead_parts(os.path.dirname(path))
     work = f"{path}.{os.getpid()}.part"
@@ -35,7 +35,7 @@ def write_verify_status(path: str, fields: dict[str, Any]) -> None:
 
 
 def read_verify_status(path: str) -> dict[str, Any] | None:
-    """The result; None where there is none, or none that this version can read."""
+    """Return the result; None if there is none that this version can read."""
     try:
         with open(path, encoding="utf-8") as file:
             fields: dict[str, Any] = json.loads(
@@ -47,7 +47,7 @@ def read_verify_status(path: str) -> dict[str, Any] | None:
 
 
 def verify_status_at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
-    """The result, with ``copied_since``: the tables of which the last cut shows a newer copy."""
+    """Return the result, with ``copied_since``: tables of which the last cut shows a newer copy."""
     verified = read_verify_status(path)
     if verified is None or last is None:
         return verified
@@ -60,35 +60,42 @@ def verify_status_at_cut(path: str, last: Cut | None) -> dict[str, Any] | None:
 
 
 def repaired_tables(verified: Mapping[str, Any]) -> set[str]:
-    """The tables of which counts no more what was found: repaired, or copied anew."""
+    """Return the tables that were repaired or copied again since: their findings are void."""
     return {*verified.get("repaired", ()), *verified.get("copied_since", ())}
 
 
 def unrepaired_rows(verified: Mapping[str, Any], counted: str) -> dict[str, int]:
-    """How many rows were ``counted`` (``differing``, ``undecided``) of each table that has some,
-    but for those that were mended: undecided rows by a copy alone."""
-    left, by_table = repaired_tables(verified), verified.get("by_table", {})
+    """Return how many rows are ``counted`` (``differing``, ``undecided``), by table.
+
+    Tables without such rows are left out, and repaired tables. A repair of single rows decides no
+    undecided rows; a copy does.
+    """
+    repaired, by_table = repaired_tables(verified), verified.get("by_table", {})
     if counted == "undecided":
-        left -= verified.get("repaired_rows", {}).keys() - verified.get("copied_since", ())
+        repaired -= verified.get("repaired_rows", {}).keys() - verified.get("copied_since", ())
     return {
-        name: one[counted] for name, one in by_table.items() if one[counted] and name not in left
+        name: rows[counted]
+        for name, rows in by_table.items()
+        if rows[counted] and name not in repaired
     }
 
 
 def unrepaired_foreign_changes(verified: Mapping[str, Any]) -> dict[str, Any]:
-    """What somebody else has changed, and nobody has mended, by table."""
-    left, changed = repaired_tables(verified), verified.get("by_others", {})
-    return {name: one for name, one in changed.items() if name not in left}
+    """Return the changes of other writers that were not repaired since, by table."""
+    repaired, changed = repaired_tables(verified), verified.get("by_others", {})
+    return {name: change for name, change in changed.items() if name not in repaired}
 
 
 def failed_comparisons(verified: Mapping[str, Any]) -> dict[str, str]:
-    """The tables that were to be compared and could not be, with why: not those that have other
-    rows than the source by their mode, or by ``copy = "none"``."""
-    reasons, meant = verified["not_compared"].items(), (MODE_REASON, WITHOUT_HISTORY)
-    return {name: why for name, why in reasons if not why.startswith(meant)}
+    """Return the tables that could not be compared, with the reason.
+
+    Tables are left out that have other rows than the source by their mode or ``copy = "none"``.
+    """
+    reasons, intended = verified["not_compared"].items(), (MODE_REASON, WITHOUT_HISTORY)
+    return {name: why for name, why in reasons if not why.startswith(intended)}
 
 
 def open_failed_comparisons(verified: Mapping[str, Any]) -> dict[str, str]:
-    """The same without those that were mended."""
-    left = repaired_tables(verified)
-    return {name: why for name, why in failed_comparisons(verified).items() if name not in left}
+    """Return the failed comparisons of tables that were not repaired since."""
+    repaired = repaired_tables(verified)
+    return {name: why for name, why in failed_comparisons(verified).items() if name not in repaired}

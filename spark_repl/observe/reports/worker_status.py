@@ -1,11 +1,11 @@
-"""WorkerStatus: what each worker is doing, as rows of replication_applier_status_by_worker.
+"""WorkerStatus: rows of replication_applier_status_by_worker.
 
-Of several groups that a worker has under way, its state and its transaction are of the first one
-that waits for its turn, or else of the first one.
+A worker has a share of a group: whole transactions. The row names the last of them. If a worker has
+several groups in progress, its state and transaction are those of the first group that waits for
+its turn, or else of the first group.
 
-A worker has a share of a group, whole transactions; of several the last one is named. Its retries
-are those of its own reading, and those of the group's writing where its changes were to be written.
-Behind MySQL's columns stand what a worker has met since the applier's start.
+A worker's retries are those of its own reading, and those of writing the group if its changes were
+to be written. MySQL's columns are followed by what a worker has met since the applier's start.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Failure:
 
 @dataclass
 class Work:
-    """A group under way; ``retries`` and their last errors by worker."""
+    """A group in progress; ``retries`` and their last errors by worker."""
 
     shares: Shares
     state: str = STAGING
@@ -56,7 +56,7 @@ class Work:
     transient: dict[int, Failure] = field(default_factory=dict)
 
     def of(self, worker: int, *, ended: str | None = None) -> Transaction:
-        """What a worker has of the group, and how often that was tried again."""
+        """Return a worker's share of the group as a transaction, with its retries."""
         return Transaction(
             self.shares[worker], self.began, ended, self.retries.get(worker, 0),
             self.transient.get(worker, Failure()),
@@ -65,7 +65,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Transaction:
-    """A transaction that is being applied, or was."""
+    """A transaction that is being applied, or was applied."""
 
     name: str = ""
     began: str | None = None
@@ -84,8 +84,8 @@ class Transaction:
 
 @dataclass
 class Worker:
-    """``applied_in``: the group that its ``last`` transaction is of; ``failed_in``: the one that
-    its ``error`` is of, None where it was only turned away."""
+    """State of a worker. ``applied_in``: the slot of the group of its ``last`` transaction;
+    ``failed_in``: the slot of the group of its ``error``, None if it was only turned away."""
 
     last: Transaction = Transaction()
     applied_in: int | None = None
@@ -96,8 +96,7 @@ class Worker:
 
 
 class WorkerStatus:
-    """The workers' state, by groups that are named by their slot in the commit order. Not
-    thread-safe."""
+    """State of the workers. Groups are named by their slot in the commit order. Not thread-safe."""
 
     def __init__(self, count: int) -> None:
         self._workers = [Worker() for _ in range(count)]
@@ -114,16 +113,18 @@ class WorkerStatus:
     def transient(
         self, slot: int, workers: Iterable[int], error: BaseException, number: int
     ) -> None:
-        """A temporary error of a group, by its MySQL ``number``: these workers try again. One that
-        was applied last counts too: a statement whose cut was held back."""
+        """Record a temporary error of a group, with its MySQL ``number``: these workers try again.
+
+        A group that is already applied counts as well: a statement whose cut is pending.
+        """
         text = str(error).partition("\n")[0] or type(error).__name__
         failure = Failure(number, text, now())
         work = self._work.get(slot)
-        for one in workers:
-            worker = self._workers[one]
+        for index in workers:
+            worker = self._workers[index]
             if work is not None:
-                work.retries[one] = work.retries.get(one, 0) + 1
-                work.transient[one] = failure
+                work.retries[index] = work.retries.get(index, 0) + 1
+                work.transient[index] = failure
             elif worker.applied_in == slot:
                 again = worker.last.retries + 1
                 worker.last = replace(worker.last, retries=again, transient=failure)
@@ -139,13 +140,16 @@ class WorkerStatus:
             self._workers[number].applied_in = slot
 
     def failed(self, slot: int, workers: Iterable[int], error: BaseException) -> None:
-        """What these workers can't apply. Of a worker's own errors the first group's stands."""
+        """Record an error of these workers' own transactions. The first group's error counts."""
         for worker in (self._workers[number] for number in workers):
             if worker.failed_in is None or slot < worker.failed_in:
                 worker.error, worker.failed_in = Failure.of(error), slot
 
     def turned_away(self, workers: Iterable[int], error: BaseException) -> None:
-        """Their transactions stand behind one that failed; an error of their own stays (3030)."""
+        """Record error 3030 of workers whose transactions follow a failed one.
+
+        It never replaces a worker's own error.
+        """
         for worker in (self._workers[number] for number in workers):
             if worker.failed_in is None:
                 worker.error = Failure.of(error)

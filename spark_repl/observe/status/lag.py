@@ -1,7 +1,7 @@
-"""Lag: how far receiver and applier are behind, in seconds and in transactions, each by itself.
+"""Lag: how far receiver and applier are behind, in seconds and in transactions.
 
-The receiver knows nothing of what the source has and it has not: only that there was nothing, when
-a heartbeat comes, which a source sends when it has nothing else. The applier is behind what was
+The receiver cannot see what the source has that it lacks. It only knows that there was nothing more
+at a heartbeat, which a source sends if it has nothing else to send. The applier is behind what was
 received.
 """
 
@@ -25,8 +25,7 @@ _MICROSECONDS = 1e6
 
 @dataclass(frozen=True)
 class Lag:
-    """``transactions`` and ``seconds``: None where nobody here knows; ``at_most``: no more seconds
-    than that."""
+    """``transactions``, ``seconds``: None if unknown; ``at_most``: seconds are an upper bound."""
 
     transactions: int | None
     seconds: float | None
@@ -36,24 +35,26 @@ class Lag:
 def applier_lag(
     live: Mapping[str, Any], last: Cut | None, receiver: Mapping[str, Any] | None, *, running: bool
 ) -> Lag:
-    """How far it is behind what was received: by GTIDs where a receiver says them, else behind what
-    the applier has seen. Seconds are those since the first transaction that is not applied was
-    committed."""
-    said = live.get("log") or {}
-    transactions = _lacking(last, receiver)
-    if transactions is None and running and said:  # of a log that may have grown nobody knows
-        transactions = int(said["transactions"])
+    """Return how far the applier is behind what was received.
+
+    Transactions are counted by GTIDs if the receiver reports them, else by the applier's backlog.
+    Seconds are the time since the commit of the first transaction that is not applied.
+    """
+    backlog = live.get("log") or {}
+    transactions = _missing_transactions(last, receiver)
+    if transactions is None and running and backlog:  # without an applier the log may have grown
+        transactions = int(backlog["transactions"])
     if transactions == 0:
         return Lag(0, 0.0)
-    if running and said.get("oldest"):
-        return Lag(transactions, _since(said["oldest"]))
+    if running and backlog.get("oldest"):
+        return Lag(transactions, _since(backlog["oldest"]))
     committed = last.source.get("commit_time") if last else None
     if transactions is None or not committed:
         return Lag(transactions, None)
     return Lag(transactions, _since(committed / _MICROSECONDS), at_most=True)
 
 
-def _lacking(last: Cut | None, receiver: Mapping[str, Any] | None) -> int | None:
+def _missing_transactions(last: Cut | None, receiver: Mapping[str, Any] | None) -> int | None:
     received = GtidSet.parse((receiver or {}).get("RECEIVED_TRANSACTION_SET", ""))
     if not received:
         return None
@@ -64,25 +65,28 @@ def _lacking(last: Cut | None, receiver: Mapping[str, Any] | None) -> int | None
 def receiver_lag(
     live: Mapping[str, Any], receiver: Mapping[str, Any] | None, relay: str | None
 ) -> Lag:
-    """How far it is behind the source: 0 where a heartbeat came behind all that was received; else
-    the age of the newest transaction when the applier saw it."""
+    """Return how far the receiver is behind the source.
+
+    The lag is 0 if a heartbeat came after all that was received. Otherwise it is the age of the
+    newest transaction at the time when the applier saw it.
+    """
     if receiver is None or relay is None or receiver["SERVICE_STATE"] != "ON":
         return Lag(None, None)
-    if _heard(receiver) > _written(receiver, relay):
+    if _heartbeat_at(receiver) > _written_at(receiver, relay):
         return Lag(0, 0.0)
-    said = live.get("log") or {}
-    if not said.get("newest"):
+    backlog = live.get("log") or {}
+    if not backlog.get("newest"):
         return Lag(None, None)
-    return Lag(None, max(0.0, round(said["seen"] - said["newest"], 1)))
+    return Lag(None, max(0.0, round(backlog["seen"] - backlog["newest"], 1)))
 
 
-def _heard(receiver: Mapping[str, Any]) -> float:
+def _heartbeat_at(receiver: Mapping[str, Any]) -> float:
     text = receiver["LAST_HEARTBEAT_TIMESTAMP"]
     return datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
-def _written(receiver: Mapping[str, Any], relay: str) -> float:
-    """When the receiver wrote into its log last."""
+def _written_at(receiver: Mapping[str, Any], relay: str) -> float:
+    """Return when the receiver last wrote to its log."""
     try:
         return os.stat(os.path.join(relay, file_name(receiver["RELAY_LOG_FILE"]))).st_mtime
     except OSError:

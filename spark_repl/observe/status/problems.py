@@ -19,20 +19,20 @@ from ..reports.verify_status import (
 )
 
 _MOST = 5
-"""so many of one kind are named"""
+"""most problems of one kind that are named"""
 _LAST_ERROR = "APPLYING_TRANSACTION_LAST_TRANSIENT_ERROR_MESSAGE"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """``what`` is wrong, and what to do: ``hint``."""
+    """``what`` is wrong, and a ``hint``."""
 
     what: str
     hint: str
 
 
 def problems(status: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong by a status that has no problems yet; the worst come first."""
+    """Return the problems of a status without its ``problems`` field, the worst first."""
     of_tables = list(_of_tables(status))
     of_target = [
         *_of_disks(status),
@@ -76,9 +76,10 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
             f"{next_attempt_text(run)}",
             run["hint"] or "see docs/operations.md, Errors",
         )
-    elif state != "starting" and (said := coordinator.get("LAST_ERROR_MESSAGE")):
+    elif state != "starting" and (message := coordinator.get("LAST_ERROR_MESSAGE")):
         yield Problem(
-            f"the applier {'has met' if state == 'running' else 'was stopped by'} an error: {said}",
+            f"the applier {'has met' if state == 'running' else 'was stopped by'} an error:"
+            f" {message}",
             coordinator.get("LAST_ERROR_HINT") or "see docs/operations.md, Errors",
         )
     if state in ("running", "starting") and not run and not owner["here"]:
@@ -89,7 +90,7 @@ def _of_applier(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def next_attempt_text(run: Mapping[str, Any]) -> str:
-    """When a run that has failed is begun again by its process, as the end of a sentence."""
+    """Return when its process begins a failed run again, as the end of a sentence."""
     if not run["alive"] or not run["attempt"]:
         return ""
     when = f"at {run['again_at']}, or at SIGHUP" if run["again_at"] else "at SIGHUP"
@@ -98,14 +99,14 @@ def next_attempt_text(run: Mapping[str, Any]) -> str:
 
 def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
     for receiver in status["replication_connection_status"]:
-        state, said = receiver["SERVICE_STATE"], receiver["LAST_ERROR_MESSAGE"]
+        state, message = receiver["SERVICE_STATE"], receiver["LAST_ERROR_MESSAGE"]
         hint = receiver.get("LAST_ERROR_HINT") or "see its log"
         if state == "CONNECTING":
-            yield Problem(f"the receiver is not connected: {said or 'it is trying'}", hint)
-        elif state == "OFF" and said:
-            if status["run"] and said in status["run"]["error"]:
-                continue  # it has ended the run, which says so
-            yield Problem(f"the receiver was stopped by an error: {said}", hint)
+            yield Problem(f"the receiver is not connected: {message or 'it is trying'}", hint)
+        elif state == "OFF" and message:
+            if status["run"] and message in status["run"]["error"]:
+                continue  # it ended the run, whose problem names it
+            yield Problem(f"the receiver was stopped by an error: {message}", hint)
         elif state == "OFF" and status["state"] == "running":
             yield Problem(
                 "the receiver does not run: nothing new comes in",
@@ -119,11 +120,11 @@ def _of_receiver(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
-    """By the last verify: lost tables, rows that differ, and what it could not tell."""
+    """Yield what the last verify found: lost tables, rows that differ or are undecided."""
     verified = status.get("verify")
     if not verified:
         return
-    known = {*status["waiting"], *status["quarantined"]}  # which are problems of their own
+    reported = {*status["waiting"], *status["quarantined"]}  # problems of their own
     yield from _first([
         Problem(
             f"{name} was not compared at {verified['at']}: {why}",
@@ -131,16 +132,16 @@ def _of_verify(status: Mapping[str, Any]) -> Iterator[Problem]:
             f" again: spark-repl snapshot --config F --table {name}",
         )
         for name, why in open_failed_comparisons(verified).items()
-        if name not in known
+        if name not in reported
     ])  # fmt: skip
     yield from _first([
         Problem(
-            f"{name} was changed by somebody else in version {one['version']}, seen at"
+            f"{name} was changed by somebody else in version {change['version']}, seen at"
             f" {verified['at']}: readers of its newest version have rows that are not the source's",
-            one["hint"],
+            change["hint"],
         )
-        for name, one in unrepaired_foreign_changes(verified).items()
-        if name not in known
+        for name, change in unrepaired_foreign_changes(verified).items()
+        if name not in reported
     ])  # fmt: skip
     for counted, what, hint in (
         ("differing", "rows differed from the source's",
@@ -202,12 +203,12 @@ def _of_branches(status: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 _FULL_BYTES = 1 << 20
-"""with less than this nothing of use can be written"""
+"""a disk with less free space is full"""
 
 
 @dataclass(frozen=True)
 class FullDisk:
-    """``names``: what lies on it; ``path``: a place there; ``bytes``: how many are left."""
+    """``names``: what is on the disk; ``path``: a path there; ``bytes``: its free bytes."""
 
     names: tuple[str, ...]
     path: str
@@ -215,7 +216,7 @@ class FullDisk:
 
 
 def bytes_left(path: str) -> int | None:
-    """How many bytes accounts may still write where ``path`` is; None where nobody knows."""
+    """Return the bytes that accounts may still write at ``path``; None if unknown."""
     try:
         disk = os.statvfs(path)
     except OSError:
@@ -226,14 +227,16 @@ def bytes_left(path: str) -> int | None:
 def full_disks(
     places: Mapping[str, str], left: Callable[[str], int | None] = bytes_left
 ) -> list[FullDisk]:
-    """The full ones of those that ``places``, paths by what is there, are on. Places on one disk
-    are named together; those on an object store have none."""
+    """Return the full disks of ``places``, which are paths by name.
+
+    Places on one disk are named together. Places on an object store have no disk.
+    """
     full = dict[int, FullDisk]()
     for name, path in places.items():
         size = None if is_remote(path) else left(path)
         if size is None or size >= _FULL_BYTES:
             continue
         device = os.stat(path).st_dev if os.path.exists(path) else -1
-        one = full.get(device, FullDisk((), os.path.abspath(path), size))
-        full[device] = FullDisk((*one.names, name), one.path, one.bytes)
+        disk = full.get(device, FullDisk((), os.path.abspath(path), size))
+        full[device] = FullDisk((*disk.names, name), disk.path, disk.bytes)
     return list(full.values())

@@ -21,10 +21,11 @@ from ...control.table.layout import Layout
 from ...errors import TargetError
 from ...position import RelayPosition
 from ...receiver.report import read_report
-from ..reports import run_report, verify_status
 from ..reports.applier_status import WAITING_FOR_WORK, read_applier_status
 from ..reports.rates import rates_per_s, table_rates
+from ..reports.run_report import read_run_report
 from ..reports.statement_status import shown_statements
+from ..reports.verify_status import verify_status_at_cut
 from ..reports.worker_status import STAGING
 from .lag import applier_lag, receiver_lag
 from .problems import full_disks, problems
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from ...control.table.owner import Owner
 
 _FIGURES = ("counters", "commit_to_cut", "stream", "past", "copy", "row_filters", "passed_over")
-"""what the applier has counted, as it has said it"""
+"""figures of the applier's report that a status passes on"""
 
 
 def status(
@@ -49,24 +50,25 @@ def status(
     at: Channel | None = None,
     each_table: bool = True,
 ) -> dict[str, Any]:
-    """One key per replication table of performance_schema, and ``tables``. Raises TargetError
-    where there is neither an applier's target nor a receiver's log, ConfigError where there are
-    several channels and it isn't said which.
-    ``relay``: the receiver's folder, for its part; ``state_path``: as in the configuration.
-    ``at``: which channel, that has read the control table before, perhaps; ``each_table``: whether
-    each table's own log is looked at, too.
+    """Return one key per replication table of performance_schema, and ``tables``.
+
+    ``relay``: the receiver's folder, for its report; ``state_path``: as in the configuration;
+    ``at``: the channel; ``each_table``: whether to read each table's own log.
+
+    Raise TargetError if there is neither an applier's target nor a receiver's log, ConfigError if
+    there are several channels and no ``at``.
     """
     receiver = read_report(relay) if relay else None
     at = at or _channel_at(target, state_path, received=receiver is not None)
     control, layout = at.control, at.layout
-    last, held = control.last_cut(), control.owner()
-    running = held is not None and not held[1].is_dead
-    live = _live(layout, held[0] if held and running else 0)
-    channel = _channel(held and held[1], live, receiver)
-    pid = held[1].pid if held and running else None
-    rated, run = live.get("rates", {}), run_report.read_run_report(layout.run, held and held[1])
+    last, owner = control.last_cut(), control.owner()
+    running = owner is not None and not owner[1].is_dead
+    live = _live(layout, owner[0] if owner and running else 0)
+    channel = _channel(owner and owner[1], live, receiver)
+    pid = owner[1].pid if owner and running else None
+    rated, run = live.get("rates", {}), read_run_report(layout.run, owner and owner[1])
     fields: dict[str, Any] = {
-        "state": _state(held and held[1], live, run, running=running),
+        "state": _state(owner and owner[1], live, run, running=running),
         "run": run,
         "lag": _lag(live, last, receiver, relay, running=running),
         "rates": rates_per_s(rated, running=running),
@@ -75,7 +77,7 @@ def status(
         "replica_status": [_replica_status(channel, last, receiver)],
         **_applier_tables(channel, live, last, pid, running=running),
         "replication_applier_filters": filter_rows(control, channel, live.get("filters", {})),
-        "owner": _owner(*held, alive=running) if held else None,
+        "owner": _owner(*owner, alive=running) if owner else None,
         **_place(last),
         "cuts": control.cut_count(),
         "statements": shown_statements(live.get("statements")),
@@ -83,19 +85,19 @@ def status(
         "notes": live.get("notes", []) if running else [],
         "ahead": live.get("ahead", {}),
         **_set_aside(control, last),
-        "verify": verify_status.verify_status_at_cut(layout.verified, last),
+        "verify": verify_status_at_cut(layout.verified, last),
         "tables": {},
         **_places(layout, relay, last if each_table else None),
     }
     if last:
-        stands, by_rows = _positions(layout, last, channel, each_table), shown_by_rows(control)
-        fields["tables"] = _tables(last, stands, by_rows, rated, running=running)
+        positions, by_rows = _positions(layout, last, channel, each_table), shown_by_rows(control)
+        fields["tables"] = _tables(last, positions, by_rows, rated, running=running)
     return {**_with_what_waits(fields), "problems": [*map(asdict, problems(fields))]}
 
 
 def _with_what_waits(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with another state of a coordinator that has read all that it knew of, if
-    more has come since."""
+    """Return the fields with the state of a coordinator that reads, if it had read all of the log
+    but more has been received since."""
     (coordinator,) = fields["replication_applier_status_by_coordinator"]
     has_read_all = coordinator.get("PROCESSLIST_STATE") == WAITING_FOR_WORK
     if not (has_read_all and fields["lag"]["applier"]["transactions"]):
@@ -119,7 +121,7 @@ def _lag(
 
 
 def _channel_at(target: str, state_path: str, *, received: bool) -> Channel:
-    """The only channel; raises TargetError where there is none, nor a receiver's log."""
+    """Return the only channel. Raise TargetError if there is neither one nor a receiver's log."""
     if received and not channels(target):
         layout = Layout(target, state_path)
         return Channel("", layout, Control(layout.control))
@@ -127,15 +129,15 @@ def _channel_at(target: str, state_path: str, *, received: bool) -> Channel:
 
 
 def _live(layout: Layout, epoch: int) -> dict[str, Any]:
-    """What the applier says of itself; ``epoch``: that of the one that runs, 0 for none."""
+    """Return the applier's report. ``epoch``: the running applier's, 0 if none runs."""
     live = read_applier_status(layout.status) or {}
     if live.get("epoch", epoch) < epoch:
-        live = {}  # the one that runs has said nothing yet, or one that slept spoke last
+        live = {}  # it is of an earlier applier: the running one has not reported yet
     return {"retries": 0, "coordinator": {}, "workers": [], **live}
 
 
 def _xa_recover(last: Cut | None, limit: int) -> list[dict[str, Any]]:
-    """The branches that are prepared at the last cut; old ones have been for more than ``limit``
+    """Return the branches that are prepared at the last cut; ``old``: for more than ``limit``
     seconds."""
     branches = (branch for _, branch in prepared_branches(last))
     return [{**branch, "old": branch["age_s"] > limit} for branch in branches]
@@ -151,27 +153,30 @@ def _channel(
 
 def _tables(
     last: Cut,
-    stands: Mapping[str, Mapping[str, Any]],
+    positions: Mapping[str, Mapping[str, Any]],
     by_rows: Container[str],
     rated: Mapping[str, Any],
     *,
     running: bool,
 ) -> dict[str, dict[str, Any]]:
-    """Each table's row: ``stands`` is where it is, ``by_rows`` the paths whose definition only the
-    log's TABLE_MAP events say, ``rated`` what the applier has counted."""
+    """Return each table's row.
+
+    ``positions``: versions and positions; ``by_rows``: paths whose definition comes only from
+    TABLE_MAP events; ``rated``: the applier's counts.
+    """
     return {
         name: {
             "path": last.tables[name].path,
-            **one,
+            **position,
             "definition": "TABLE_MAP" if last.tables[name].path in by_rows else "",
             **table_rates(rated, name, running=running),
         }
-        for name, one in stands.items()
+        for name, position in positions.items()
     }
 
 
 def _place(last: Cut | None) -> dict[str, Any]:
-    """Where the last cut is."""
+    """Return the position of the last cut."""
     return {
         "gtid_executed": last.gtid_executed if last else "",
         "relay_position": position_text(last) if last else None,
@@ -180,7 +185,8 @@ def _place(last: Cut | None) -> dict[str, Any]:
 
 
 def _owner(epoch: int, owner: Owner, *, alive: bool) -> dict[str, Any]:
-    """``here``: whether it is of this host, where alone it can be seen that a process is gone."""
+    """Return the owner's row. ``here``: whether it runs on this host, the only place where the end
+    of its process can be seen."""
     return {**asdict(owner), "epoch": epoch, "alive": alive, "here": owner.is_here}
 
 
@@ -197,21 +203,24 @@ def _set_aside(control: Control, last: Cut | None) -> dict[str, Any]:
 
 
 def _places(layout: Layout, relay: str | None, last: Cut | None) -> dict[str, Any]:
-    """The disks that are full, and what lies beside the cut's tables and is none any more: nothing
-    where it can't be seen, or without a cut."""
+    """Return the full disks, and former tables of the target: none if they can't be listed, or
+    without a cut."""
     former = list[Former]()
     with suppress(OSError, TargetError):
         former = former_tables(layout, last) if last else []
     places = {"the target": layout.target, "the working state": layout.state}
     full = full_disks(places | ({"the relay log": relay} if relay else {}))
-    return {"full_disks": [asdict(one) for one in full], "former": [asdict(one) for one in former]}
+    return {
+        "full_disks": [asdict(disk) for disk in full],
+        "former": [asdict(table) for table in former],
+    }
 
 
 def _state(
     owner: Owner | None, live: Mapping[str, Any], run: Mapping[str, Any], *, running: bool
 ) -> str:
-    """``never started``, ``starting``, ``running``, ``stopped``, ``failed``: stopped by an error,
-    or ``crashed``: its process is gone and has said nothing of it."""
+    """Return ``never started``, ``starting``, ``running``, ``stopped``, ``failed`` after an error,
+    or ``crashed`` if the process ended without a report."""
     if run:
         return "failed" if run["error"] else "starting" if run["alive"] else "crashed"
     if owner is None:
@@ -226,8 +235,8 @@ def _state(
 def _replica_status(
     channel: str, last: Cut | None, receiver: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The places of SHOW REPLICA STATUS: up to where the source's log was read, and up to where it
-    was applied to every table, in the source's files and in ours."""
+    """Return the positions of SHOW REPLICA STATUS: up to where the source's log was read, and up to
+    where it was applied to every table, in the source's files and in the relay log."""
     source = last.source if last else {}
     received = receiver or {}
     relay = position_text(last).rpartition(":") if last else ("", "", "")
@@ -249,8 +258,10 @@ def _replica_status(
 def _applier_tables(
     channel: str, live: Mapping[str, Any], last: Cut | None, pid: int | None, *, running: bool
 ) -> dict[str, list[dict[str, Any]]]:
-    """The tables replication_applier_status, _by_coordinator and _by_worker. ``live``: what the
-    applier has said of itself, which counts as far as it is ``running``; ``last``: the newest cut.
+    """Return the tables replication_applier_status, _by_coordinator and _by_worker.
+
+    ``live``: the applier's report, whose states count only if it is ``running``; ``last``: the
+    newest cut.
     """
     off = {} if running else {"SERVICE_STATE": "OFF", "THREAD_ID": None, "PROCESSLIST_STATE": ""}
     state = "ON" if running else "OFF"
@@ -283,8 +294,8 @@ def _applier_tables(
 
 
 def prepared_branches(last: Cut | None) -> list[tuple[int, dict[str, Any]]]:
-    """(packed position of its XA PREPARE, its row of ``xa_recover``) of each branch at the last
-    cut."""
+    """Return (packed position of its XA PREPARE, its row of ``xa_recover``) of each branch at the
+    last cut."""
     branches = []
     for branch in last.prepared if last else ():
         prepared = branch["prepared_at"] / 1e6
@@ -303,8 +314,8 @@ def prepared_branches(last: Cut | None) -> list[tuple[int, dict[str, Any]]]:
 
 
 def _waiting(control: Control, last: Cut | None) -> dict[str, dict[str, str]]:
-    """The tables that the last cut does not show until they are copied: why, since which statement,
-    and how far the copy is."""
+    """Return the tables that the last cut does not show until they are copied: why, since which
+    statement, and the state of the copy."""
     waiting, copy = last.waiting if last else {}, last_copy(control)
     return {
         name: {"reason": why.reason, "since": why.since, "copy": _copy_state(copy, name)}
@@ -313,21 +324,21 @@ def _waiting(control: Control, last: Cut | None) -> dict[str, dict[str, str]]:
 
 
 def _quarantined(control: Control, last: Cut | None) -> dict[str, dict[str, Any]]:
-    """The tables that stand still, because a change of theirs could not be applied: why, since
-    which transaction, how much is kept up to the last cut, and what somebody has decided."""
+    """Return the tables in quarantine: why, since which transaction, how much is kept up to the
+    last cut, and what an operator decided."""
     marks = last.quarantined if last else {}
     return {
         name: {
-            "reason": one.reason,
-            "number": one.number,
-            "since": one.since,
+            "reason": table.reason,
+            "number": table.number,
+            "since": table.since,
             "transactions": marks[name].transactions if name in marks else 0,
             "bytes": marks[name].bytes if name in marks else 0,
-            "asked": one.asked,
-            "failed": one.failed,
-            "hint": cure_of(one),
+            "asked": table.asked,
+            "failed": table.failed,
+            "hint": cure_of(table),
         }
-        for name, one in open_quarantines(control).items()
+        for name, table in open_quarantines(control).items()
     }
 
 
@@ -340,7 +351,7 @@ def _copy_state(copy: Copy | None, name: str) -> str:
 
 
 def position_text(cut: Cut) -> str:
-    """FILE:OFFSET in the relay log, up to which a cut holds everything."""
+    """Return FILE:OFFSET in the relay log, up to which a cut holds everything."""
     return str(cut.source.get("relay") or RelayPosition.unpack(cut.position))
 
 
@@ -355,8 +366,11 @@ def _text(at: datetime | None) -> str | None:
 
 
 def filter_rows(control: Control, channel: str, counts: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A row for each kind of rule that has entries, since when the rules hold, and how often the
-    last run has gone by them: once for each table of a transaction with rows."""
+    """Return rows of performance_schema.replication_applier_filters, one per kind of rule in use.
+
+    ACTIVE_SINCE: since when the rules hold; COUNTER: decisions of the last run, one per table of a
+    transaction with rows.
+    """
     rules, since = recorded(control)
     return [
         {

@@ -1,5 +1,8 @@
-"""Table status: where each table stands by its own log, which may be behind the last cut (a crash,
-or tables that advance apart). Read without Spark: what was committed since the cut, no more."""
+"""Table status: the progress of each table by its own log, which may be ahead of the last cut.
+
+A table is ahead after a crash, or if tables advance independently. Only the commits since the cut
+are read, and without Spark.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,19 @@ _AT_ONCE = 16
 
 
 def table_positions(layout: Layout, last: Cut, channel: str) -> dict[str, dict[str, Any]]:
-    """For each table of the last cut its own ``version`` and ``position``, the place of the source
-    (``source_file``, ``source_position``) up to which it holds everything, and ``ahead``: whether
-    that is behind what the cut shows."""
+    """Return the progress of each table of the last cut, by the table's own log.
+
+    ``version`` and ``position`` are the table's. ``source_file`` and ``source_position`` are the
+    source's position up to which it holds everything. ``ahead``: whether the table holds more than
+    the cut shows.
+    """
     app = f"spark_repl:{channel}"
 
-    def look(table: TableVersion) -> dict[str, Any]:
+    def position(table: TableVersion) -> dict[str, Any]:
         return _position(layout.table(table.path), table, last, app)
 
     with Pool(_AT_ONCE) as pool:
-        return dict(zip(last.tables, pool.map(look, last.tables.values()), strict=True))
+        return dict(zip(last.tables, pool.map(position, last.tables.values()), strict=True))
 
 
 def _position(folder: str, table: TableVersion, last: Cut, app: str) -> dict[str, Any]:
@@ -50,7 +56,7 @@ def _position(folder: str, table: TableVersion, last: Cut, app: str) -> dict[str
 
 
 def _commit(folder: str, version: int) -> list[Action] | None:
-    """None where it can't be read, too: a status is a look, and says what it can."""
+    """Return the actions of a commit; None if there is none, or if it can't be read."""
     try:
         return read_commit(folder, version)
     except (OSError, TargetError):
@@ -58,12 +64,12 @@ def _commit(folder: str, version: int) -> list[Action] | None:
 
 
 def _own(actions: Iterable[Action], app: str) -> tuple[int, Mapping[str, Any]] | None:
-    """Position and place of the source of a commit of the channel; None of another's."""
-    position, said = None, {}
+    """Return position and source position of the channel's commit; None for another commit."""
+    position, metadata = None, {}
     for action in actions:
         if action.get("txn", {}).get("appId") == app:
             position = int(action["txn"]["version"])
         text = action.get("commitInfo", {}).get("userMetadata")
         if text and text.startswith("{"):
-            said = json.loads(text)
-    return None if position is None else (position, said.get("source", {}))
+            metadata = json.loads(text)
+    return None if position is None else (position, metadata.get("source", {}))

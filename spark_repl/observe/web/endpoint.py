@@ -1,9 +1,9 @@
-"""Endpoint: the page, ``/metrics`` for Prometheus and ``/status.json`` over HTTP, on a thread of
-the applier's process. It only reads: nothing can be changed by a request.
+"""Endpoint: the page, ``/metrics`` for Prometheus and ``/status.json`` over HTTP.
 
-Nobody but this machine reaches it unless ``observe.listen`` says so, and then a token is asked for.
-A request with the name of another host is refused: a page in somebody's browser can't read what is
-here by having its own name mean this machine.
+It runs on a thread of the applier's process, and only reads: no request can change anything. Only
+this machine reaches it, unless ``observe.listen`` allows others, and then it requires a token. A
+request with the name of another host is refused: a page in a browser could otherwise read the
+endpoint, if that page's own host name resolved to this machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...config import Observe
     from .endpoint_snapshots import EndpointSnapshot
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _PLAIN = "text/plain; charset=utf-8"
 _HEADERS = {
@@ -41,30 +41,32 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _TIMEOUT_S = 10.0
-_KEPT_S = 1.0
-"""however many ask, there is no more than one look in so long"""
+_SNAPSHOT_AGE_MAX_S = 1.0
+"""age up to which requests of one path share a snapshot"""
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class Endpoint:
-    """Listens from the beginning, answers between ``serve`` and ``close``. Raises ConfigError where
-    it can't listen, or the token can't be read. ``port``: the one that it has; ``address``: what
-    a browser on this machine is given."""
+    """Listens from its creation; answers between ``serve`` and ``close``.
+
+    Raise ConfigError if it can't listen, or can't read the token. ``port``: the port in use;
+    ``address``: the URL for a browser on this machine.
+    """
 
     def __init__(self, observe: Observe) -> None:
         self._token = _token(observe.token_file)
         host, port = host_port(observe.listen)
         self._names = (*_LOCAL_NAMES, host) if is_local(observe.listen) else ()
-        self._looks: Mapping[str, EndpointSnapshot] = {}
-        self._last = dict[str, tuple[float, str]]()  # when it was looked, and what was seen
-        self._looking, self._channel = threading.Lock(), channel_here()
+        self._snapshots: Mapping[str, EndpointSnapshot] = {}
+        self._last = dict[str, tuple[float, str]]()  # path -> when, and the text
+        self._snapshot_lock, self._channel = threading.Lock(), channel_here()
         family = _Server6 if ":" in host else _Server
         try:
             self._server = family((host, port), _handler(self))
         except (OSError, UnicodeError) as error:
-            said = getattr(error, "strerror", None) or error
+            reason = getattr(error, "strerror", None) or error
             raise ConfigError(
-                f"observe.listen: can't listen on {observe.listen}: {said}",
+                f"observe.listen: can't listen on {observe.listen}: {reason}",
                 hint='give another port, or stop who has this one; observe.listen = "" is none',
             ) from error
         self.port = self._server.server_address[1]
@@ -73,23 +75,22 @@ class Endpoint:
                                         kwargs={"poll_interval": 0.5}, daemon=True)  # fmt: skip
         self._thread.start()
 
-    def serve(self, looks: Mapping[str, EndpointSnapshot]) -> None:
-        """From now on each path has a look, which is taken by a thread of a request."""
-        self._looks = looks
+    def serve(self, snapshots: Mapping[str, EndpointSnapshot]) -> None:
+        """Begin to answer. The thread of a request takes the snapshot of its path."""
+        self._snapshots = snapshots
 
     def close(self) -> None:
-        """The port is free again."""
+        """Stop, and free the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(_TIMEOUT_S)
 
     def answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str, str]:
-        """What a GET is answered, and its Content-Type. Errors say what is wrong, and nothing that
-        is secret."""
+        """Return the answer to a GET: code, text and Content-Type. Errors name no secret."""
         with under_channel(self._channel):
             code, text = self._answer(path, headers)
         path = path.partition("?")[0]
-        return code, text, self._looks[path].kind if code == HTTPStatus.OK else _PLAIN
+        return code, text, self._snapshots[path].kind if code == HTTPStatus.OK else _PLAIN
 
     def _answer(self, path: str, headers: Any) -> tuple[HTTPStatus, str]:
         host = headers.get("Host", "")
@@ -98,27 +99,27 @@ class Endpoint:
         if self._token and not self._is_allowed(headers.get("Authorization", "")):
             return HTTPStatus.UNAUTHORIZED, "the token of observe.token_file is asked for\n"
         path = path.partition("?")[0]
-        if not self._looks:
+        if not self._snapshots:
             return HTTPStatus.SERVICE_UNAVAILABLE, "the applier is starting\n"
-        if path not in self._looks:
-            return HTTPStatus.NOT_FOUND, f"here are {' '.join(self._looks)}\n"
+        if path not in self._snapshots:
+            return HTTPStatus.NOT_FOUND, f"here are {' '.join(self._snapshots)}\n"
         try:
-            return HTTPStatus.OK, self._seen(path)
+            return HTTPStatus.OK, self._snapshot(path)
         except (OSError, SparkReplError) as error:
-            log.warning("nothing to be seen at %s: %s", path, error)
+            logger.warning("nothing to be seen at %s: %s", path, error)
             return HTTPStatus.SERVICE_UNAVAILABLE, "the target can't be looked at: see the log\n"
 
-    def _seen(self, path: str) -> str:
-        with self._looking:
-            at, text = self._last.get(path, (-_KEPT_S, ""))
-            if time.monotonic() - at > _KEPT_S:
-                text = self._looks[path].text()
+    def _snapshot(self, path: str) -> str:
+        with self._snapshot_lock:
+            at, text = self._last.get(path, (-_SNAPSHOT_AGE_MAX_S, ""))
+            if time.monotonic() - at > _SNAPSHOT_AGE_MAX_S:
+                text = self._snapshots[path].text()
                 self._last[path] = time.monotonic(), text
             return text
 
-    def _is_allowed(self, said: str) -> bool:
-        """Whether the token came: as Bearer, or as the password that a browser asks for."""
-        scheme, _, given = said.encode("latin-1", "replace").partition(b" ")  # as it came
+    def _is_allowed(self, header: str) -> bool:
+        """Return whether the header has the token: as Bearer, or as a browser's password."""
+        scheme, _, given = header.encode("latin-1", "replace").partition(b" ")  # the raw bytes
         if scheme.lower() == b"basic":
             try:
                 given = b64decode(given, validate=True).partition(b":")[2]
@@ -133,11 +134,11 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who asked has gone: nothing for standard error."""
-        log.debug("a request for metrics was cut off", exc_info=True)
+        """Log that a client has gone, and print nothing to standard error."""
+        logger.debug("a request for metrics was cut off", exc_info=True)
 
     def server_bind(self) -> None:
-        """Without the look for a name of the address, for which DNS would be asked."""
+        """Bind without resolving the address's name, which would ask DNS."""
         socketserver.TCPServer.server_bind(self)
 
 
@@ -146,8 +147,7 @@ class _Server6(_Server):
 
 
 def check_free(observe: Observe) -> None:
-    """Raises ConfigError where nobody could listen that was asked to: said before long work
-    begins."""
+    """Raise ConfigError if the configured address can't be used, before long work begins."""
     if observe.listen not in ("", "auto"):
         Endpoint(observe).close()
 
@@ -155,9 +155,11 @@ def check_free(observe: Observe) -> None:
 def open_endpoint(
     observe: Observe, *, serves: bool, automatic: str = LISTEN
 ) -> tuple[Endpoint | None, Notice | None]:
-    """The endpoint that is asked for; None: none is. With "auto" it listens on ``automatic`` where
-    the applier ``serves`` and that is free; else the note says why not. Raises ConfigError for an
-    address that was asked for by name."""
+    """Return the configured endpoint, or None, and a notice if "auto" found no free port.
+
+    With "auto" it listens on ``automatic`` if the applier ``serves``. Raise ConfigError if an
+    address that the configuration names can't be used.
+    """
     if observe.listen != "auto":
         return (Endpoint(observe) if observe.listen else None), None
     if not serves:
@@ -165,13 +167,13 @@ def open_endpoint(
     try:
         return Endpoint(replace(observe, listen=automatic)), None
     except ConfigError as error:
-        log.warning("there is no page: %s", error)
+        logger.warning("there is no page: %s", error)
         return None, Notice(f"there is no page: {error}", error.hint or "")
 
 
 def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
-        timeout = _TIMEOUT_S  # of a client that connects and says nothing
+        timeout = _TIMEOUT_S  # of a client that connects and sends nothing
         server_version, sys_version = "spark_repl", ""
 
         def do_GET(self) -> None:
@@ -180,9 +182,11 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
         def do_HEAD(self) -> None:
             self.do_GET()
 
-        def send_error(self, code: int, *said: Any, **_: Any) -> None:
-            """What is no request, too, is answered under our headers, and not in HTML; a method
-            that is not here, whatever its name, is none that may be used."""
+        def send_error(self, code: int, *texts: Any, **_: Any) -> None:
+            """Answer a malformed request with the same headers, and as text, not HTML.
+
+            An unknown method is answered as one that is not allowed.
+            """
             code = code if code != HTTPStatus.NOT_IMPLEMENTED else HTTPStatus.METHOD_NOT_ALLOWED
             self.close_connection = True
             self._send(HTTPStatus(code), f"{HTTPStatus(code).phrase}\n", _PLAIN)
@@ -203,7 +207,7 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
                 self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-            """Requests are not logged: there is one every few seconds."""
+            """Log nothing: there is a request every few seconds."""
 
     return Handler
 
@@ -214,15 +218,15 @@ def _without_port(host: str) -> str:
 
 
 def _token(file: str) -> str:
-    """The first line of the file. Raises ConfigError where there is none."""
+    """Return the file's first line. Raise ConfigError if there is none."""
     if not file:
         return ""
     try:
         with open(file, encoding="utf-8") as lines:
             token = lines.readline().strip()
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ConfigError(f"observe.token_file can't be read: {said}", file=file) from error
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigError(f"observe.token_file can't be read: {reason}", file=file) from error
     if not token:
         raise ConfigError("observe.token_file is empty: its first line is the token", file=file)
     return token

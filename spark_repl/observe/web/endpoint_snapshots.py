@@ -1,4 +1,4 @@
-"""Looks: what the endpoint answers, by path, each from one look at the target."""
+"""Endpoint snapshots: what the endpoint answers, by path."""
 
 from __future__ import annotations
 
@@ -20,37 +20,40 @@ if TYPE_CHECKING:
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
-_KEPT_S = 1.0
-"""however many paths are asked for, there is no more than one look at the target in so long"""
+_STATUS_AGE_MAX_S = 1.0
+"""age up to which requests of all paths share one status"""
 
 
 @dataclass(frozen=True)
 class EndpointSnapshot:
-    """``kind``: the text's Content-Type; ``text`` looks when it is called."""
+    """``kind``: the Content-Type; ``text`` takes the snapshot and returns it."""
 
     kind: str
     text: Callable[[], str]
 
 
 def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, EndpointSnapshot]:
-    """The page, what `status --json` has, and what `status --metrics` has; but for the tables' own
-    logs, which are asked for nothing. They share a look; the endpoint takes one at a time."""
-    target = config.target
-    last = [(-_KEPT_S, dict[str, Any]())]
+    """Return the page, `status --json` and `status --metrics`, by path.
 
-    def fields() -> dict[str, Any]:
-        looked, seen = last[0]
-        if time.monotonic() - looked > _KEPT_S:
-            seen = status(target.path, relay, target.state_path, at=at, each_table=False)
-            last[0] = time.monotonic(), seen
-        return seen
+    They leave out what only the tables' own logs show. They share one status; the endpoint calls
+    one of them at a time.
+    """
+    target = config.target
+    last = [(-_STATUS_AGE_MAX_S, dict[str, Any]())]
+
+    def current() -> dict[str, Any]:
+        at_s, fields = last[0]
+        if time.monotonic() - at_s > _STATUS_AGE_MAX_S:
+            fields = status(target.path, relay, target.state_path, at=at, each_table=False)
+            last[0] = time.monotonic(), fields
+        return fields
 
     return {
         "/": EndpointSnapshot(
-            "text/html; charset=utf-8", lambda: page(fields(), lag_history(at.control), live=True)
+            "text/html; charset=utf-8", lambda: page(current(), lag_history(at.control), live=True)
         ),
-        "/metrics": EndpointSnapshot(TEXT, lambda: metrics(fields())),
+        "/metrics": EndpointSnapshot(TEXT, lambda: metrics(current())),
         "/status.json": EndpointSnapshot(
-            "application/json", lambda: json.dumps(fields(), default=str) + "\n"
+            "application/json", lambda: json.dumps(current(), default=str) + "\n"
         ),
     }

@@ -1,7 +1,7 @@
-"""Moments: how late, and how fast, a target was in the past, by the cuts that it still has.
+"""Lag history: how late, and how fast, a target was, by the cuts that it still has.
 
-Each cut says when it was published and when the source committed the last of its transactions, so
-no samples are kept, and a target that nobody works on has its past, too.
+Each cut records when it was published, and when the source committed the last of its transactions.
+So nothing takes samples, and a target that no applier works on has a history as well.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MOST = 240
 
 @dataclass(frozen=True)
 class LagSample:
-    """``at``: when a cut was published; ``late_s``: since the source's commit of its last
-    transaction, None where that is not known; ``transactions_per_s``: since the moment before;
-    ``gtid_executed``: what the cut holds."""
+    """A cut. ``at``: when it was published; ``late_s``: seconds since the source's commit of its
+    last transaction, None if unknown; ``transactions_per_s``: since the previous sample;
+    ``gtid_executed``: the transactions that it holds."""
 
     at: datetime
     late_s: float | None
@@ -34,20 +34,20 @@ class LagSample:
 
 
 def lag_history(control: Control, most: int = _MOST) -> list[LagSample]:
-    """At most ``most`` moments, evenly taken from the cuts that are kept, oldest first."""
+    """Return at most ``most`` samples, spread evenly over the retained cuts, oldest first."""
     rows = sorted(control.rows("cut"), key=lambda row: (row["at"], row["position"]))
     step = max(-(-len(rows) // most), 1)
-    return _of([row for number, row in enumerate(reversed(rows)) if number % step == 0][::-1])
+    return _samples([row for number, row in enumerate(reversed(rows)) if number % step == 0][::-1])
 
 
-def _of(rows: Sequence[Mapping[str, Any]]) -> list[LagSample]:
+def _samples(rows: Sequence[Mapping[str, Any]]) -> list[LagSample]:
     counts = [GtidSet.parse(row["gtid_executed"]).count() for row in rows]
-    noted = [LagSample(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
+    samples = [LagSample(row["at"], _late(row), 0.0, row["gtid_executed"]) for row in rows[:1]]
     for (before, row), (less, count) in zip(pairwise(rows), pairwise(counts), strict=True):
         seconds = max((row["at"] - before["at"]).total_seconds(), 0.001)
         rate = max(count - less, 0) / seconds
-        noted.append(LagSample(row["at"], _late(row), rate, row["gtid_executed"]))
-    return noted
+        samples.append(LagSample(row["at"], _late(row), rate, row["gtid_executed"]))
+    return samples
 
 
 def _late(row: Mapping[str, Any]) -> float | None:

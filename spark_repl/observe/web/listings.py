@@ -1,4 +1,4 @@
-"""Listings: what a status has to list, as tables of the page, where there is something."""
+"""Listings: a status's lists as tables of the page. A list without entries has no table."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _CUTS_MOST = 20
 Status = Mapping[str, Any]
 
 
-def listings(status: Status, past: Sequence[LagSample]) -> Iterator[str]:
-    """In the order in which people ask: what is slow, what went wrong, what is not finished."""
+def listings(status: Status, history: Sequence[LagSample]) -> Iterator[str]:
+    """Yield the tables in a reader's order: what is slow, what went wrong, what is not finished."""
     for caption, names, rows in (
         ("Tables, those that take most time first", _TABLES, _slowest(status)),
         ("Retries and errors", ("who", "at", "tried again", "what"), list(_errors(status))),
         ("Workers", ("id", "state", "applying", "last applied", "retries", "error"),
          _workers(status)),
         ("Prepared XA branches", ("xid", "bytes", "age", ""), _branches(status)),
-        ("Newest cuts of those that are drawn", ("published", "late", "executed"), _cuts(past)),
+        ("Newest cuts of those that are drawn", ("published", "late", "executed"), _cuts(history)),
         ("Statements that change tables", ("at", "gtid", "tables", "way", "took", "statement"),
          _statements(status)),
     ):  # fmt: skip
@@ -36,26 +36,27 @@ _TABLES = ("table", "path", "version", "last change", "seconds of writing", "cha
 
 
 def _slowest(status: Status) -> list[tuple[str, ...]]:
-    """Own positions are there only where the tables' own logs were looked at."""
+    """Return the rows of tables. Only a status with ``each_table`` has their positions."""
     tables = sorted(status["tables"].items(), key=_weight)
     rows: list[tuple[str, ...]] = [
         (
             name,
-            one["path"],
-            str(one["version"]),
-            one.get("position", "") + " (ahead)" * one.get("ahead", False),
-            f"{one['write_seconds']:,}",
-            f"{one['row_changes']:,}",
-            f"{one['row_changes_per_s']:,}",
+            table["path"],
+            str(table["version"]),
+            table.get("position", "") + " (ahead)" * table.get("ahead", False),
+            f"{table['write_seconds']:,}",
+            f"{table['row_changes']:,}",
+            f"{table['row_changes_per_s']:,}",
         )
-        for name, one in tables[:TABLES_MOST]
+        for name, table in tables[:TABLES_MOST]
     ]
     more = len(tables) - TABLES_MOST
     return rows + ([(f"... and {more:,} more", *[""] * 6)] if more > 0 else [])
 
 
-def _weight(one: tuple[str, Mapping[str, Any]]) -> tuple[float, int]:
-    return -one[1]["write_seconds"], -one[1]["row_changes"]
+def _weight(item: tuple[str, Mapping[str, Any]]) -> tuple[float, int]:
+    _, table = item
+    return -table["write_seconds"], -table["row_changes"]
 
 
 def _errors(status: Status) -> Iterator[tuple[str, ...]]:
@@ -70,13 +71,13 @@ def _errors(status: Status) -> Iterator[tuple[str, ...]]:
     )
     for who, name in parts:
         for row in status[name]:
-            if said := row.get("LAST_ERROR_MESSAGE"):
-                yield who, str(row["LAST_ERROR_TIMESTAMP"] or ""), "", said
+            if message := row.get("LAST_ERROR_MESSAGE"):
+                yield who, str(row["LAST_ERROR_TIMESTAMP"] or ""), "", message
     for row in status["replication_applier_status_by_worker"]:
-        if said := row["LAST_TRANSIENT_ERROR_MESSAGE"]:
+        if message := row["LAST_TRANSIENT_ERROR_MESSAGE"]:
             retries = row["COUNT_TRANSACTIONS_RETRIES"]
             at = str(row["LAST_TRANSIENT_ERROR_TIMESTAMP"] or "")
-            yield f"worker {row['WORKER_ID']}", at, str(retries), said
+            yield f"worker {row['WORKER_ID']}", at, str(retries), message
 
 
 def _workers(status: Status) -> list[tuple[str, ...]]:
@@ -90,20 +91,20 @@ def _workers(status: Status) -> list[tuple[str, ...]]:
 
 def _branches(status: Status) -> list[tuple[str, ...]]:
     return [
-        (f"{one['gtrid']},{one['bqual']},{one['format_id']}", f"{one['bytes']:,}",
-         f"{one['age_s']} s", "old" if one["old"] else "")
-        for one in status["xa_recover"]
+        (f"{branch['gtrid']},{branch['bqual']},{branch['format_id']}", f"{branch['bytes']:,}",
+         f"{branch['age_s']} s", "old" if branch["old"] else "")
+        for branch in status["xa_recover"]
     ]  # fmt: skip
 
 
-def _cuts(past: Sequence[LagSample]) -> list[tuple[str, ...]]:
+def _cuts(history: Sequence[LagSample]) -> list[tuple[str, ...]]:
     return [
         (
-            one.at.isoformat(sep=" ", timespec="milliseconds"),
-            "not known" if one.late_s is None else f"{one.late_s:,.2f} s",
-            one.gtid_executed,
+            sample.at.isoformat(sep=" ", timespec="milliseconds"),
+            "not known" if sample.late_s is None else f"{sample.late_s:,.2f} s",
+            sample.gtid_executed,
         )
-        for one in past[: -_CUTS_MOST - 1 : -1]
+        for sample in history[: -_CUTS_MOST - 1 : -1]
     ]
 
 
@@ -122,15 +123,15 @@ def _statements(status: Status) -> list[tuple[str, ...]]:
 
 
 def _copies(status: Status) -> Iterator[str]:
-    """What is copied or written anew, how far that is, and which tables wait."""
+    """Yield the progress of a copy and of a rewrite, and the tables that wait for a copy."""
     if copy := status["copy"]:
         more = copy["number"] - len(copy["tables"])
         names = ", ".join(copy["tables"]) + (f" and {more:,} more" if more else "")
-        said = f"Copy of {names}: {copy['rows']:,} of about {copy['expected']:,} rows"
-        yield progress_bar(said, copy["rows"], copy["expected"])
+        text = f"Copy of {names}: {copy['rows']:,} of about {copy['expected']:,} rows"
+        yield progress_bar(text, copy["rows"], copy["expected"])
     if rewrite := status["statements"]["rewrite"]:
-        said = f"Rewrite of {rewrite['table']}: {rewrite['done']:,} of {rewrite['files']:,} files"
-        yield progress_bar(said, rewrite["done"], rewrite["files"])
+        text = f"Rewrite of {rewrite['table']}: {rewrite['done']:,} of {rewrite['files']:,} files"
+        yield progress_bar(text, rewrite["done"], rewrite["files"])
     waiting = [
         (name, why["since"], why["reason"], why["copy"]) for name, why in status["waiting"].items()
     ]

@@ -27,16 +27,16 @@ EVERY_S = 5
 """seconds between two requests of the served page for its next state"""
 SCRIPT = """
 "use strict";
-const main = document.querySelector("main"), said = document.getElementById("said");
+const main = document.querySelector("main"), notice = document.getElementById("notice");
 let last = new Date(), wake = () => {};
 const named = name => [...main.querySelectorAll("[data-name]")].find(e => e.dataset.name === name);
-function take(page) {
-  const kept = [...main.querySelectorAll("[data-name]")].map(
+function update(page) {
+  const states = [...main.querySelectorAll("[data-name]")].map(
     e => [e.dataset.name, e.open, e.scrollLeft]);
   const at = document.activeElement.closest("[data-name]");
   document.title = page.title;
   main.replaceChildren(...page.querySelector("main").childNodes);
-  for (const [name, open, left] of kept) {
+  for (const [name, open, left] of states) {
     const element = named(name);
     if (element && open) element.open = true;
     if (element && left) element.scrollLeft = left;
@@ -44,16 +44,16 @@ function take(page) {
   const element = at && named(at.dataset.name);
   if (element) (element.querySelector("summary") || element).focus({preventScroll: true});
 }
-async function look() {
+async function refresh() {
   try {
     const answer = await fetch("/", {cache: "no-store", signal: AbortSignal.timeout(15000)});
     if (!answer.ok) throw new Error("status " + answer.status);
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (getSelection().isCollapsed) take(page);
+    if (getSelection().isCollapsed) update(page);
     last = new Date();
-    said.textContent = "";
+    notice.textContent = "";
   } catch (error) {
-    said.textContent =
+    notice.textContent =
       "No answer since " + last.toLocaleTimeString() + " (" + error.message + "): this is of then.";
   }
 }
@@ -61,7 +61,7 @@ document.addEventListener("visibilitychange", () => wake());
 (async () => {
   for (;;) {
     await new Promise(resolve => { wake = resolve; setTimeout(resolve, EVERY_MS); });
-    if (!document.hidden) await look();
+    if (!document.hidden) await refresh();
   }
 })();
 """.replace("EVERY_MS", str(EVERY_S * 1000))
@@ -87,7 +87,7 @@ figure{margin:0 0 1rem}svg{width:100%;height:7rem;border-bottom:1px solid var(--
 polyline{fill:none;stroke:var(--line);stroke-width:1.5;vector-effect:non-scaling-stroke}
 rect{fill:var(--line)}
 .mark{stroke:var(--bad);stroke-width:1;stroke-dasharray:3 3;vector-effect:non-scaling-stroke}
-progress{width:100%}pre{overflow-x:auto}#said{margin:0}
+progress{width:100%}pre{overflow-x:auto}#notice{margin:0}
 :focus-visible{outline:2px solid var(--line);outline-offset:2px}
 """
 
@@ -98,22 +98,25 @@ def _digest(text: str) -> str:
 
 _BARE = f"default-src 'none'; style-src {_digest(_STYLE)}; base-uri 'none'; form-action 'none'"
 POLICY = f"{_BARE}; script-src {_digest(SCRIPT)}; connect-src 'self'; frame-ancestors 'none'"
-"""what a browser may do with it (Content-Security-Policy): our style, our script, nothing else"""
+"""Content-Security-Policy: a browser may use this style and this script, nothing else"""
 Status = Mapping[str, Any]
 
 
-def page(status: Status, past: Sequence[LagSample], *, live: bool) -> str:
-    """A whole HTML document. ``live``: it is asked for again every few seconds; else it has the
-    status as JSON, too."""
+def page(status: Status, history: Sequence[LagSample], *, live: bool) -> str:
+    """Return a whole HTML document.
+
+    A ``live`` page has a script that fetches it again every few seconds. Another page contains the
+    status as JSON.
+    """
     (applier,) = status["replication_applier_status"]
     channel = _text(applier["CHANNEL_NAME"])
     now = datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
-    parts = [_first(status), _flow(status), _plots(status, past), *listings(status, past)]
+    parts = [_first(status), _flow(status), _plots(status, history), *listings(status, history)]
     head = f'<meta http-equiv="Content-Security-Policy" content="{_BARE}">'
     script = ""
     if live:
         head = f'<noscript><meta http-equiv="refresh" content="{EVERY_S}"></noscript>'
-        script = f'<p id="said" class="bad" role="status"></p><script>{SCRIPT}</script>'
+        script = f'<p id="notice" class="bad" role="status"></p><script>{SCRIPT}</script>'
     else:
         parts.append(_as_json(status))
     return (
@@ -126,7 +129,7 @@ def page(status: Status, past: Sequence[LagSample], *, live: bool) -> str:
 
 
 def _as_json(status: Status) -> str:
-    """All that is known, for who gets the file: text, in ASCII, in which no element can end."""
+    """Return the status as JSON, in ASCII and escaped for HTML, for readers of the file."""
     tables = dict(list(status["tables"].items())[:TABLES_MOST])
     text = escape(json.dumps({**status, "tables": tables}, default=str, indent=1))
     return f"<details><summary>The status as JSON</summary><pre>{text}</pre></details>"
@@ -137,7 +140,7 @@ def _text(value: object) -> str:
 
 
 def _first(status: Status) -> str:
-    """What people ask first."""
+    """Return the summary: state, lag, problems, current work."""
     lag, wrong = status["lag"], status["problems"]
     runs = "good" if status["state"] == "running" else "bad"
     rows = [
@@ -148,23 +151,23 @@ def _first(status: Status) -> str:
         rows.append(("", f"receiver {_text(behind(lag['receiver']))}"))
     rows.append(("wrong", f"{len(wrong)}" if wrong else '<span class="good">nothing</span>'))
     rows += [
-        ("", f'<span class="bad">{_text(one["what"])}</span><br>Try: {_text(one["hint"])}')
-        for one in wrong
+        ("", f'<span class="bad">{_text(problem["what"])}</span><br>Try: {_text(problem["hint"])}')
+        for problem in wrong
     ]
     rows.append(("doing", _text(doing(status))))
-    listed = "".join(f"<dt>{name}</dt><dd>{shown}</dd>" for name, shown in rows)
+    listed = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in rows)
     return f"<dl>{listed}</dl>"
 
 
 def _flow(status: Status) -> str:
-    """The way of the data, each part with its figures."""
+    """Return the way of the data, each part with its figures."""
     (place,) = status["replica_status"]
     rates, counters = status["rates"], status["counters"]
     steps = list[tuple[str, str]]()
-    for one in status["replication_connection_status"]:
-        steps.append(("source", f"{one['SOURCE_HOST']} {one['SOURCE_UUID']}"))
-        read = f"{one['SOURCE_LOG_FILE']}:{one['READ_SOURCE_LOG_POS']}"
-        steps.append(("receiver", f"{one['SERVICE_STATE']}, read to {read}"))
+    for receiver in status["replication_connection_status"]:
+        steps.append(("source", f"{receiver['SOURCE_HOST']} {receiver['SOURCE_UUID']}"))
+        read = f"{receiver['SOURCE_LOG_FILE']}:{receiver['READ_SOURCE_LOG_POS']}"
+        steps.append(("receiver", f"{receiver['SERVICE_STATE']}, read to {read}"))
     steps += [
         ("relay log", f"applied to {status['relay_position'] or 'nothing'}"),
         ("coordinator", f"{counters.get('transactions', 0):,} transactions in"
@@ -176,13 +179,16 @@ def _flow(status: Status) -> str:
                    f" {rates['transactions_per_s']:,} transactions/s"),
         ("executed", str(status["gtid_executed"] or place["Executed_Gtid_Set"] or "nothing")),
     ]  # fmt: skip
-    shown = "".join(f"<li><b>{_text(name)}</b>{_text(said)}</li>" for name, said in steps)
-    return f'<h2>The way of the data</h2><ol class="flow">{shown}</ol>'
+    items = "".join(f"<li><b>{_text(name)}</b>{_text(text)}</li>" for name, text in steps)
+    return f'<h2>The way of the data</h2><ol class="flow">{items}</ol>'
 
 
-def _plots(status: Status, past: Sequence[LagSample]) -> str:
-    """How late and how fast it was, in the last hour by the applier's own samples and for longer by
-    the cuts that are kept; statements are marks. What commits waited in this run."""
+def _plots(status: Status, history: Sequence[LagSample]) -> str:
+    """Return plots of lag and throughput, and of the time from commit to cut in this run.
+
+    The last hour is shown by the applier's own samples, a longer time by the retained cuts.
+    Statements are marks.
+    """
     hour, lag = status["past"], status["lag"]["applier"]
     late = history_points(hour, "late_s")
     if late and status["state"] == "running" and not lag["at_most"]:
@@ -200,14 +206,14 @@ def _plots(status: Status, past: Sequence[LagSample]) -> str:
         line_plot("How many are committed at once", "transactions/group",
              history_points(hour, "transactions_per_group"), marks),
         line_plot("Late, from the source's commit to the cut, by the cuts that are kept", "s",
-             [(m.at, m.late_s) for m in past], marks),
+             [(m.at, m.late_s) for m in history], marks),
         line_plot("Applied, by the cuts that are kept", "transactions/s",
-             [(m.at, m.transactions_per_s) for m in past[1:]], marks),
+             [(m.at, m.transactions_per_s) for m in history[1:]], marks),
     ]  # fmt: skip
     if waited := status["commit_to_cut"]:
         names = [f"within {bound:g} s" for bound in waited["bounds_s"]] + ["later"]
         drawn.append(
             bar_plot("From commit to cut, transactions of this run", names, waited["counts"])
         )
-    shown = "".join(drawn)
-    return f"<h2>Over time</h2>{shown}" if shown else ""
+    plots = "".join(drawn)
+    return f"<h2>Over time</h2>{plots}" if plots else ""

@@ -1,4 +1,4 @@
-"""Plot: a line over time, or bars, as SVG in HTML, with its figures in a table below."""
+"""Plot: a line over time, or bars, as SVG in HTML, with the figures in a table below."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WIDTH, _HEIGHT, _TOP = 600, 110, 8
 
 
 def html_table(caption: str, names: Sequence[str], rows: Cells) -> str:
-    """A table; every cell is text, whatever stands in it."""
+    """Return a table as HTML. Every cell is escaped."""
     head = "".join(f'<th scope="col">{_text(name)}</th>' for name in names)
     body = "".join("<tr>" + "".join(f"<td>{_text(c)}</td>" for c in row) + "</tr>" for row in rows)
     return (
@@ -26,35 +26,37 @@ def html_table(caption: str, names: Sequence[str], rows: Cells) -> str:
 
 
 def progress_bar(text: str, done: int, of: int) -> str:
-    """How much is done of something."""
+    """Return a progress bar as HTML."""
     bar = f'<progress max="{max(of, done, 1)}" value="{done}"></progress>'
     return f"<p><label>{_text(text)}{bar}</label></p>"
 
 
 def line_plot(title: str, unit: str, points: Points, marks: Marks = ()) -> str:
-    """The points, joined; where one has no value the line is broken. Of ``marks`` those within the
-    plot's time are drawn, each with what is said of it."""
-    known = [value for _, value in points if value is not None]
-    if not known:
+    """Return the points as a line, which breaks at points without a value; "" without values.
+
+    Marks within the plot's time are drawn, each with its text.
+    """
+    values = [value for _, value in points if value is not None]
+    if not values:
         return ""
-    most, first, last = max(known), points[0][0], points[-1][0]
+    most, first, last = max(values), points[0][0], points[-1][0]
     span = max((last - first).total_seconds(), 0.001)
     drawn = "".join(f'<polyline points="{" ".join(part)}"/>' for part in _parts(points, most, span))
-    for at, said in marks:
+    for at, label in marks:
         if first <= at <= last:
             x = f"{(at - first).total_seconds() / span * _WIDTH:.1f}"
             drawn += (
                 f'<line class="mark" x1="{x}" x2="{x}" y1="0" y2="{_HEIGHT}">'
-                f"<title>{_time(at)} {_text(said)}</title></line>"
+                f"<title>{_time(at)} {_text(label)}</title></line>"
             )
-    text = (f"{title}: {_number(known[-1])} {unit} last, {_number(most)} {unit} at most, from"
+    text = (f"{title}: {_number(values[-1])} {unit} last, {_number(most)} {unit} at most, from"
             f" {_time(first)} to {_time(last)}")  # fmt: skip
     rows = [(_time(at), "" if value is None else _number(value)) for at, value in reversed(points)]
     return _figure(f"{title}, {unit}", text, drawn, ("at", unit), rows)
 
 
 def bar_plot(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
-    """A bar for each count."""
+    """Return a bar for each count; "" if all are 0."""
     most, step = max(counts, default=0), _WIDTH / max(len(counts), 1)
     if not most:
         return ""
@@ -68,7 +70,7 @@ def bar_plot(title: str, names: Sequence[str], counts: Sequence[int]) -> str:
 
 
 def _parts(points: Points, most: float, span: float) -> Iterator[list[str]]:
-    """Coordinates of each stretch without a gap; a single point is a short stroke."""
+    """Yield the coordinates of each stretch without a gap. A single point is a short stroke."""
     part, first = list[str](), points[0][0]
     for at, value in [*points, (points[-1][0], None)]:
         if value is not None:
@@ -85,7 +87,7 @@ def _y(value: float, most: float) -> float:
 
 
 def _figure(title: str, text: str, drawn: str, names: Sequence[str], rows: Cells) -> str:
-    """``title`` stays the same while ``text`` tells of new figures."""
+    """Return a figure with its table. ``title`` names it for the script, so it never changes."""
     return (
         f"<figure><figcaption>{_text(text)}</figcaption>"
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" role="img"'

@@ -43,7 +43,7 @@ def test_a_sample_has_the_worst_and_the_mean_since_the_one_before(clock):
     ):  # fmt: skip
         clock[0] = NOW + seconds
         groups, waves = transactions // 20, transactions // 2
-        past.note(log, Counts(transactions, 10 * transactions, groups, waves))
+        past.record(log, Counts(transactions, 10 * transactions, groups, waves))
     assert samples(past) == [
         [NOW + 10, 7.0, 7, 10.0, 100.0, 20.0, 2.0], [NOW + 20, 0.0, 0, 0.0, 0.0, None, None]
     ]  # fmt: skip
@@ -51,21 +51,21 @@ def test_a_sample_has_the_worst_and_the_mean_since_the_one_before(clock):
 
 def test_what_is_not_known_is_not_said(clock):
     past = ProgressHistory()
-    past.note(Backlog(5, 0.0), Counts(0, 0))
+    past.record(Backlog(5, 0.0), Counts(0, 0))
     clock[0] += 10
-    past.note(DONE, Counts(5, 5))
+    past.record(DONE, Counts(5, 5))
     clock[0] += 10
-    past.note(DONE, Counts(5, 5))
+    past.record(DONE, Counts(5, 5))
     assert [one[1] for one in samples(past)] == [None, 0.0]
 
 
 def test_a_clock_that_was_set_back_makes_no_negative_rate(clock):
     past = ProgressHistory()
-    past.note(DONE, Counts(10, 10))
+    past.record(DONE, Counts(10, 10))
     clock[0] -= 3600
-    past.note(DONE, Counts(20, 20))
+    past.record(DONE, Counts(20, 20))
     clock[0] += 10
-    past.note(DONE, Counts(30, 30))
+    past.record(DONE, Counts(30, 30))
     assert [one[0] for one in samples(past)] == [NOW - 3590]
     assert all(one[3] >= 0 for one in samples(past))
 
@@ -74,7 +74,7 @@ def test_it_is_an_hour_however_long_it_runs(clock):
     past = ProgressHistory()
     for number in range(3 * MOST):
         clock[0] = NOW + number * EVERY_S
-        past.note(Backlog(10**9, NOW), Counts(*[10**12 * number] * 2, number, number))
+        past.record(Backlog(10**9, NOW), Counts(*[10**12 * number] * 2, number, number))
     found = samples(past)
     assert len(found) == MOST and found[-1][0] == NOW + (3 * MOST - 1) * EVERY_S
     assert found[-1][0] - found[0][0] == 3600 - EVERY_S
@@ -88,7 +88,7 @@ def test_the_next_run_goes_on_with_a_gap(clock):
     clock[0] += 1000
     past = ProgressHistory(samples(before))
     clock[0] += 10
-    past.note(DONE, Counts(4, 4))
+    past.record(DONE, Counts(4, 4))
     said = past.fields()
     first, last = (datetime.fromtimestamp(NOW + after, UTC) for after in (10, 1020))
     assert history_points(said, "transactions_per_s") == [(first, 0.1), (last, None), (last, 0.4)]
@@ -101,7 +101,7 @@ def test_what_an_earlier_version_has_noted_is_shown_and_gone_on_with(clock):
     assert history_points(old, "late_s") == [(datetime.fromtimestamp(NOW - 10, UTC), 0.5)]
     past = ProgressHistory(old["samples"])
     clock[0] += 10
-    past.note(DONE, Counts(8, 8, 1, 2))
+    past.record(DONE, Counts(8, 8, 1, 2))
     assert [value for _, value in history_points(past.fields(), "transactions_per_wave")] == [
         None,
         4.0,
