@@ -23,7 +23,7 @@ from spark_repl.control.records.channels import opened
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.observe.reports.progress_history import COLUMNS
-from spark_repl.observe.status.status import status
+from spark_repl.observe.status import status
 from spark_repl.observe.web import endpoint_snapshots
 from spark_repl.observe.web.lag_history import lag_history
 from spark_repl.observe.web.page import page as whole

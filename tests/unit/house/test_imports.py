@@ -20,7 +20,7 @@ CONTRACTS = tomllib.loads(CONFIG.read_text("utf-8"))["tool"]["importlinter"]["co
 WRONG = {
     "rooms": ("errors.py", "from . import crash_points"),
     "cycles": ("binlog/types/column_values.py", "from ..rows import columns"),
-    "pure": ("sql/classify.py", "from ..runtime import session"),
+    "pure": ("sql/classify.py", "from ..runtime import spark_session"),
     "spark": ("observe/metrics.py", "import pyspark"),
     "kernels": ("relay/log.py", "import numba"),
     "delta-rs": ("write/tables/table.py", "import deltalake"),

@@ -84,7 +84,7 @@ def test_it_is_an_hour_however_long_it_runs(clock):
 def test_the_next_run_goes_on_with_a_gap(clock):
     before = ProgressHistory()
     clock[0] += 10
-    before.note(DONE, Counts(1, 1))
+    before.record(DONE, Counts(1, 1))
     clock[0] += 1000
     past = ProgressHistory(samples(before))
     clock[0] += 10

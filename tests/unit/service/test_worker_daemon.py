@@ -19,11 +19,11 @@ import pyarrow as pa
 from spark_repl.binlog.kernels import cache, jit
 from spark_repl.decode import key_hash
 from spark_repl.runtime.user_cache import cache_folder
-from spark_repl.service.worker_daemon import MODULES, load, load_kernels
+from spark_repl.service.worker_daemon import MODULES, load_worker_kernels, load_worker_modules
 
-load(MODULES)
+load_worker_modules(MODULES)
 before = len(os.listdir("/proc/self/task"))
-load_kernels()
+load_worker_kernels()
 assert cache.load_kept(cache_folder) > 0
 assert len(os.listdir("/proc/self/task")) == before
 kernels = [one for one in vars(key_hash).values() if hasattr(one, "overloads") and one.overloads]
