@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..config import Config, load
 from ..relay.index import TransactionIndex, build_index
 from ..relay.lease import Lease
-from ..relay.look import look
+from ..relay.log import read_while_purged
 from ..relay.verify import WRONG_CHECKSUM, dump, list_files, verify_log
 from ..runtime.user_cache import cache_index_folder
 from ..sql.shown_text import without_secrets
@@ -29,7 +29,7 @@ def list_relay(options: argparse.Namespace) -> int:
         index = build_index(relay, cache_index_folder(options.dir), up_to_damage=True)
         return index, [asdict(line) for line in list_files(relay, index)]
 
-    _, (index, files) = look(options.dir, see)
+    _, (index, files) = read_while_purged(options.dir, see)
     if options.json:
         print(json.dumps({"files": files}, default=str))
     else:
@@ -47,7 +47,7 @@ def list_relay(options: argparse.Namespace) -> int:
 def dump_relay(options: argparse.Namespace) -> int:
     """Print each event. Return 1 if a checksum is wrong."""
     damaged, lease = False, Lease()
-    relay, _ = look(options.dir, lambda log: lease.hold(log, 0))
+    relay, _ = read_while_purged(options.dir, lambda log: lease.hold(log, 0))
     for line in dump(relay, lease=lease, shown=without_secrets):
         damaged |= line.info.startswith(WRONG_CHECKSUM)
         if options.json:
@@ -59,7 +59,7 @@ def dump_relay(options: argparse.Namespace) -> int:
 
 def verify_relay(options: argparse.Namespace) -> int:
     """Check checksums and transaction boundaries of each file. Return 1 if one is bad."""
-    _, checks = look(options.dir, lambda relay: list(verify_log(relay)))
+    _, checks = read_while_purged(options.dir, lambda relay: list(verify_log(relay)))
     bad = [check for check in checks if not check.ok]
     if options.json:
         print(json.dumps({"ok": not bad, "files": [asdict(c) for c in checks]}, default=str))
