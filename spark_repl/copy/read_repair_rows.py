@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from ..apply.start.read_rows import RowsToRepair
+from ..apply.start.repair_rows import RowsToRepair
 from ..binlog.types.forms import Forms
 from ..decode.added_columns import deleted_from
 from ..errors import RowsOutdated, RowsRefused

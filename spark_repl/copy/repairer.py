@@ -36,7 +36,7 @@ from .read_repair_rows import read
 from .repair_request import READ, RepairRequest, left
 
 if TYPE_CHECKING:
-    from ..apply.start.read_rows import RowsToRepair
+    from ..apply.start.repair_rows import RowsToRepair
     from ..apply.start.replica import Replica
     from ..config import Config
     from ..control.table.control import Control

@@ -22,7 +22,7 @@ from ..runtime.workers import Workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..apply.start.read_rows import RowsToRepair
+    from ..apply.start.repair_rows import RowsToRepair
     from ..config import Config
     from ..control.table.control import Control
     from ..copy.repair_request import RepairRequest

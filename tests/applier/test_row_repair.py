@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.apply.start.read_rows import RowsToRepair
+from spark_repl.apply.start.repair_rows import RowsToRepair
 from spark_repl.decode.stage import stage
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.reader import read as delta_rows

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.schedule.until import Until
 from spark_repl.write.rows.direct import write_direct

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_repl import Replica, cut
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.config import Config
 from spark_repl.control.records.copies import standing
 from spark_repl.control.table.control import Control

@@ -12,7 +12,7 @@ from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.delta.reader import read as read_elsewhere

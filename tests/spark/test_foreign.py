@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.control.cuts.cut_reader import cut
 from spark_repl.delta.table_log import TableLog
 from spark_repl.errors import SchemaError, TargetError

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.runtime.workers import Workers
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import apply_without_stream

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl import Config, Replica
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.observe.status.status import status
 from spark_repl.runtime.workers import Workers
 from tests.support.binlog_writer import Table, insert

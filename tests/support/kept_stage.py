@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Staged, StageTask
 from tests.support.local_delta import HERE

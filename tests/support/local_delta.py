@@ -23,8 +23,7 @@ import pyarrow as pa
 
 from spark_repl import Config
 from spark_repl.apply.group import stager
-from spark_repl.apply.start.replica import OnGroup, Replica
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import OnGroup, Parts, Replica
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, shown_tables

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_repl.apply.start.read_rows import RowsToRepair
+from spark_repl.apply.start.repair_rows import RowsToRepair
 from spark_repl.apply.start.replica import Replica
 from spark_repl.gtid import GtidSet
 from spark_repl.write.rows.staged_rows import key_digests, staged_rows

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.start.replica import Replica
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts, Replica
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.table import control as control_module

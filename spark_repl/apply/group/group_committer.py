@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ...observe.reports.applier_status import ApplierStatus
     from ...schedule.group import Group, StagedGroup
     from ...write.rows.group_writer import GroupWriter
-    from ..log.statement_event import Done
+    from ..log.statement_event import StatementResult
     from ..statements.statements import Statements
     from .cascading import Cascading
     from .commit_order import CommitOrder, CommitStrategy
@@ -115,7 +115,7 @@ class GroupCommitter:
             self._rows.count(self._rows.write(group.of_rows()))
         self._publish(group, cut, more=group.in_a_row and done.way in _HELD_BACK)
 
-    def _log_statement(self, done: Done, gtid: str, seconds: float) -> None:
+    def _log_statement(self, done: StatementResult, gtid: str, seconds: float) -> None:
         of = f" {done.tables}" if done.tables else ""
         logger.info("%s%s: %s, %.3f s: %s", gtid, of, done.way, seconds, done.text)
         row = StatementRow(gtid, str(done.way), done.tables, round(seconds, 3), done.text)

@@ -38,7 +38,7 @@ from ...schedule.planner import assign_workers
 from ...schedule.tasks import Mask, stage_tasks
 from ...sql.case_folding import fold
 from ...tables.table_definition import UNREAD
-from ..log.quarantine_changes import Quarantining
+from ..log.quarantine_changes import QuarantineChanges
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -115,7 +115,7 @@ class Stager:
         self.catch_up, self._without_cascades = catch_up, config.ddl.without_cascades
         order = config.apply.preserve_commit_order
         self._emulated = config.ddl.cascades == "emulate" and order
-        self.quarantining = Quarantining(config.apply, tracking, applied, catch_up)
+        self.quarantining = QuarantineChanges(config.apply, tracking, applied, catch_up)
         self.seconds = 0.0
         self._tables = 1  # how many the last group changed
         self._unannounced: set[str] = set()  # tables that are made from their TABLE_MAPs

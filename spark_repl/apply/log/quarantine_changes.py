@@ -1,10 +1,11 @@
-"""Quarantining: a table that a change can't be applied to stands still, and what comes for it is
-kept, while the other tables go on.
+"""QuarantineChanges: keeps what the log has for a table that can't be followed.
 
-Invariant: a table in quarantine holds exactly what its own position says, and what is kept of it is
-all that the log has had for it between there and the newest cut; behind that cut the log has it. So
-it begins by going back to the last cut, as after a crash: the table's commits say where it stands,
-whatever was staged or under way, and the groups are applied again, to the tables that lack them.
+Such a table stands still, and the other tables go on. Invariant: a table in quarantine holds
+exactly
+what its own position says, and what is kept of it is all that the log had for it between that
+position and the newest cut; after that cut the log has it. So a quarantine begins by going back to
+the last cut, as after a crash: the table's commits say where it is, whatever was staged or being
+committed, and the groups are applied again, to the tables that lack them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from ...gtid import GtidSet
 from ...position import RelayPosition
 from ...sql.policy import Policy
 from ...sql.statement import Effect
-from .read_statement import concerned
+from .statement_event import concerned
 
 if TYPE_CHECKING:
     from ...config import Apply
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from ...schedule.group import Group, Records, StagedGroup
     from ...write.tables.tracking import Tracking
     from .applied_log import AppliedLog
-    from .statement_event import Logged
+    from .statement_event import StatementEvent
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Final:
         return cls(newest.position + by_hand, GtidSet.parse(newest.gtid_executed))
 
 
-def check_quarantine(logged: Logged, tracking: Tracking) -> None:
+def check_quarantine(logged: StatementEvent, tracking: Tracking) -> None:
     """Raises StatementError for a statement about a table in quarantine: what is kept of it is of
     the table as it was before. One that removes it ends that, too; by its policy it may not."""
     still = tracking.quarantines()
@@ -89,7 +90,7 @@ def check_quarantine(logged: Logged, tracking: Tracking) -> None:
         )
 
 
-def _is_past(one: Quarantine, logged: Logged) -> bool:
+def _is_past(one: Quarantine, logged: StatementEvent) -> bool:
     """Return whether a statement stands before the change with which a quarantine began: the table
     had it by then, and the applier has gone back since, to a cut before it."""
     try:
@@ -112,7 +113,7 @@ class Fault:
         return self.path, self.error.position, self.error.gtid
 
 
-class Quarantining:
+class QuarantineChanges:
     """Loaded at a start, when the tables are. ``keep`` is for one group at a time, in order."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Replaying: quarantines that somebody has decided about are ended, before anything else is
+"""QuarantineReplay: quarantines that somebody has decided about are ended, before anything else is
 applied.
 
 Exactly once: the changes that were kept come to the table in one commit, whose position is that of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Replaying:
+class QuarantineReplay:
     """At a start, while nothing else is under way."""
 
     def __init__(self, stager: Stager, writer: GroupWriter, apply: Apply) -> None:

@@ -1,4 +1,4 @@
-"""Repairing: rows that were read from the source are brought into their table, between two groups.
+"""RowRepairs: rows that were read from the source are brought into their table, between two groups.
 
 The invariant. The rows of some keys were read when the source had shown all of the cut ``behind``,
 and it had executed no more than ``until`` then. Where the tables stand at a cut that holds
@@ -10,7 +10,8 @@ So they are committed as they are, at that cut, and what follows in the log is a
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,12 +42,15 @@ from ..group.stager import drop_staged
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
+    from ...decode.staged import Part
+    from ...gtid import GtidSet
     from ...schedule.group import Records
+    from ...tables.table_definition import TableDefinition
     from ...write.rows.group_writer import GroupWriter
+    from ...write.rows.staged_rows import Keys
     from ...write.tables.table import Table
     from ..group.stager import Stager
     from ..log.applied_log import AppliedLog
-    from .read_rows import RowsToRepair
     from .resume import ResumePoint
 
 log = logging.getLogger(__name__)
@@ -62,7 +66,7 @@ def _passes(error: Exception) -> bool:
     return temporary(error) or disk_full(error) or isinstance(error, ends + lost)
 
 
-class Repairing:
+class RowRepairs:
     """At a start, while nothing else is under way."""
 
     def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
@@ -189,3 +193,33 @@ class Repairing:
             return any(stager.workers.run(touches, tasks))
         finally:
             drop_staged(staged)
+
+
+@dataclass(frozen=True)
+class RowsToRepair:
+    """Rows that were read from the source for one table.
+
+    ``keys``: digests, sorted; ``behind``, ``until``: the cut after which and the GTIDs before which
+    the rows were read; ``parts``: the staged rows that go and come, of the ``definition`` that the
+    source has; ``path``: the table's path, relative to the target.
+
+    ``outcome``: the version of the commit, None where the table had the rows already, or
+    RowsRefused. ``RowRepairs`` sets it; the thread that read the rows waits for it.
+    """
+
+    definition: TableDefinition
+    path: str
+    keys: Keys
+    behind: Cut
+    until: GtidSet
+    parts: tuple[Part, ...]
+    outcome: Future[int | None] = field(default_factory=Future)
+
+    @property
+    def table(self) -> str:
+        return self.definition.name
+
+    @property
+    def refused(self) -> BaseException | None:
+        """Why the rows were not committed; None also while there is no outcome."""
+        return self.outcome.exception() if self.outcome.done() else None

@@ -7,27 +7,42 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
+from ...config.rules import LISTEN
 from ...control.records.channels import opened, say_if_new
 from ...control.records.copies import CatchUp
 from ...control.records.log_history import NOWHERE, Begin
+from ...control.table.control import Control
 from ...control.table.cut import Waiting
 from ...control.table.owner import succeed
+from ...decode.cascades.logged_changes import read_logged_changes
+from ...decode.stage import stage
+from ...delta.table_log import TableLog
 from ...errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
-from ...observe.reports.applier_status import Counters, Notice, Result, lost_file_notice
+from ...observe.reports.applier_status import (
+    ApplierStatus,
+    Counters,
+    Notice,
+    Result,
+    lost_file_notice,
+)
 from ...observe.web.endpoint import open_endpoint
 from ...observe.web.endpoint_snapshots import endpoint_snapshots
 from ...relay.log import open_log
 from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
 from ...runtime.private_files import make_folder
-from ...runtime.retry import Retries
+from ...runtime.retry import Retries, until_stopped
 from ...runtime.threads import Pool
+from ...runtime.workers import Workers
 from ...write.alter.table_changes import TableChanges
+from ...write.cascades.emulated_cascades import emulate
 from ...write.rows.group_writer import GroupWriter
 from ...write.tables.table_options import TableOptions
 from ...write.tables.tracking import Tracking, left_out_before
@@ -42,23 +57,27 @@ from ..stream.stream import RelayStream
 from ..stream.stream_checkpoint import resume_offset
 from ..stream.stream_listener import StreamListener
 from .applier import RunningApplier
-from .quarantine_replay import Replaying
-from .repair_rows import Repairing
-from .replica_parts import Parts
+from .quarantine_replay import QuarantineReplay
+from .repair_rows import RowRepairs
 from .resume import resume, show_absent, show_copy
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from pyspark.sql import SparkSession
+
     from ...config import Apply, Config
     from ...control.table.control import Control
     from ...control.table.layout import Layout
+    from ...decode.staged import Staged, StageTask
     from ...gtid import GtidSet
     from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex
+    from ...runtime.retry import Wait
     from ...schedule.until import Until
+    from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
     from ..log.quarantine_changes import Fault
-    from .read_rows import RowsToRepair
+    from .repair_rows import RowsToRepair
 
 log = logging.getLogger(__name__)
 
@@ -184,8 +203,8 @@ class Replica:
         )
         stager.quarantining.load(self._fault)
         self._fault = None
-        point = Replaying(stager, writer, config.apply).carry_out(point)
-        point = Repairing(stager, writer, applied).carry_out(self._rows, point)
+        point = QuarantineReplay(stager, writer, config.apply).carry_out(point)
+        point = RowRepairs(stager, writer, applied).carry_out(self._rows, point)
         changes = TableChanges(tracking, workers, status.rewrites)
         statements = Statements(tracking, applied, changes, catch_up, point)
         pipeline = Pipeline(applied, tracking, point, status, retries, stager, writer, statements)
@@ -392,3 +411,26 @@ class Replica:
         finally:
             if self._control is not None:
                 self._control.release()
+
+
+_EMULATE = partial(emulate, read_logged_changes)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Injectable dependencies of a ``Replica``: I/O, clocks and workers. The defaults are those of
+    every run."""
+
+    workers: Callable[[SparkSession, int], Workers] = Workers
+    delta_log: Callable[[], TableLog] = TableLog
+    stage: Callable[[StageTask], Staged] = stage
+    """the worker's function that reads its part of a group"""
+    emulate: Callable[[CascadeTask], Cascaded] = _EMULATE
+    """the worker's function that follows what foreign keys did with a group"""
+    control: Callable[[str, str], Control] = Control
+    """the control table at a path, of a channel"""
+    wait: Wait = until_stopped
+    """how the applier waits before it retries"""
+    status: Callable[..., ApplierStatus] = ApplierStatus
+    listen: str = LISTEN
+    """where it serves its page if the configuration names no address"""

@@ -1,1 +1,1 @@
-"""Logged statements: DDL that is applied alone, between two groups."""
+"""DDL statements of the log: each is applied alone, between two groups."""

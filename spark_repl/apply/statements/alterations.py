@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking
-    from ..log.statement_event import Logged
+    from ..log.statement_event import StatementEvent
 
     ForeignKeys = tuple[ForeignKey, ...]
 
@@ -46,7 +46,7 @@ _STOP_HINT = (
 )
 
 
-def refused_by_policy(logged: Logged, table: str) -> SettingError:
+def refused_by_policy(logged: StatementEvent, table: str) -> SettingError:
     """What ``stop`` says of a statement, before anything of it is done."""
     return SettingError(
         f"policy stop: {logged.statement.verb} changes the table: {logged.text}",
@@ -62,7 +62,7 @@ class Alterations:
         self._tracking, self._changes = tracking, changes
         self._forms, self._definitions = tracking.forms, tracking.definitions
 
-    def apply(self, logged: Logged) -> DdlOutcome:
+    def apply(self, logged: StatementEvent) -> DdlOutcome:
         """Changes the table, and returns the way it went. Raises StatementError before anything is
         done for what is not known, and what the table's policy does not allow."""
         name, alteration = logged.statement.tables[0], logged.statement.alteration
@@ -84,7 +84,7 @@ class Alterations:
             way = DdlOutcome.NAMES if way in (DdlOutcome.NOTHING, DdlOutcome.DEFINITION) else way
         return way
 
-    def take_engine(self, logged: Logged) -> DdlOutcome:
+    def take_engine(self, logged: StatementEvent) -> DdlOutcome:
         """ENGINE=InnoDB alone: rows of a table whose engine kept none are its own from here on."""
         statement = logged.statement
         table = self._tracking.live(statement.tables[0]) if statement.engine else None
@@ -95,7 +95,7 @@ class Alterations:
         return DdlOutcome.DEFINITION
 
     @staticmethod
-    def made(logged: Logged, before: TableDefinition) -> Altered:
+    def made(logged: StatementEvent, before: TableDefinition) -> Altered:
         """What the statement's actions make of a table. Raises StatementError."""
         assert logged.statement.alteration is not None
         source = logged.source
@@ -107,7 +107,9 @@ class Alterations:
         )
         return alter(before, logged.statement.alteration, session)
 
-    def change(self, table: Table, made: Altered, session: Session, logged: Logged) -> DdlOutcome:
+    def change(
+        self, table: Table, made: Altered, session: Session, logged: StatementEvent
+    ) -> DdlOutcome:
         """Brings a table from what the source had to what ``made`` says that it has."""
         cut, there, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
         before = there.in_log
@@ -157,7 +159,7 @@ class Alterations:
         self._follow_columns(before, source, cut)
         return way
 
-    def _check_exchanged(self, logged: Logged) -> None:
+    def _check_exchanged(self, logged: StatementEvent) -> None:
         """Raise StatementError if EXCHANGE PARTITION moves rows: the log does not say which.
 
         Raise SettingError for a table that a copy would not restore: its policy forbids the change,
@@ -187,7 +189,7 @@ class Alterations:
         created = name in self._definitions.expected_keys()
         return name not in self._tracking.waiting and (created or not other_is_live)
 
-    def _check_copyable(self, table: Table, logged: Logged) -> None:
+    def _check_copyable(self, table: Table, logged: StatementEvent) -> None:
         """Raise SettingError if a copy of the table would change what the target keeps."""
         policy, definition = self._tracking.policy(table.name), table.at_place
         if policy is Policy.STOP:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ...rules.replication_filters import ReplicationFilters
     from ...write.tables.tracking import Tracking
-    from ..log.statement_event import Logged
+    from ..log.statement_event import StatementEvent
     from .tool_tables import ToolTables
 
 log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class FilteredStatements:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
         self._tools, self._left = tools, tracking.left
 
-    def take(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
+    def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
         else None, and what is left of it: of one that takes a table out, a DROP.
 
@@ -78,14 +78,14 @@ class FilteredStatements:
             )
         return self._left_out(logged), logged
 
-    def _left_out(self, logged: Logged) -> DdlOutcome:
+    def _left_out(self, logged: StatementEvent) -> DdlOutcome:
         known = [name for name in logged.statement.tables if self._tracking.live(name)]
         if known:
             log.warning("%s stays: filters leave out %s", ", ".join(known), logged.text)
         return DdlOutcome.LEFT_OUT
 
     @staticmethod
-    def _crosses(logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
+    def _crosses(logged: StatementEvent, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
         """Whether a table gets a name, or a partition's rows, from beyond the border."""
         statement = logged.statement
         pairs = list(statement.renames)
@@ -95,8 +95,8 @@ class FilteredStatements:
         return any(old != new for old, new in kept)
 
     def _across(
-        self, logged: Logged, rules: ReplicationFilters, of: Mapping[str, str]
-    ) -> tuple[DdlOutcome | None, Logged]:
+        self, logged: StatementEvent, rules: ReplicationFilters, of: Mapping[str, str]
+    ) -> tuple[DdlOutcome | None, StatementEvent]:
         """A table that leaves ends as by DROP, one that comes in waits for its copy."""
         statement = logged.statement
         if len(statement.tables) > 2 or not statement.renames:
@@ -110,7 +110,7 @@ class FilteredStatements:
             return None, replace(logged, statement=gone)
         return self._come_in(logged, old, new, "the filters leave out"), logged
 
-    def _lacking(self, logged: Logged) -> tuple[str, str] | None:
+    def _lacking(self, logged: StatementEvent) -> tuple[str, str] | None:
         """(old, new) name of a table that the target lacks, since filters that hold no more have
         left its rows out: no filter would say so of the new name. Raises SettingError where others
         are renamed, too."""
@@ -132,7 +132,7 @@ class FilteredStatements:
         kept = filters.now.keeps(old) and filters.now.keeps(new)
         return kept and filters.left_out_before(old) and not filters.left_out_before(new)
 
-    def _come_in(self, logged: Logged, old: str, new: str, who: str) -> DdlOutcome:
+    def _come_in(self, logged: StatementEvent, old: str, new: str, who: str) -> DdlOutcome:
         """Has a table wait for its copy. Raises StatementError where nobody copies."""
         reason = f"it comes from {old}, whose rows {who}: {logged.text}"
         if not self._copies:
@@ -142,7 +142,7 @@ class FilteredStatements:
         return DdlOutcome.COPY
 
 
-def _of_several(logged: Logged) -> SettingError:
+def _of_several(logged: StatementEvent) -> SettingError:
     statement = logged.statement
     return SettingError(
         f"{statement.verb} moves rows across the border of the filters: {logged.text}",

@@ -28,7 +28,7 @@ _HINT = (
 )
 
 
-class RewrittenStatements:
+class RenamedStatements:
     """Gives each statement the target's names before all others look at it. No two tables of the
     source share one in the target; what shows that is refused before anything is done."""
 

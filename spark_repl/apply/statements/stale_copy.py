@@ -19,7 +19,7 @@ from ...errors import StatementError
 from ...relay.record import Kind, gtid_name
 from ...sql.classify import classify_in
 from ...sql.session import Session
-from ..log.read_statement import concerned, read_query
+from ..log.statement_event import concerned, read_query
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

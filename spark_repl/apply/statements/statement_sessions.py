@@ -1,4 +1,4 @@
-"""Sessions: what statements depend on that their events do not say, beside what these say."""
+"""StatementSessions: what statements depend on and their events lack, such as time zones."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from ...write.tables.tracking import Tracking
 
 
-class Sessions:
-    """The sessions of one log's statements, in its order; ``databases`` are read at a start."""
+class StatementSessions:
+    """The sessions of one log's statements, in its order."""
 
     def __init__(self, tracking: Tracking) -> None:
         self._control, self._databases = tracking.control, tracking.databases
         self._names, self._options = tracking.names, tracking.options
 
     def of(self, query: Query) -> Session:
-        """The session of a statement; what SYSTEM is on the source is asked where it counts."""
+        """Return the session of a statement, with what SYSTEM is on the source as its time zone."""
         zone = ""
         if query.time_zone == "SYSTEM":
             zone = self._options.system_time_zone or recorded(self._control)
@@ -33,7 +33,7 @@ class Sessions:
         return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
 
     def see(self, statement: Statement, query: Query, cut: Cut) -> None:
-        """Takes in what a statement, whose transaction ends at ``cut``, says of a database."""
+        """Note what a statement, whose transaction ends at ``cut``, declares of a database."""
         name = self._name_of(statement)
         if statement.effect is Effect.DROP_DATABASE:
             self._databases.end(name, cut)
@@ -41,7 +41,7 @@ class Sessions:
             self._databases.put(name, statement.database_charset, cut)
 
     def pass_over(self, statement: Statement, cut: Cut) -> None:
-        """The same of one that is left out: what it may have said of databases is not known."""
+        """Forget the databases that a statement which is left out may have changed."""
         if statement.database:
             self._databases.end(self._name_of(statement), cut)
             return

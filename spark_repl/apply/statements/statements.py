@@ -11,44 +11,58 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from ...alter.rename import like
 from ...control.records.copies import last_copy
 from ...control.table.cut import Waiting
-from ...errors import SettingError, StaleCopyError, StatementError
+from ...decode.added_columns import truncated_at
+from ...decode.staged import same_shape
+from ...errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ...gtid import GtidSet
 from ...position import OFFSET_BITS
 from ...relay.record import Kind
+from ...rules.metadata_columns import keeps_deleted
 from ...rules.table_mode import appends, has_versions, logs_changes, nullable, outlives_source
 from ...sql.classify import classify_in
 from ...sql.ddl_outcome import DdlOutcome
 from ...sql.foreign_keys import named
 from ...sql.policy import Policy
-from ...sql.statement import Effect
+from ...sql.statement import TEMPORARY, Effect
 from ...sql.table_options import OF_OTHERS
 from ...tables.table_definition import SYSTEM_SCHEMAS
 from ...tables.table_name import database_of
+from ...write.rows.scd2_history import TruncatedVersions
+from ...write.rows.soft_deletes import Truncated
 from ..log.quarantine_changes import check_quarantine
-from ..log.read_statement import check_dropped, concerned, read_query
-from ..log.statement_event import Done, Logged, before, shown
+from ..log.statement_event import (
+    StatementEvent,
+    StatementResult,
+    before,
+    check_dropped,
+    concerned,
+    read_query,
+    shown,
+)
 from .alterations import Alterations, refused_by_policy
 from .filtered_statements import FilteredStatements
-from .hidden_tables import check_hidden
-from .made_again import check_made_again
-from .renamed_statements import RewrittenStatements
+from .renamed_statements import RenamedStatements
 from .stale_copy import give_up
-from .statement_sessions import Sessions
+from .statement_sessions import StatementSessions
 from .tool_tables import ToolTables
-from .truncated_rows import marks_of, row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable
 
     from ...control.records.copies import CatchUp
     from ...control.table.cut import Cut
     from ...rules.rewrites import Rewrites
+    from ...tables.table_definition import TableDefinition
     from ...write.alter.table_changes import TableChanges
+    from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog
+    from ..log.statement_event import StatementEvent
     from ..start.resume import ResumePoint
 
 log = logging.getLogger(__name__)
@@ -85,11 +99,11 @@ class Statements:
         self._alterations = Alterations(tracking, changes)
         self._tools = ToolTables(tracking, self._alterations)
         self._filtered = FilteredStatements(tracking, self._tools, copies=point.copies)
-        self._rewritten, self._sessions = RewrittenStatements(tracking), Sessions(tracking)
+        self._rewritten, self._sessions = RenamedStatements(tracking), StatementSessions(tracking)
         rules = tracking.column_rules
         self._literals = rules.withholding is None
 
-    def apply(self, record: Any, cut: Cut) -> Done:
+    def apply(self, record: Any, cut: Cut) -> StatementResult:
         """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
         ... SELECT it makes the table, without the rows that the record has, too. Says what has
         been done. Raises StatementError for what can't be applied, before anything is done."""
@@ -102,33 +116,35 @@ class Statements:
         statement = classify_in(query.text, session)
         if statement.has_failed(query):
             log.warning("a statement that failed on the source (%d) is passed over", query.error)
-            return Done(DdlOutcome.NOTHING, shown(query, session, literals=self._literals))
+            return StatementResult(
+                DdlOutcome.NOTHING, shown(query, session, literals=self._literals)
+            )
         if self._skip and GtidSet.parse(cut.group_gtids).intersect(self._skip):
             self._sessions.pass_over(statement, cut)
             text = shown(query, session, literals=self._literals)
-            return Done(DdlOutcome.LEFT_OUT, text, statement.tables)
+            return StatementResult(DdlOutcome.LEFT_OUT, text, statement.tables)
         self._sessions.see(statement, query, cut)
         statement, query = self._rewritten.take(statement, query, cut)
         names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         moment = int(record["commit_time"]), int(record["position"])
-        logged = Logged(statement, query, cut, source, session, *moment, self._literals)
+        logged = StatementEvent(statement, query, cut, source, session, *moment, self._literals)
         way, left = self._filtered.take(logged)
         if way is None:
             check_dropped(left)
             self._check_copied(left)
             way = self._way(left)
-        return Done(way, logged.text, tuple(statement.tables))
+        return StatementResult(way, logged.text, tuple(statement.tables))
 
     @property
     def _rewrites(self) -> Rewrites:
         return self._filters.now.rewrites
 
-    def _way(self, logged: Logged) -> DdlOutcome:
+    def _way(self, logged: StatementEvent) -> DdlOutcome:
         if _is_systems(logged):
             return DdlOutcome.LEFT_OUT
-        check_hidden(logged, self._tracking)
+        check_temporary_name(logged, self._tracking)
         try:
             check_quarantine(logged, self._tracking)
             way, left = self._tools.take(logged)
@@ -149,7 +165,7 @@ class Statements:
             self._wait(logged, f"{error.message}: {logged.text}")
             return DdlOutcome.COPY
 
-    def _wait(self, logged: Logged, reason: str) -> None:
+    def _wait(self, logged: StatementEvent, reason: str) -> None:
         """Has the tables wait for a copy whose rows the log does not tell from here on."""
         statement, alteration, cut = logged.statement, logged.statement.alteration, logged.cut
         names = set(statement.tables)
@@ -160,7 +176,7 @@ class Statements:
         if alteration and renamed:
             self._alterations.rename(alteration.table, renamed, cut)
 
-    def _carry_out(self, logged: Logged) -> DdlOutcome:
+    def _carry_out(self, logged: StatementEvent) -> DdlOutcome:
         match logged.statement.effect:
             case Effect.NO_EFFECT if not logged.statement.alteration:
                 return self._alterations.take_engine(logged)
@@ -179,7 +195,7 @@ class Statements:
             case _:
                 raise self._refused(logged)
 
-    def _drop(self, logged: Logged) -> DdlOutcome:
+    def _drop(self, logged: StatementEvent) -> DdlOutcome:
         names: Iterable[str] = logged.statement.tables
         if logged.statement.effect is Effect.DROP_DATABASE:
             known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
@@ -201,7 +217,7 @@ class Statements:
             return DdlOutcome.LEFT_OUT
         return DdlOutcome.NAMES if there else DdlOutcome.NOTHING
 
-    def _truncate(self, logged: Logged) -> DdlOutcome:
+    def _truncate(self, logged: StatementEvent) -> DdlOutcome:
         name, cut = logged.statement.tables[0], logged.cut
         table, policy = self._tracking.live(name), self._tracking.policy(name)
         if table is None:
@@ -210,10 +226,10 @@ class Statements:
             raise refused_by_policy(logged, name)
         there = table.at_place
         named = replace(there, source_name=self._filters.source_names.of(name))
-        if marks := marks_of(named, logged, policy):
+        if marks := truncation_marks(named, logged, policy):
             return self._changes.mark_rows(table, marks, cut)
         if logs_changes(there) and policy is not Policy.IGNORE_DROP:
-            rows = row_of(nullable(named), logged)
+            rows = truncation_row(nullable(named), logged)
             return self._changes.add_rows(table, nullable(there), rows, cut)
         if appends(there) and not has_versions(there):
             return DdlOutcome.LEFT_OUT
@@ -230,7 +246,7 @@ class Statements:
             self._changes.truncate(table, cut, whole)
         return DdlOutcome.METADATA
 
-    def _rename(self, logged: Logged) -> DdlOutcome:
+    def _rename(self, logged: StatementEvent) -> DdlOutcome:
         names: dict[str, str] = {}
         there = False
         for old, new in logged.statement.renames:  # a name may come twice: a swap
@@ -246,7 +262,7 @@ class Statements:
             self._alterations.rename(old, new, logged.cut)
         return DdlOutcome.NAMES if there else DdlOutcome.NOTHING
 
-    def _check_copied(self, logged: Logged) -> None:
+    def _check_copied(self, logged: StatementEvent) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was
         read before the statement or behind it, nobody knows which. StaleCopyError where the applier
         goes on without the copy."""
@@ -271,7 +287,7 @@ class Statements:
             log.warning("%s waits for a new copy: %s", name, logged.text)
             self._tracking.wait(name, Waiting(reason, logged.name))
 
-    def _refused(self, logged: Logged) -> StatementError:
+    def _refused(self, logged: StatementEvent) -> StatementError:
         statement = logged.statement
         verb = statement.verb or "the statement"
         return StatementError(
@@ -280,7 +296,7 @@ class Statements:
             hint=_HINT,
         )
 
-    def _create(self, logged: Logged) -> DdlOutcome:
+    def _create(self, logged: StatementEvent) -> DdlOutcome:
         statement, cut = logged.statement, logged.cut
         if statement.made_nothing(logged.query):
             return DdlOutcome.NOTHING
@@ -304,7 +320,7 @@ class Statements:
         known = self._tracking.live(name)
         if known is not None:
             executed = GtidSet.parse(before(cut).gtid_executed)
-            check_made_again(known, logged, self._tracking, self._catch_up.copies(executed))
+            check_not_existing(known, logged, self._tracking, self._catch_up.copies(executed))
         elif wanted is None:
             log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
             if keys is not None:
@@ -318,7 +334,7 @@ class Statements:
             self._tracking.create(wanted, stamp, logged.name)
         return DdlOutcome.NAMES
 
-    def _create_like(self, logged: Logged) -> DdlOutcome:
+    def _create_like(self, logged: StatementEvent) -> DdlOutcome:
         statement = logged.statement
         if self._copies and statement.like in self._tracking.waiting:
             raise StatementError(f"{statement.like} is not known", table=statement.tables[0])
@@ -330,13 +346,13 @@ class Statements:
         return self._create(replace(logged, statement=made))
 
 
-def _ends_rows(logged: Logged) -> bool:
+def _ends_rows(logged: StatementEvent) -> bool:
     """Whether no row that was there counts any more: also of a copy of all tables which was read
     before and behind the statement nothing is left, and the log has each row that came since."""
     return logged.statement.effect in _ENDS
 
 
-def _is_systems(logged: Logged) -> bool:
+def _is_systems(logged: StatementEvent) -> bool:
     """Whether all tables of the statement are the server's own. Raises StatementError where one
     comes from there by RENAME, or goes there: its rows are not here, or would be lost."""
     tables = logged.statement.tables
@@ -349,3 +365,80 @@ def _is_systems(logged: Logged) -> bool:
             hint=_HINT,
         )
     return bool(own) and all(own)
+
+
+_HINT_TEMPORARY = (
+    "let that session use binlog_format=ROW, or another name; to get past it leave the statement"
+    " out (spark-repl skip --config F --gtid GTID), and copy the table again when the session has"
+    " ended (spark-repl snapshot --config F --table DB.T)"
+)
+
+
+def check_temporary_name(logged: StatementEvent, tracking: Tracking) -> None:
+    """Raise SettingError where a session, in statement format, makes a temporary table of a table's
+    name: the log does not say which of the two its later TRUNCATE and ALTER TABLE are about."""
+    statement = logged.statement
+    if statement.verb != TEMPORARY or tracking.live(statement.tables[0]) is None:
+        return
+    raise SettingError(
+        "which statements are about the table from here on, and which about a temporary table of"
+        f" its name, is not in the log: {logged.text}",
+        table=statement.tables[0],
+        hint=_HINT_TEMPORARY,
+    )
+
+
+_HINT_EXISTS = (
+    "either filters left out the DROP of the table that the target has, or it is from elsewhere:"
+    " copy it again: spark-repl snapshot --config F --table DB.T"
+)
+
+
+def check_not_existing(
+    existing: Table, logged: StatementEvent, tracking: Tracking, copied: Container[str]
+) -> None:
+    """Raise SchemaError (1050) where ``existing`` is not the table that the statement makes.
+
+    It is that table if it has the statement already, by an earlier attempt, or if it has the same
+    shape and is one of ``copied``, which were read before or after the statement.
+    """
+    cut, wanted = logged.cut, logged.statement.definition
+    at = before(cut) if logged.statement.effect is Effect.CREATE_SELECT else cut
+    if existing.position >= at.position or tracking.has(existing, cut):
+        return
+    if logged.statement.if_not_exists:
+        return
+    forms = tracking.forms
+    same = wanted and same_shape(existing.definition.in_log, forms.apply(wanted))
+    if same and existing.name in copied:
+        return
+    raise SchemaError(
+        f"Table '{existing.name}' already exists: {logged.text}",
+        table=existing.name,
+        number=1050,
+        hint=_HINT_EXISTS,
+    )
+
+
+def truncation_marks(
+    definition: TableDefinition, logged: StatementEvent, policy: Policy
+) -> Truncated | TruncatedVersions | None:
+    """Return what marks the rows of a table that a TRUNCATE removes on the source; None where they
+    are removed, or stay as they are."""
+    origin = logged.cut.group_gtids, logged.committed_us
+    if keeps_deleted(definition):
+        return Truncated(definition, *origin)
+    if has_versions(definition) and policy is not Policy.IGNORE_DROP:
+        return TruncatedVersions(definition, *origin, logged.position)
+    return None
+
+
+def truncation_row(definition: TableDefinition, logged: StatementEvent) -> pa.Table:
+    """Return the row [1] of a TRUNCATE in a changelog: the source's columns are NULL."""
+    values = truncated_at(definition, logged.cut.group_gtids, logged.committed_us, logged.position)
+    schema = definition.arrow_schema()
+    columns = [
+        values[column.extra].cast(kind) if column.extra else pa.nulls(1, kind)
+        for column, kind in zip(definition.columns, schema.types, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=schema.names)

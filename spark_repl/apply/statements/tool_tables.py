@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...rules.rewrites import Rewrites
     from ...tables.table_definition import TableDefinition
     from ...write.tables.tracking import Tracking
-    from ..log.statement_event import Logged
+    from ..log.statement_event import StatementEvent
     from .alterations import Alterations
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class ToolTables:
         self._filters = tracking.filters
         self._folds = options.online_tools == "fold"
 
-    def take(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
+    def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """The way that a statement of a tool's tables goes, None for what is to be carried out as
         any other: the statement itself, or what is left of it. Raises StatementError."""
         statement, left = logged.statement, self._left.tables
@@ -78,17 +78,17 @@ class ToolTables:
             return DdlOutcome.LEFT_OUT, logged
         raise self._refused(logged)
 
-    def _check_altered(self, logged: Logged) -> None:
+    def _check_altered(self, logged: StatementEvent) -> None:
         """Raises SettingError for a tool's ALTER by which its copy may lack rows, or has others."""
         statement = logged.statement
         known = self._left.tables.get(statement.tables[0]) if statement.tables else None
         if known and known.copy and self._folds and statement.verb == "ALTER TABLE":
             check_tool_alteration(statement, logged.query.text, logged.session.sql_mode)
 
-    def _is_notes(self, logged: Logged) -> bool:
+    def _is_notes(self, logged: StatementEvent) -> bool:
         return not self._left.tables[logged.statement.tables[0]].copy
 
-    def asked_as(self, logged: Logged) -> dict[str, str]:
+    def asked_as(self, logged: StatementEvent) -> dict[str, str]:
         """The tables of a statement about tools' tables that are left out, or are from here on ->
         the table that each is of: filters treat it as that one."""
         statement, left = logged.statement, self._left.tables
@@ -102,7 +102,7 @@ class ToolTables:
                     asked.setdefault(name, tool.of)
         return asked
 
-    def _created(self, logged: Logged) -> bool:
+    def _created(self, logged: StatementEvent) -> bool:
         """Whether the statement makes a tool's table, which is left out from here on."""
         if (made := self._made(logged)) is None:
             return False
@@ -110,7 +110,7 @@ class ToolTables:
         log.warning("%s is left out: %s", made.name, logged.text)
         return True
 
-    def _made(self, logged: Logged) -> LeftTable | None:
+    def _made(self, logged: StatementEvent) -> LeftTable | None:
         """The tool's table that a CREATE makes; None for one that is not left out."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
@@ -148,7 +148,7 @@ class ToolTables:
     def _rewrites(self) -> Rewrites:
         return self._filters.now.rewrites
 
-    def _like(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
+    def _like(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """CREATE TABLE ... LIKE one that is left out."""
         statement = logged.statement
         known = self._left.tables[statement.like]
@@ -160,7 +160,7 @@ class ToolTables:
         )
         return None, replace(logged, statement=made)
 
-    def _altered(self, logged: Logged) -> DdlOutcome | None:
+    def _altered(self, logged: StatementEvent) -> DdlOutcome | None:
         statement = logged.statement
         assert statement.alteration is not None
         known = self._left.tables[statement.tables[0]]
@@ -187,13 +187,13 @@ class ToolTables:
         self._left.put(after, logged.cut)
         return DdlOutcome.LEFT_OUT
 
-    def _make(self, definition: TableDefinition, logged: Logged) -> None:
+    def _make(self, definition: TableDefinition, logged: StatementEvent) -> None:
         """Makes the table after all: the option was taken back, and no row has come yet."""
         stamp = self._tracking.stamp(before(logged.cut))
         self._tracking.create(definition, stamp, logged.name)
         self._left.end(definition.name, logged.cut)
 
-    def _cut_over(self, logged: Logged) -> DdlOutcome:
+    def _cut_over(self, logged: StatementEvent) -> DdlOutcome:
         """The tool's RENAME, which puts its copy in the table's place."""
         renames, left = logged.statement.renames, self._left.tables
         if len(renames) != 2 or renames[1][1] != renames[0][0]:
@@ -218,7 +218,7 @@ class ToolTables:
         self._left.end(copy, logged.cut)
         return way
 
-    def _dropped(self, logged: Logged) -> tuple[DdlOutcome | None, Logged]:
+    def _dropped(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         names, left = logged.statement.tables, self._left.tables
         rest = tuple(name for name in names if name not in left)
         self._end((name for name in names if name in left), logged)
@@ -227,11 +227,11 @@ class ToolTables:
             return DdlOutcome.LEFT_OUT, logged
         return None, replace(logged, statement=replace(logged.statement, tables=rest))
 
-    def _end(self, names: Iterable[str], logged: Logged) -> None:
+    def _end(self, names: Iterable[str], logged: StatementEvent) -> None:
         for name in list(names):
             self._left.end(name, logged.cut)
 
-    def _note_changed(self, logged: Logged) -> None:
+    def _note_changed(self, logged: StatementEvent) -> None:
         """A copy of a table that is changed by others is no copy of it any more."""
         if logged.statement.effect in (Effect.NO_EFFECT, *_CREATES, Effect.CREATE_SELECT):
             return
@@ -240,7 +240,7 @@ class ToolTables:
                 self._left.put(replace(known, stale=True), logged.cut)
 
     @staticmethod
-    def _refused(logged: Logged, reason: str = "") -> SettingError:
+    def _refused(logged: StatementEvent, reason: str = "") -> SettingError:
         said = f" ({reason})" if reason else ""
         return SettingError(
             f"{logged.statement.verb} of an online schema-change tool's table whose rows are left"

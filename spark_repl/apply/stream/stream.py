@@ -18,27 +18,30 @@ from ...position import RelayPosition
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.threads import channel_here, under_channel
-from .batch_function import BatchFunction
 from .stream_checkpoint import forget_foreign
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from ..group.coordinator import Coordinator
     from ..log.applied_log import AppliedLog
     from .stream_listener import StreamListener
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
-# A source that rests is asked so seldom: it says by itself when something comes.
 _WAIT_MS = 10_000
+"""how long Spark waits for an idle source: the source wakes it when a transaction comes"""
 _STOP_FILE = "stopping"
 _MAKING = threading.Lock()
-"""a source is made in a Python process of Spark's, which then makes the next one, too"""
+"""Spark makes a source in a Python process of its own, which then makes the next source as well"""
 
 
 class RelayStream:
-    """``run`` brings what the log holds to the coordinator. ``is_stopping``: whether somebody has
-    asked it to end; asked between batches and about once a second. ``listener`` hears of each
-    batch."""
+    """Spark's stream over the log: ``run`` gives its batches to the coordinator.
+
+    ``is_stopping`` returns whether the stream has to end; it is called between batches and about
+    once a second. ``listener`` hears of each batch.
+    """
 
     def __init__(
         self,
@@ -61,8 +64,9 @@ class RelayStream:
         self._stopped, self._follows = threading.Event(), False
 
     def run(self, *, follow: bool) -> None:
-        """Returns when it was asked to end, at ``--until``, or unless ``follow`` at the log's end.
-        A new stream begins where one was lost with a worker of Spark's. Raises what stopped it;
+        """Run the stream until it has to end, to ``--until``, or unless ``follow`` to the log's
+        end.
+        Begin a new stream where one was lost with a worker of Spark's. Raise what stopped it; then
         everything before that has been committed."""
         self._error = None
         try:
@@ -77,12 +81,12 @@ class RelayStream:
             raise self._error
 
     def has_met_until(self) -> bool:
-        """Also where no batch comes that would say so."""
+        """Return whether ``--until`` is met, also where no batch comes."""
         with self._batching:
             return self._coordinator.has_met_until()
 
     def _load(self, stop_file: Path) -> DataFrame:
-        """The log's transactions, from where the tables are."""
+        """Return the stream of the log's transactions, from where the tables are."""
         base, low = self._applied.base, self._applied.start
         high = max(self._applied.index.end, low)
         forget_foreign(self._checkpoint, self._applied.relay, base, high)
@@ -142,8 +146,8 @@ class RelayStream:
             stop_file.unlink(missing_ok=True)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        """foreachBatch: the rows say which transactions; what they hold is read by the workers.
-        Called by a thread of Py4J's."""
+        """Apply a batch, whose rows name the transactions; the workers read what these hold. A
+        thread of Py4J's calls it."""
         with under_channel(self._channel), self._batching:
             if self._is_stopping() or self._coordinator.reached_until:
                 raise StoppedBetweenGroups
@@ -157,7 +161,7 @@ class RelayStream:
         self._gather()
 
     def _gather(self) -> None:
-        """Waits for more before the stream asks what is there; not where it is to end."""
+        """Wait for more transactions before Spark asks for the log's end, unless it has to end."""
         if self._follows and not self._coordinator.reached_until:
             pace, stopped = self._coordinator.pace, self._stopped
             pace.wait(pace.until_batch, lambda: stopped.is_set() or self._is_stopping())
@@ -174,7 +178,8 @@ class RelayStream:
         reach("before_checkpoint")
 
     def _apply_between(self, first: int, last: int, count: int) -> None:
-        """The transactions from one packed position to the other."""
+        """Apply the transactions between two packed positions. Raise LogError where the log has not
+        ``count`` of them."""
         records = self._retries.run(self._applied.refresh).slice(first, last)
         if len(records) != count:
             raise LogError(
@@ -193,8 +198,8 @@ class RelayStream:
             raise StoppedBetweenGroups
 
     def _translated(self, error: Exception) -> BaseException | None:
-        """What stopped the stream outside of foreachBatch, None where it was asked to: errors of
-        the source come as text, so that damage in the log is lost with its place."""
+        """Return what stopped the stream outside of foreachBatch, None where it had to end. Errors
+        of the source are text, so the place of damage in the log is read from the index."""
         text = str(error)
         if isinstance(error, SparkReplError):
             return error
@@ -212,14 +217,48 @@ class RelayStream:
 
 
 def said_by_python(text: str) -> str:
-    """The error with which a Python process of Spark's ended, "" where none is told: the line
-    behind the frames of its traceback."""
+    """Return the error with which a Python process of Spark's ended, "" where the text has none:
+    the line after the frames of its traceback."""
     _, _, frames = text.partition("Traceback (most recent call last):\n")
     return next((line for line in frames.splitlines() if line[:1].strip()), "")
 
 
 def extent(batch: DataFrame) -> tuple[int, int, int]:
-    """First position, last end and number of a batch's transactions. A query of its own each time:
-    Spark remembers that one has failed."""
+    """Return the first position, last end and number of a batch's transactions. Each attempt makes
+    a new query: Spark remembers that one has failed."""
     ((first, last, count),) = batch.selectExpr("min(position)", "max(end)", "count(*)").collect()
     return first, last, count
+
+
+class BatchFunction:
+    """The function that Spark calls with each batch (``foreachBatch``), until it is released.
+
+    The JVM releases its side of a callback when it collects it: in a large heap after hours, or
+    never. Until then Py4J keeps Python's side, and everything that this refers to. So the function
+    drops the stream when that has ended, and the errors that Spark keeps have no frames of ours.
+    """
+
+    def __init__(self, apply: Callable[[DataFrame, int], None]) -> None:
+        self._apply: Callable[[DataFrame, int], None] | None = apply
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        """Call ``apply``. Raise its errors as text only, and StoppedBetweenGroups as it is."""
+        failure = self._failure(frame, number)
+        if failure is not None:
+            raise failure
+
+    def release(self) -> None:
+        """Drop ``apply``; later calls raise StoppedBetweenGroups."""
+        self._apply = None
+
+    def _failure(self, frame: DataFrame, number: int) -> Exception | None:
+        apply = self._apply
+        if apply is None:
+            return StoppedBetweenGroups()
+        try:
+            apply(frame, number)
+        except StoppedBetweenGroups:
+            return StoppedBetweenGroups()
+        except Exception as error:  # noqa: BLE001 the stream itself keeps it
+            return RuntimeError(f"{type(error).__module__}.{type(error).__qualname__}: {error}")
+        return None

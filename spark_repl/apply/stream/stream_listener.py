@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 class StreamListener(StreamingQueryListener):
     """Hears of all streams of the session. ``name``: that of ours, no other's. Spark keeps it for
-    longer than the stream (``batch_function``)."""
+    longer than the stream (``BatchFunction``)."""
 
     def __init__(self, status: ApplierStatus) -> None:
         self.name = f"spark_repl {uuid.uuid4().hex[:8]}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spark_repl.apply.start.replica_parts import Parts
+from spark_repl.apply.start.replica import Parts
 from spark_repl.config import Config
 from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet

@@ -10,8 +10,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
-from spark_repl.apply.start.read_rows import RowsToRepair
-from spark_repl.apply.start.repair_rows import Repairing
+from spark_repl.apply.start.repair_rows import RowRepairs, RowsToRepair
 from spark_repl.control.table.cut import Cut
 from spark_repl.errors import RowsOutdated
 from spark_repl.gtid import GtidSet
@@ -50,7 +49,7 @@ class Opened:
 
     def refused(self) -> BaseException | None:
         writer = MagicMock()
-        Repairing(self.stager, writer, self.applied).carry_out(self.rows, self.point)
+        RowRepairs(self.stager, writer, self.applied).carry_out(self.rows, self.point)
         assert self.rows.outcome.done()
         return self.rows.refused
 
@@ -88,7 +87,7 @@ def test_the_key_that_the_log_has(tmp_path: Path) -> None:
     staged = opened.stager.stage_table.return_value
     staged.by_worker, staged.folder = [MagicMock(definitions=logged)], str(tmp_path)
     opened.table.definition = definition()
-    repairing = Repairing(opened.stager, MagicMock(), opened.applied)
+    repairing = RowRepairs(opened.stager, MagicMock(), opened.applied)
     with pytest.raises(RowsOutdated, match="another key"):
         repairing._holds_key(opened.rows, opened.table, records)
     assert not tmp_path.exists(), "what was staged is dropped"

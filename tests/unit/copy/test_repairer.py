@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import Config
-from spark_repl.apply.start.read_rows import RowsToRepair
+from spark_repl.apply.start.repair_rows import RowsToRepair
 from spark_repl.control.records.repair_results import KIND, Repair, answers
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut

@@ -1,5 +1,5 @@
 """What tests replace of the package is given to it, not patched by its name: a part of a
-``Replica`` (``apply/start/replica_parts``), an argument with a default, a subclass, a crash point
+``Replica`` (``apply/start/replica``), an argument with a default, a subclass, a crash point
 that is listened to.
 
 A bound (a name in capitals) is set for a test: it is no part. So are modules of others."""
