@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     ForeignKeys = tuple[ForeignKey, ...]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _STOP_HINT = (
     "leave the statement out: spark-repl skip --config F --gtid GTID; or give the table another"
@@ -108,17 +108,13 @@ class Alterations:
         return alter(before, logged.statement.alteration, session)
 
     def change(
-        self, table: Table, made: Altered, session: Session, logged: StatementEvent
+        self, table: Table, altered: Altered, session: Session, logged: StatementEvent
     ) -> DdlOutcome:
-        """Brings a table from what the source had to what ``made`` says that it has."""
-        cut, there, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
-        before = there.in_log
-        made = replace(made, definition=self._forms.apply(made.definition))
-        if self._forms.zero_dates == "null":
-            made = without_zero_dates(made)
-        made = replace(made, replaced_texts=self._forms.text_errors == "replace")
-        source = made
-        if made.gone and policy is Policy.IGNORE_DROP:
+        """Change a table from what the source had to what ``altered`` says that it has."""
+        cut, existing, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
+        before = existing.in_log
+        source = altered = self._with_forms(altered)
+        if altered.gone and policy is Policy.IGNORE_DROP:
             raise SettingError(
                 f"policy ignore_drop: rows of partitions go: {logged.text}",
                 table=table.name,
@@ -134,30 +130,39 @@ class Alterations:
                     table=table.name,
                     hint=_STOP_HINT,
                 )
-            check_filter_columns(there, made)
-            check_key_stays(there, made.definition)
-            made = shaped_alteration(there, made, columns, strict=session.is_strict)
-            check_deleted_rows(there, made)
-        elif keeps or before is not there:
-            made = additive(there, made, keeps=keeps)
-            if keeps and made.definition.in_log is not made.definition:
-                log.warning(
-                    "%s: policy additive_only: the target keeps %s", table.name, _more(made)
+            check_filter_columns(existing, altered)
+            check_key_stays(existing, altered.definition)
+            altered = shaped_alteration(existing, altered, columns, strict=session.is_strict)
+            check_deleted_rows(existing, altered)
+        elif keeps or before is not existing:
+            altered = additive(existing, altered, keeps=keeps)
+            if keeps and altered.definition.in_log is not altered.definition:
+                logger.warning(
+                    "%s: policy additive_only: the target keeps %s", table.name, _more(altered)
                 )
-        _check_shape(table, made.definition)
-        defines = _only_defines(there, made)
+        _check_shape(table, altered.definition)
+        defines = _only_defines(existing, altered)
         if policy is Policy.STOP and not (defines and _only_defines(before, source)):
             raise refused_by_policy(logged, table.name)
-        way = DdlOutcome.DEFINITION
+        outcome = DdlOutcome.DEFINITION
         if defines:
-            self._tracking.define(table, made.definition, cut)
+            self._tracking.define(table, altered.definition, cut)
         elif self._tracking.has(table, cut):
-            table.take_at_place(made.definition)
-            way = DdlOutcome.METADATA
+            table.take_at_place(altered.definition)
+            outcome = DdlOutcome.METADATA
         else:
-            way = self._changes.alter(table, made, session, cut)
+            outcome = self._changes.alter(table, altered, session, cut)
         self._follow_columns(before, source, cut)
-        return way
+        return outcome
+
+    def _with_forms(self, altered: Altered) -> Altered:
+        """Return the change with the target's forms of values: zero dates, and text errors."""
+        altered = replace(
+            altered,
+            definition=self._forms.apply(altered.definition),
+            replaced_texts=self._forms.text_errors == "replace",
+        )
+        return without_zero_dates(altered) if self._forms.zero_dates == "null" else altered
 
     def _check_exchanged(self, logged: StatementEvent) -> None:
         """Raise StatementError if EXCHANGE PARTITION moves rows: the log does not say which.
