@@ -12,10 +12,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import StatementError
-from ..sql.actions import Alteration, RowsGo, SetCharset
+from ..sql.actions import Alteration, SetCharset, UnloggedRows
 from ..sql.charsets import ASSUMED
 from ..sql.create_table import is_text
-from ..sql.new_columns import finished, in_charset, is_nullable, with_timestamps
+from ..sql.new_columns import in_charset, is_nullable, new_column, with_timestamps
 from ..sql.string_literals import in_column
 from ..sql.table_options import ROWLESS, other_engine
 from ..tables.column import CHARACTER_TYPES, Column, ColumnType
@@ -76,7 +76,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
         rowless=alteration.engine in ROWLESS if alteration.engine else definition.rowless,
         engine=other_engine(alteration.engine) if alteration.engine else definition.engine,
     )
-    gone = [action for action in alteration.actions if isinstance(action, RowsGo)]
+    gone = [action for action in alteration.actions if isinstance(action, UnloggedRows)]
     reasons, come = [action.reason for action in gone], any(action.come for action in gone)
     reasons += [parted.reason] if parted.reason else []
     numbered = tuple(
@@ -136,5 +136,5 @@ def _columns(
             clause = replace(clause, charset=converted)
         default = charset or ASSUMED  # where rows have made the table it is not known
         clause = entry.clause = in_column(clause, default)
-        columns.append(finished(clause, default, session, nullable=is_nullable(clause)))
+        columns.append(new_column(clause, default, session, nullable=is_nullable(clause)))
     return tuple(columns)

@@ -141,7 +141,7 @@ class StageTask:
     def target(self, logged: TableDefinition) -> TableDefinition | None:
         """Return the target's table of ``logged`` if rows have to be reshaped for it, else None."""
         target = self.wider.get(logged.name)
-        if target is None and self.columns.concern(logged.name):
+        if target is None and self.columns.reshapes(logged.name):
             return self.columns.shaped(logged)
         return target
 

@@ -73,7 +73,7 @@ class ColumnRules:
         """Return whether any table has extra columns."""
         return any(rule.added_columns for rule in self.rules.rules)
 
-    def concern(self, name: str) -> bool:
+    def reshapes(self, name: str) -> bool:
         """Return whether the table ``name`` has other rows or columns in the target than on the
         source."""
         return bool(self.rules.shaping(name).reshaping)
@@ -149,7 +149,7 @@ class ColumnRules:
     ) -> TableDefinition:
         """Return the target's table of the source's ``logged``. ``existing``: the target's table
         before. Raise SettingError if a rule does not fit the table."""
-        if not self.concern(logged.name):
+        if not self.reshapes(logged.name):
             return logged
         rule = self.rule_of(logged, existing)
         _check(logged, rule, named=lacks_wildcards(rule.match) and self._is_own(rule, logged))
@@ -171,7 +171,7 @@ class ColumnRules:
         )
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode, rule.shards_by), rule.mode)
 
-    def hiding(self, logged: TableDefinition) -> TableDefinition:
+    def recordable(self, logged: TableDefinition) -> TableDefinition:
         """Return the source's table as it may be recorded: without the defaults of hidden columns.
         Raise SettingError as ``shaped`` does."""
         return self.shaped(logged).in_log

@@ -46,7 +46,7 @@ class ReplicationFilters:
     @classmethod
     def of(cls, config: Config) -> ReplicationFilters:
         """Return the filters of a configuration, which has checked them."""
-        to = TableRoutes.of(config.tables).telling().entries
+        to = TableRoutes.of(config.tables).trimmed().entries
         return replace(cls(to=to), **{kind: getattr(config.filters, kind) for kind in _KINDS})
 
     @classmethod
@@ -76,9 +76,9 @@ class ReplicationFilters:
         """Return the filters for a source whose names are in lower case."""
         return _folded(self)
 
-    def asking(self) -> ReplicationFilters:
+    def with_unknown_case(self) -> ReplicationFilters:
         """Return the filters for a source of which it is not known yet whether it folds names."""
-        return _asking(self)
+        return _with_unknown_case(self)
 
     def check_letters(self, table: str, *, rows: bool = False) -> None:
         """Raise SettingError if it is not known whether the source folds names, and the rules would
@@ -163,5 +163,5 @@ def _folded(filters: ReplicationFilters) -> ReplicationFilters:
 
 
 @cache
-def _asking(filters: ReplicationFilters) -> ReplicationFilters:
+def _with_unknown_case(filters: ReplicationFilters) -> ReplicationFilters:
     return replace(filters, unsure=True)

@@ -112,7 +112,7 @@ class Rewrites:
         changes."""
         return [name for name in tables if database_of(self.routes.before(name)) == database]
 
-    def spoken(self, statement: Statement, tables: Collection[str]) -> Collection[str]:
+    def names_in_statement(self, statement: Statement, tables: Collection[str]) -> Collection[str]:
         """Return the target's ``tables`` by the names that a rewritten statement uses beside its
         own. A statement about a database uses the source's names."""
         if not statement.database or not self.routes.any:

@@ -66,7 +66,7 @@ class TableRoutes:
         """Return whether a table may have another name in the target."""
         return any(to for _, to in self.entries)
 
-    def telling(self) -> TableRoutes:
+    def trimmed(self) -> TableRoutes:
         """Return the routes without the trailing entries that no name depends on."""
         last = max((number for number, (_, to) in enumerate(self.entries, 1) if to), default=0)
         return TableRoutes(self.entries[:last])

@@ -107,7 +107,7 @@ class RenameTable:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsGo:
+class UnloggedRows:
     """An action whose effect on rows is not in the log. ``come``: whether it brings rows that no
     log has."""
 
@@ -145,7 +145,7 @@ class ChangePartitions:
 
 Action = (
     AddColumn | ChangeColumn | RenameColumn | DropColumn | SetDefault | SetVisible
-    | AddKey | DropIndex | RenameIndex | DropConstraint | SetCharset | RenameTable | RowsGo
+    | AddKey | DropIndex | RenameIndex | DropConstraint | SetCharset | RenameTable | UnloggedRows
     | PartitionBy | ChangePartitions
 )  # fmt: skip
 

@@ -20,10 +20,10 @@ from .actions import (
     RenameColumn,
     RenameIndex,
     RenameTable,
-    RowsGo,
     SetCharset,
     SetDefault,
     SetVisible,
+    UnloggedRows,
 )  # fmt: skip
 from .column_clause import read_column
 from .default_clause import read_default
@@ -93,7 +93,7 @@ def _actions(cursor: Cursor, table: str, session: Session) -> Iterator[Action]:
     for words, reason in _ROWS_GO.items():
         if cursor.phrase(words):
             _to_end(cursor)
-            yield RowsGo(reason, come=words.startswith("IMPORT"))
+            yield UnloggedRows(reason, come=words.startswith("IMPORT"))
             return
     if partitions := _partitions(cursor, session):
         _to_end(cursor)
@@ -176,7 +176,7 @@ def _option(cursor: Cursor) -> Iterator[Action]:
     name, value = setting
     if name in ("ENGINE", "TYPE") and value.upper() in WITHOUT_ROWS:
         come = value.upper() in OF_OTHERS
-        yield RowsGo(f"{start} leaves the table without its rows", come=come)
+        yield UnloggedRows(f"{start} leaves the table without its rows", come=come)
     elif name in ("CHARSET", "COLLATE"):
         while following := _another_set(cursor):
             if following[0] == "COLLATE":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..binlog.charsets.charset import name_of
 from ..errors import SparkReplError, StatementError
-from .actions import AddKey, Alteration, ChangePartitions, DropIndex, RenameTable, RowsGo
+from .actions import AddKey, Alteration, ChangePartitions, DropIndex, RenameTable, UnloggedRows
 from .alter_table import read_alteration
 from .create_table import definition
 from .keys import index
@@ -236,7 +236,7 @@ def _altering(verb: str, alteration: Alteration) -> Statement:
         remaining = alteration if actions or alteration.copies else None
         engine = alteration.engine
         return Statement(verb, Effect.NO_EFFECT, tables, alteration=remaining, engine=engine)
-    gone = [a.reason for a in actions if isinstance(a, RowsGo | ChangePartitions)]
+    gone = [a.reason for a in actions if isinstance(a, UnloggedRows | ChangePartitions)]
     reason = "; ".join(filter(None, gone)) or f"{verb} changes the table's columns or keys"
     return Statement(
         verb, Effect.ALTER_TABLE, tables, renames=renames, alteration=alteration, reason=reason

@@ -34,7 +34,7 @@ def new_columns(
     Raise StatementError."""
     written = [in_column(clause, charset) for clause in with_timestamps(clauses, session)]
     return tuple(
-        finished(
+        new_column(
             clause,
             charset,
             session,
@@ -92,7 +92,7 @@ _ZEROS = {
 }  # fmt: skip
 
 
-def finished(clause: ColumnClause, charset: str, session: Session, *, nullable: bool) -> Column:
+def new_column(clause: ColumnClause, charset: str, session: Session, *, nullable: bool) -> Column:
     """Return the column of a table whose character set or collation is ``charset``. Raise
     StatementError for an unknown character set."""
     kind, collation, meta, compares = clause.type, 0, clause.type.meta, 0

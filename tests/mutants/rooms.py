@@ -195,7 +195,7 @@ ROOMS: dict[str, Room] = {
          "unit/alter/test_partition_rows.py", "unit/sql/test_string_literals.py",
          "unit/sql/test_classify.py",
          "unit/decode/test_cascade_detection.py", "unit/alter/test_name_case.py",
-         "unit/sql/test_create_select.py",
+         "unit/sql/test_create_table.py",
          "property/test_ddl.py"),
     ),
     "expressions": Room(

@@ -122,7 +122,7 @@ class Alterations:
             )
         keeps = policy is Policy.ADDITIVE_ONLY
         columns = self._tracking.column_rules
-        if columns.concern(table.name):
+        if columns.reshapes(table.name):
             if keeps:
                 raise SettingError(
                     "policy additive_only where [[tables]] has other rows or columns than the"

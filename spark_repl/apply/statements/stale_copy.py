@@ -47,7 +47,9 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
         if statement.has_failed(query):
             continue
         try:
-            statement = names.statement(statement, rewrites.spoken(statement, copy.bounds))
+            statement = names.statement(
+                statement, rewrites.names_in_statement(statement, copy.bounds)
+            )
         except StatementError:  # the applier stops there and says so
             continue
         why = Waiting(f"{statement.verb} while the table was copied", gtid_name(record))

@@ -125,7 +125,9 @@ class Statements:
             return StatementResult(DdlOutcome.LEFT_OUT, text, statement.tables)
         self._sessions.see(statement, query, cut)
         statement, query = self._rewritten.take(statement, query, cut)
-        names = self._rewrites.spoken(statement, [*self._tracking.tables, *self._tracking.waiting])
+        names = self._rewrites.names_in_statement(
+            statement, [*self._tracking.tables, *self._tracking.waiting]
+        )
         statement = self._names.statement(statement, names)
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         moment = int(record["commit_time"]), int(record["position"])

@@ -132,7 +132,7 @@ class ToolTables:
         has no room for: it is about other columns."""
         rules = self._tracking.column_rules
         try:
-            return rules.hiding(self._forms.apply(definition))
+            return rules.recordable(self._forms.apply(definition))
         except SettingError:
             if copy:
                 raise

@@ -117,7 +117,7 @@ class FilterRules:
 
     def _as_named(self, rules: ReplicationFilters) -> ReplicationFilters:
         if self._names.value == ASK:
-            return rules.asking()
+            return rules.with_unknown_case()
         return rules.folded() if self._names.folds else rules
 
 

@@ -91,7 +91,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     there = table.at_place
     rule = rules.rule_of(there.in_log, there)
     mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
-    if not mine and not rules.concern(table.name):
+    if not mine and not rules.reshapes(table.name):
         return
     check_mode(there, rule.mode, "mode is another one than the table was made with")
     check_extra(

@@ -1,4 +1,4 @@
-"""Masks: what stands in the place of a column's values."""
+"""Masks: the values that a masked column has instead of its own."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_hmac(length: int) -> None:
         assert out[64:] == hmac.new(key, data, hashlib.sha256).hexdigest()
 
 
-def test_texts() -> None:
+def test_masks_of_texts() -> None:
     values = ["", "ä", None, "0123456789", "日本語の文字列", "abcd"]
     digests = [None if one is None else hashed(one.encode()) for one in values]
     assert made(values, "sha256:ab") == digests
@@ -64,7 +64,7 @@ def test_texts() -> None:
     assert made(values, "null") == [None] * 6
 
 
-def test_bytes() -> None:
+def test_masks_of_bytes() -> None:
     values = [b"", b"\xff\x00\x01", None]
     bytes_ = replace(TEXT, collation=63)
     out = masked(pa.array(values), replace(bytes_, mask="truncate:2"), KEY)

@@ -32,7 +32,9 @@ from spark_repl.rules.replication_filters import ReplicationFilters
         ({"wild_do_table": ("a.(t|u)",)}, ["a.(t|u)"], ["a.t"]),
     ],
 )
-def test_rows(rules: dict[str, Any], kept: list[str], left_out: list[str]) -> None:
+def test_which_tables_a_set_of_rules_keeps(
+    rules: dict[str, Any], kept: list[str], left_out: list[str]
+) -> None:
     filters = ReplicationFilters(**rules)
     assert [name for name in kept if not filters.keeps(name)] == []
     assert [name for name in left_out if filters.keeps(name)] == []
@@ -51,8 +53,8 @@ def test_the_first_table_that_a_rule_names_decides_about_a_statement() -> None:
     assert filters.keeps_tables([]), "a statement that changes no table"
 
 
-def test_databases() -> None:
-    """Wild rules are asked only where no rule is about databases."""
+def test_wild_rules_decide_about_databases_without_database_rules() -> None:
+    """Wild rules count only if there are no database rules."""
     wild = ReplicationFilters(wild_do_table=("a%.%",), wild_ignore_table=("b.%", "ab.%"))
     assert [db for db in ("a", "ab", "b", "c") if wild.keeps_database(db)] == ["a", "ab"]
     assert ReplicationFilters(wild_do_table=("a.t",)).keeps_database("a") is False
@@ -63,7 +65,7 @@ def test_databases() -> None:
     assert ReplicationFilters(do_table=("a.t",)).keeps_database("b")
 
 
-def test_names_in_lower_case() -> None:
+def test_rules_are_folded_for_a_source_that_folds_names() -> None:
     filters = ReplicationFilters(do_db=("Shop",), wild_ignore_table=("Shop.Log%",)).folded()
     assert filters.keeps("shop.orders") and not filters.keeps("shop.log1")
 
@@ -99,6 +101,6 @@ def test_rules_that_are_never_asked_are_faults() -> None:
 
 
 @pytest.mark.parametrize("rules", [{"do_db": [""]}, {"do_table": ["t"]}, {"wild_do_table": "a.%"}])
-def test_what_is_no_rule(rules: dict[str, Any]) -> None:
+def test_an_entry_that_is_no_rule_is_a_config_error(rules: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="must be a list of"):
         Config.from_mapping({"filters": rules})

@@ -37,7 +37,7 @@ def passing(table: TableDefinition, text: str, **columns: list[Any]) -> list[boo
     return [bool(one) for one in found.passes(arrays)]
 
 
-def test_neither_false_nor_null(table: TableDefinition) -> None:
+def test_rows_pass_only_if_the_filter_is_true(table: TableDefinition) -> None:
     values = [None, -1, 0, 1]
     assert passing(table, "id > 0", id=values) == [False, False, False, True]
     assert passing(table, "NOT id > 0", id=values) == [False, True, True, False]
@@ -57,7 +57,7 @@ def test_texts_by_their_columns_collations(table: TableDefinition) -> None:
         passing(unknown, "s = 'Ab'", s=values)
 
 
-def test_patterns(table: TableDefinition) -> None:
+def test_like_patterns(table: TableDefinition) -> None:
     values = ["ab", "Ab ", "a%", "b", None]
     assert passing(table, "s LIKE 'A_'", s=values) == [True, False, True, False, False]
     assert passing(table, "b LIKE 'A%'", b=values) == [False, True, False, False, False]
@@ -86,7 +86,7 @@ def test_the_order_of_texts(table: TableDefinition) -> None:
 
 
 @pytest.mark.parametrize("row", [0, 1, 4, 6])
-def test_the_first_row_of_which_nobody_knows(table: TableDefinition, row: int) -> None:
+def test_the_first_row_whose_result_is_not_known_is_found(table: TableDefinition, row: int) -> None:
     values = ["ab"] * 7
     values[row] = values[6] = "é"
     found = row_filter("s = 'ab'", table)
@@ -121,7 +121,7 @@ def test_the_first_row_of_which_nobody_knows(table: TableDefinition, row: int) -
         ("CONCAT(id", "ends too early"),
     ],
 )
-def test_what_has_no_meaning(table: TableDefinition, text: str, says: str) -> None:
+def test_filters_that_are_refused(table: TableDefinition, text: str, says: str) -> None:
     with pytest.raises(NotComputed, match=says):
         row_filter(text, table)
 

@@ -31,7 +31,9 @@ def test_the_first_that_fits_counts() -> None:
     ("name", "owner", "there"),
     [("shop.o", "shop.orders", "lake.o"), ("lake.x", "shop.x", "lake.x")],
 )
-def test_a_name_that_is_another_s(name: str, owner: str, there: str) -> None:
+def test_a_name_in_the_target_that_another_table_has_is_refused(
+    name: str, owner: str, there: str
+) -> None:
     routes = TableRoutes(BOTH)
     assert routes.after(name) == f"{there}@source" or routes.after(name) == f"{name}@source"
     assert routes.before(routes.after(name)) == name and routes.before(there) == owner
@@ -183,5 +185,5 @@ def test_statements_about_databases_are_the_source_s() -> None:
     assert rewrites.in_database("shop", there) == ["lake.o", "lake.x", "shop.log"]
     assert rewrites.in_database("lake", there) == ["lake.log", "lake.x@source"]
     dropped = classify("DROP DATABASE shop", "")
-    assert rewrites.spoken(dropped, ["lake.o"]) == ["shop.orders"]
-    assert rewrites.spoken(classify("DROP TABLE a.b", ""), ["lake.o"]) == ["lake.o"]
+    assert rewrites.names_in_statement(dropped, ["lake.o"]) == ["shop.orders"]
+    assert rewrites.names_in_statement(classify("DROP TABLE a.b", ""), ["lake.o"]) == ["lake.o"]

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from spark_repl.sql.actions import AddKey, Alteration, DropIndex, RenameIndex, RowsGo, SetCharset
+from spark_repl.sql.actions import (
+    AddKey,
+    Alteration,
+    DropIndex,
+    RenameIndex,
+    SetCharset,
+    UnloggedRows,
+)
 from spark_repl.sql.classify import Effect, classify
 from spark_repl.tables.column import Column, ColumnType
 from spark_repl.tables.table_keys import ForeignKey
@@ -42,11 +49,11 @@ def test_rows_that_only_the_statement_has(statement: str) -> None:
     ["CREATE TABLE t LIKE u", "CREATE TABLE t (LIKE u)", "SOMETHING ELSE", "DROP TABLE t",
      "CREATE TABLE t (a INT)", "ALTER TABLE t DROP a"],
 )  # fmt: skip
-def test_others_change_no_rows_that_the_log_has_not(statement: str) -> None:
+def test_other_statements_change_no_unlogged_rows(statement: str) -> None:
     assert not classify(statement, "d").changes_rows
 
 
-# What lies behind a semicolon is another statement: it would go unnoticed.
+# A second statement after a semicolon would go unnoticed.
 FIRST = """\
 CREATE INDEX k ON t (a)
 DROP INDEX k ON t
@@ -143,7 +150,8 @@ SAID: list[tuple[str, dict[str, Any]]] = [
     ("ALTER TABLE t CHARSET = (1)", {"effect": Effect.UNSUPPORTED}),
     ("ALTER TABLE t AUTO_INCREMENT = -7", {"effect": Effect.NO_EFFECT}),
     ("ALTER TABLE t TYPE=example", {"alteration": Alteration(
-        "d.t", (RowsGo("TYPE = example leaves the table without its rows"),), engine="EXAMPLE")}),
+        "d.t", (UnloggedRows("TYPE = example leaves the table without its rows"),),
+        engine="EXAMPLE")}),
     ("ALTER TABLE t COMMENT = 'BLACKHOLE'", {"effect": Effect.NO_EFFECT}),
     ("ALTER TABLE t ORDER BY a, b DESC", {"effect": Effect.NO_EFFECT}),
 ]  # fmt: skip

@@ -79,7 +79,7 @@ def test_any_other_key_moves(elements: str, options: str) -> None:
     assert order("ADD c INT FIRST", before).split()[:2] == ["c", first]
 
 
-def test_where_it_stands_elsewhere_nothing_moves() -> None:
+def test_nothing_moves_if_the_invisible_key_is_not_first() -> None:
     assert order("ADD c INT FIRST", table(f"z INT, {ROW_ID} PRIMARY KEY")) == "c z my_row_id"
     partitioned = table(GENERATED, "PARTITION BY KEY (my_row_id) PARTITIONS 2")
     assert order("ADD c INT FIRST REMOVE PARTITIONING", partitioned) == "c my_row_id a b"
@@ -93,11 +93,11 @@ def test_the_engine_is_that_of_the_last_statement() -> None:
     assert order("ADD c INT FIRST", again) == "my_row_id c a b d"
 
 
-def test_a_server_before_8_0_30_moves_it() -> None:
+def test_a_server_before_8_0_30_moves_the_invisible_key() -> None:
     assert order("ADD c INT FIRST", table(GENERATED), keeps_row_id=False) == "c my_row_id a b"
 
 
-def test_a_table_that_rows_have_made_keeps_it() -> None:
+def test_a_table_created_by_its_rows_keeps_the_invisible_key() -> None:
     """A TABLE_MAP shows everything but AUTO_INCREMENT."""
     made = table(GENERATED)
     columns = tuple(replace(column, auto_increment=False) for column in made.columns)

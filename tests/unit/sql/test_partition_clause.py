@@ -60,7 +60,9 @@ def test_a_definition_of_before_knows_nothing() -> None:
          ("id", "c"), "", ((1, "a"), (-3, None))),
     ],
 )  # fmt: skip
-def test_what_is_read(clause: str, columns: object, function: str, values: object) -> None:
+def test_partitions_and_their_values_are_read(
+    clause: str, columns: object, function: str, values: object
+) -> None:
     found = parted(clause)
     assert (found.unknown, found.columns, found.function) == ("", columns, function)
     assert found.partitions[0].values == values
@@ -89,7 +91,7 @@ def test_what_is_read(clause: str, columns: object, function: str, values: objec
         ("RANGE (id) (PARTITION p VALUES LESS THAN (x))", "value x is not"),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_unknown(clause: str, said: str) -> None:
+def test_a_clause_that_is_not_understood_is_unknown(clause: str, said: str) -> None:
     """The table is made all the same."""
     found = made(clause)
     assert found.partitioning is not None and said in found.partitioning.unknown

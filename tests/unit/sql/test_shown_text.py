@@ -1,4 +1,4 @@
-"""Statements' texts in messages, where literals may be what nobody may see."""
+"""Texts of statements in messages, whose literals may be secret."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANSI = 1 << 2
         ("", ""),
     ],
 )  # fmt: skip
-def test_literals(statement: str, shown: str) -> None:
+def test_each_literal_is_shown_as_a_question_mark(statement: str, shown: str) -> None:
     assert without_literals(statement, 0) == shown
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_secret_is_shown_as_it_is(statement: str) -> None:
     assert without_secrets(statement, 0) == statement
 
 
-def test_the_rest_of_a_statement_with_a_secret() -> None:
+def test_only_the_secret_literal_of_a_statement_is_hidden() -> None:
     made = "CREATE TABLE t (a VARCHAR(9) DEFAULT 'x') CONNECTION = 'mysql://a:b@c' COMMENT 'd'"
     shown = "CREATE TABLE t (a VARCHAR (9) DEFAULT 'x') CONNECTION = ? COMMENT 'd'"
     assert without_secrets(made, 0) == shown

@@ -84,7 +84,7 @@ def test_comments(statement: str, want: str) -> None:
 @pytest.mark.parametrize(
     "statement", ["/* a", "/*! a", "a /*!50000 b", "/*!99999 a /* b */ c", "'a", '"a', "`a", "/*/"]
 )
-def test_what_has_no_end(statement: str) -> None:
+def test_an_open_quote_or_comment_is_an_error(statement: str) -> None:
     with pytest.raises(StatementError, match=r"has no end|not closed"):
         tokens(statement)
 

@@ -69,7 +69,9 @@ def refused(column: str, session: Session) -> str:
         ("", "", "'ä'", "'ä"),
     ],
 )  # fmt: skip
-def test_text(client: str, connection: str, said: str, default: str) -> None:
+def test_texts_are_converted_between_the_connections_character_sets(
+    client: str, connection: str, said: str, default: str
+) -> None:
     session = Session("d", client=client, connection=connection)
     column = made(f"c VARCHAR(20) CHARACTER SET utf8mb4 DEFAULT {said}", session)
     assert column.default == default
@@ -87,7 +89,9 @@ def test_text(client: str, connection: str, said: str, default: str) -> None:
         ("binary", "binary", "'ä\udcff'", "0xc3a4ff"),
     ],
 )  # fmt: skip
-def test_bytes(client: str, connection: str, said: str, default: str) -> None:
+def test_binary_columns_store_the_bytes_of_the_connection(
+    client: str, connection: str, said: str, default: str
+) -> None:
     session = Session("d", client=client, connection=connection)
     assert made(f"c VARBINARY(20) DEFAULT {said}", session).default == default
     assert made(f"c VARCHAR(9) CHARACTER SET binary DEFAULT {said}", session).default == default
@@ -187,7 +191,7 @@ def test_a_binary_connection_means_the_columns_character_set() -> None:
     assert made("c CHAR(9) CHARACTER SET latin1 DEFAULT 'ä'", session).default == "'Ã¤"
 
 
-def test_members() -> None:
+def test_members_lose_letters_that_the_connection_lacks() -> None:
     """The server itself has the ? then (seen on 9.7.4)."""
     session = Session("d", client="utf8mb4", connection="latin1")
     assert made("c ENUM('漢', 'ä')", session).literals == ("?", "ä")
@@ -271,7 +275,9 @@ def test_expressions_keep_what_was_read(mode: int) -> None:
         ("utf8mb4", "utf8mb4", "e ENUM('\udcff')", "not text in its client's"),
     ],
 )  # fmt: skip
-def test_what_is_not_known(client: str, connection: str, column: str, why: str) -> None:
+def test_defaults_whose_value_is_not_known_say_why(
+    client: str, connection: str, column: str, why: str
+) -> None:
     assert why in refused(column, Session("d", client=client, connection=connection))
 
 

@@ -1,4 +1,4 @@
-"""BINARY behind a type of text: the _bin collation of the column's character set (9.7.4)."""
+"""BINARY after a text type: the _bin collation of the column's character set (9.7.4)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,13 @@ def column(written: str, options: str) -> tuple[int, str, bool]:
         ("CHAR(10) BINARY", "", (0, "utf8mb4", True)),
     ],
 )
-def test_a_column_has_it(written: str, options: str, want: tuple[int, str, bool]) -> None:
+def test_a_column_with_binary_has_the_bin_collation(
+    written: str, options: str, want: tuple[int, str, bool]
+) -> None:
     assert column(written, options) == want
 
 
-def test_beside_convert_to_it_is_of_the_new_set() -> None:
+def test_binary_beside_convert_to_is_of_the_new_character_set() -> None:
     before = classify("CREATE TABLE d.t (c CHAR(9)) CHARSET latin1", "d").definition
     assert before is not None
     statement = classify(

@@ -16,11 +16,11 @@ RULES = ColumnRules(
 
 
 @pytest.mark.parametrize(("before", "after"), [("t.a", "t.c"), ("t.c", "t.a")])
-def test_a_name_of_another_rule(before: str, after: str) -> None:
+def test_a_waiting_table_may_not_get_a_name_of_another_rule(before: str, after: str) -> None:
     with pytest.raises(SettingError, match=f"it would be called {after}"):
         RULES.check_renamed_waiting(before, after)
 
 
 @pytest.mark.parametrize(("before", "after"), [("t.a", "t.b"), ("t.c", "t.d"), ("t.a", "t._a_old")])
-def test_a_name_of_the_same_rule(before: str, after: str) -> None:
+def test_a_waiting_table_may_get_a_name_of_the_same_rule(before: str, after: str) -> None:
     RULES.check_renamed_waiting(before, after)

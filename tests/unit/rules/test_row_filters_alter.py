@@ -37,7 +37,9 @@ def check(action: str, row_filter: str) -> None:
         ("MODIFY n INT NOT NULL AUTO_INCREMENT, ADD KEY (n)", "n > 1", "numbers rows of 0"),
     ],
 )
-def test_rows_that_may_pass_now_are_not_known(action: str, row_filter: str, said: str) -> None:
+def test_an_alter_by_which_other_rows_may_pass_is_refused(
+    action: str, row_filter: str, said: str
+) -> None:
     with pytest.raises(StatementError, match=said):
         check(action, row_filter)
 
@@ -55,11 +57,11 @@ def test_rows_that_may_pass_now_are_not_known(action: str, row_filter: str, said
         ("MODIFY n INT NOT NULL DEFAULT 7", "n > 1 AND g = 1"),
     ],
 )
-def test_the_filter_means_what_it_did(action: str, row_filter: str) -> None:
+def test_an_alter_that_keeps_the_filters_answers_is_accepted(action: str, row_filter: str) -> None:
     check(action, row_filter)
 
 
-def test_a_column_that_goes_asks_for_another_rule() -> None:
+def test_a_filter_column_may_not_be_dropped_or_renamed() -> None:
     for action in ("DROP g", "RENAME COLUMN g TO h", "DROP g, ADD g INT"):
         with pytest.raises(SettingError, match="at which row_filter"):
             check(action, "g = 1")

@@ -1,4 +1,4 @@
-"""A masked column that becomes NOT NULL: what rows of NULL have behind it."""
+"""A masked column that becomes NOT NULL: the values of its NULLs afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def origin(mask: str, action: str, *, strict: bool) -> object:
     return shaped_alteration(there, altered(action, logged), rules, strict=strict).origins[1]
 
 
-def test_a_hash_of_null_is_none_of_what_it_becomes() -> None:
+def test_not_null_of_a_hashed_column_is_refused_outside_of_strict_mode() -> None:
     """A session that is not strict makes '' of NULL, whose hash later rows of '' have."""
     for action in ("MODIFY v VARCHAR(20) NOT NULL", "CHANGE v v VARCHAR(20) NOT NULL"):
         with pytest.raises(StatementError, match="column v, which is masked, becomes NOT NULL"):
@@ -39,5 +39,5 @@ def test_a_hash_of_null_is_none_of_what_it_becomes() -> None:
         ("null", "MODIFY v VARCHAR(20) NOT NULL", False),
     ],
 )
-def test_masked_values_that_stay(mask: str, action: str, strict: bool) -> None:
+def test_not_null_is_accepted_if_masked_values_stay(mask: str, action: str, strict: bool) -> None:
     assert origin(mask, action, strict=strict) == KeptColumn(1)

@@ -12,7 +12,7 @@ from tests.support.local_delta import cuts, rows, rows_at_cuts, run, stopped
 
 A, MADE = Table("a"), Table("made", (("id", "int"),), ())
 
-# As a 9.7.4 server wrote them, the table's options behind START TRANSACTION.
+# As a 9.7.4 server wrote them, the table's options after START TRANSACTION.
 STATEMENTS = [
     "CREATE TABLE `t`.`made` (\n  `id` int NOT NULL DEFAULT '0'\n) START TRANSACTION",
     "CREATE TABLE `t`.`made` (\n  `id` int DEFAULT NULL\n) START TRANSACTION ENGINE=InnoDB",
@@ -25,7 +25,9 @@ STATEMENTS = [
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_it_makes_the_table_and_its_rows(tmp_path: Path, statement: str, compressed: bool) -> None:
+def test_create_select_makes_the_table_and_its_rows(
+    tmp_path: Path, statement: str, compressed: bool
+) -> None:
     log = LogWriter(tmp_path / "log")
     log.ddl(A.create)
     made = replace(MADE, not_null=(0,) if "NOT NULL" in statement else ())
