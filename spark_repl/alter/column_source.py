@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..tables.column import Column
     from .column_actions import Entry
 
+_TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 # Functions of the session's time zone, or of its lc_time_names.
 _OF_SESSION = frozenset((
     "from_unixtime", "unix_timestamp", "dayname", "monthname", "date_format", "time_format",
@@ -269,7 +270,10 @@ def _filled(
         return Filled(normalize(literal, column, session, assigned=assigned))
     except (ValueError, RecursionError):
         # The literal itself is not shown: the column may be one that nobody may see.
-        return Unknown(f"what column {column.name} stores of a literal is not known")
+        reason = f"what column {column.name} stores of a literal is not known"
+        if column.type in _TIMESTAMPS and session.time_zone in ("", "SYSTEM"):
+            reason += ": the session's time zone is SYSTEM (set source.system_time_zone)"
+        return Unknown(reason)
 
 
 def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
