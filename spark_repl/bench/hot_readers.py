@@ -88,7 +88,7 @@ def follow(folder: str, ending: threading.Event) -> list[tuple[float, int]]:
     with tempfile.TemporaryDirectory() as store, EndWatch(folder) as watch:
 
         def see(log: Any) -> TransactionIndex:
-            return build_index(log, store, complete=False, known=known)
+            return build_index(log, store, complete=False, previous=known)
 
         while not ending.is_set():
             if watch.wait(_WAIT_S) and read_end(folder) is not None:

@@ -68,7 +68,7 @@ def _receive(config: Config, readers: int = 0) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, HotReaders(folder, readers, idle=True) as reading:
         executed, purged = present_gtids(config.source)
         into = config.override({"relay.path": folder})
-        receiver = Receiver(into, purged, told=reading.published)
+        receiver = Receiver(into, purged, on_published=reading.published)
         done: list[float] = []
         watching = threading.Thread(
             target=_watch, args=(receiver, executed.subtract(purged).count(), done), daemon=True

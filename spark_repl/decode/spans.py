@@ -131,7 +131,7 @@ def _oversized(span: Span, index: int, position: Longs, walker: _Walker) -> Iter
                 number += 1
                 bounds = np.array([0], np.int64), np.array([len(window)], np.int64)
                 for images in walker.walk(window, bounds, position, checksum=checksum):
-                    yield images.behind(before)
+                    yield images.shifted(before)
                 before += len(window)
         except SparkReplError as error:
             if number:

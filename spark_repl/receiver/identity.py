@@ -21,8 +21,8 @@ def read_identity(folder: str | Path) -> str:
 
 def identity(folder: Path) -> str:
     """The same, made where there is none."""
-    if known := read_identity(folder):
-        return known
-    made = str(uuid.uuid4())
-    replace_file(folder / _NAME, made.encode())
-    return made
+    if existing := read_identity(folder):
+        return existing
+    created = str(uuid.uuid4())
+    replace_file(folder / _NAME, created.encode())
+    return created

@@ -141,8 +141,8 @@ class PacketSplitter:
         state = self._state
         while True:
             code = split(self._input, self._have, self._out, state, self._transactions)
-            held = bool(state[AT_INSIDE]) and not is_streamed(int(state[AT_TYPE]))
-            whole = int(state[AT_START]) if held or code == SPECIAL else int(state[AT_OUT])
+            buffered = bool(state[AT_INSIDE]) and not is_streamed(int(state[AT_TYPE]))
+            whole = int(state[AT_START]) if buffered or code == SPECIAL else int(state[AT_OUT])
             if whole:
                 yield self._batch(whole)
             if code == SPECIAL:

@@ -81,8 +81,8 @@ def purge(folder: Path, keep_from: int) -> Purged:
         if listed is None or listed.log_id != end.log_id:
             return Purged((), 0)
         first = min(keep_from, end.position.file_no)
-        asked = [number for number in listed.numbers if number < first]
-        with unread([str(folder / file_name(number)) for number in asked]) as free:
+        candidates = [number for number in listed.numbers if number < first]
+        with unread([str(folder / file_name(number)) for number in candidates]) as free:
             stay = listed.numbers[len(free) :]
             if stay != listed.numbers:
                 write_list(folder, FileList(listed.log_id, stay))
@@ -94,18 +94,18 @@ def purge(folder: Path, keep_from: int) -> Purged:
                 with suppress(FileNotFoundError):  # removed by hand
                     size += path.stat().st_size
                     path.unlink()
-        warning = _warning(folder, stay[0], len(free), len(asked))
+        warning = _warning(folder, stay[0], len(free), len(candidates))
     return Purged(tuple(file_name(number) for number in gone), size, warning)
 
 
-def _warning(folder: Path, number: int, purged: int, asked: int) -> str:
-    if purged == asked:
+def _warning(folder: Path, number: int, purged: int, candidates: int) -> str:
+    if purged == candidates:
         return ""
     processes = readers(str(folder / file_name(number)))
     return (
         f"file {file_name(number)} was not purged because it was being read by"
         f" {len(processes) or 'some'} reader(s){_by(processes)}, purged only {purged}"
-        f" out of {asked} files (1867)"
+        f" out of {candidates} files (1867)"
     )
 
 

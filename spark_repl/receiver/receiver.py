@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..config import Config, Source
     from ..relay.published import End
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 # While more is waiting already, ends are published in steps of at most this.
 _BURST_BYTES, _BURST_S = 16 << 20, 0.02
@@ -62,7 +62,7 @@ class Receiver:
         place: tuple[str, int] | None = None,
         *,
         keep_on: Callable[[], bool] = lambda: True,
-        told: Callable[[End], None] = lambda _: None,
+        on_published: Callable[[End], None] = lambda _: None,
         skipped: Callable[[], GtidSet] = GtidSet,
     ) -> None:
         self.config, self.source, self.start = config, config.source, start
@@ -70,7 +70,7 @@ class Receiver:
         self.folder = Path(config.relay.path)
         self.uuid = ""  # read, or made, when the folder is ours
         limits = Limits(config.relay.segment_size_bytes, config.relay.space_limit_bytes)
-        self.writer = RelayWriter(self.folder, self.source.server_id, limits, told)
+        self.writer = RelayWriter(self.folder, self.source.server_id, limits, on_published)
         self.report = Report(self.folder, config.channel)
         self._keep_on, self._skipped = keep_on, skipped
         self._stop = threading.Event()
@@ -113,7 +113,7 @@ class Receiver:
         if writer.log_id and writer.lost is None:
             return
         if writer.log_id:
-            log.warning("the relay log lost its published end: a new one is begun")
+            logger.warning("the relay log lost its published end: a new one is begun")
         writer.renew(self.start or GtidSet())
         if not self.source.auto_position:
             writer.begin_source(*self.place)
@@ -146,7 +146,7 @@ class Receiver:
                     hint=last.hint,
                 )  # fmt: skip
             wait_s = self._wait_s(failures, len(sources))
-            log.warning(
+            logger.warning(
                 "source %s:%d: %s; next attempt in %g s",
                 sources[address].host, sources[address].port, last, wait_s,
             )  # fmt: skip
@@ -196,11 +196,11 @@ class Receiver:
             )
             intake = Intake(writer, semi_sync=source.semi_sync, by_file=not source.auto_position)
             if self.report.next_attempt:  # which was told
-                log.warning("source %s:%d: connected again", source.host, source.port)
+                logger.warning("source %s:%d: connected again", source.host, source.port)
                 self.report.next_attempt = 0.0
             self.report.write("ON", writer)
-            asked = received if source.auto_position else writer.source_place
-            log.info("source %s: asked for what follows %s", server.host, asked)
+            position = received if source.auto_position else writer.source_place
+            logger.info("source %s: asked for what follows %s", server.host, position)
             self._receive(connection, intake)
             connection.end_dump()
         finally:
@@ -210,21 +210,21 @@ class Receiver:
         """Return what counts as received. Raises SourceError, SourceLostError."""
         check_source(server, self.source)
         check_identity(connection.replicas(), self.source.server_id, self.uuid)
-        asked = received = self.writer.received
+        accounted = received = self.writer.received
         if not self.source.auto_position:
             return received
         try:
             check_gtids(server, received)
         except PurgedError:
-            asked = received.union(self._skipped().intersect(server.purged))
-            check_gtids(server, asked, self._skip_command)
+            accounted = received.union(self._skipped().intersect(server.purged))
+            check_gtids(server, accounted, self._skip_command)
         if self.source.hosts and (lacking := received.subtract(server.executed)):
             raise SourceLostError(
                 f"{server.host} lacks {lacking}, which was received already: it is behind, or has"
                 " gone another way",
                 hint="let it catch up; if it never will, remove it from source.hosts",
             )
-        return asked
+        return accounted
 
     @property
     def _skip_command(self) -> str:
@@ -237,7 +237,7 @@ class Receiver:
         while not self.stopping:
             if self._is_full(intake):
                 if not is_waiting:
-                    log.warning("relay.space_limit_bytes is reached: waiting for a purge")
+                    logger.warning("relay.space_limit_bytes is reached: waiting for a purge")
                 is_waiting = True
                 self._acknowledge(connection, intake)
                 self.report.write("ON", self.writer, "waiting for space")

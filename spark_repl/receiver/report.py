@@ -75,13 +75,13 @@ class Report:
             "RELAY_LOG_SPACE": writer.total_bytes(),
         }
         text = formats.stamp(json.dumps(columns), _FORMAT)
-        part, there = self.folder / f"{NAME}.{os.getpid()}.part", self.folder / NAME
+        part, path = self.folder / f"{NAME}.{os.getpid()}.part", self.folder / NAME
         try:
             with open(part, "w", encoding="utf-8", opener=opener) as file:
                 file.write(text)
-            part.replace(there)
+            part.replace(path)
         except OSError:  # on a full disk there is room where the one before lies
-            with suppress(OSError), open(there, "r+", encoding="utf-8") as file:
+            with suppress(OSError), open(path, "r+", encoding="utf-8") as file:
                 file.write(text)
                 file.truncate()
 

@@ -60,7 +60,7 @@ class RelayWriter:
     """Use it as a context manager: it holds the folder's lock.
 
     ``log_id`` is "" until the first file was begun, which takes the source's FORMAT_DESCRIPTION.
-    ``told`` hears of each end that is published, in whichever thread.
+    ``on_published`` hears of each end that is published, in whichever thread.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class RelayWriter:
         folder: Path,
         server_id: int,
         limits: Limits | None = None,
-        told: Callable[[End], None] = lambda _: None,
+        on_published: Callable[[End], None] = lambda _: None,
     ) -> None:
         self.folder, self.server_id, self.limits = folder, server_id, limits or Limits()
         self.log_id = ""
@@ -86,7 +86,7 @@ class RelayWriter:
         self._filled: bool | None = None  # whether the file has a whole transaction; not known
         self._disk = Pool(1, thread_name_prefix="disk")
         self._syncing: Future[None] | None = None
-        self._stack, self._told = ExitStack(), told
+        self._stack, self._on_published = ExitStack(), on_published
 
     def __enter__(self) -> RelayWriter:
         """Recovers what is there. Raises LogError (another writer, damage, not our folder)."""
@@ -339,7 +339,7 @@ class RelayWriter:
     def _publish(self, end: End) -> None:
         assert self._end is not None
         self._end.publish(end)
-        self._told(end)
+        self._on_published(end)
         self.published_transactions = end.transactions
 
     def _write(self, data: bytes | memoryview) -> None:

@@ -79,7 +79,7 @@ def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileI
     if index.open is not None and index.size == size:
         return index
     if index.before is not None and not len(index.records):
-        index = _go_on(index, log, file, index.before)
+        index = _continue_open(index, log, file, index.before)
         if index.open is not None or index.damage:
             return index
     if size == index.scanned:
@@ -119,7 +119,7 @@ def _extend_to(
     )  # fmt: skip
 
 
-def _go_on(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> FileIndex:
+def _continue_open(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> FileIndex:
     """Looks how the transaction that was open before the file goes on in it."""
     size, start = log.size(file.number), log.head(file.number).length
     try:
@@ -127,11 +127,11 @@ def _go_on(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> Fi
     except LogError as error:
         return replace(index, size=size, open=None, stop=Stop.END, bad=size, damage=error)
     index = replace(index, size=size, open=rest.open, stop=rest.stop, bad=rest.bad, damage=None)
-    lost = rest.end if before.lost else 0
+    lost_to = rest.end if before.lost else 0
     if rest.open is None:
-        return replace(index, scanned=rest.bad, lost_to=lost)
+        return replace(index, scanned=rest.bad, lost_to=lost_to)
     if rest.scan is None:
-        return replace(index, scanned=start, lost_to=lost)
+        return replace(index, scanned=start, lost_to=lost_to)
     record, damage = _joined(file, rest.open, rest.scan)
     if damage:
         return replace(index, open=None, damage=damage)
@@ -216,9 +216,11 @@ def _classify_compressed(
         except LogError as error:
             good, damage = i, error.at(file=file.name, position=int(starts[i]))
             break
-    kept = compressed[:good]
-    records["kind"][kept] = kinds[:good]
-    records["uncompressed"][kept] = starts[:good] - scan.numbers[kept, START] + sizes[:good]
+    classified = compressed[:good]
+    records["kind"][classified] = kinds[:good]
+    records["uncompressed"][classified] = (
+        starts[:good] - scan.numbers[classified, START] + sizes[:good]
+    )
     return (len(records) if damage is None else int(compressed[good])), damage
 
 

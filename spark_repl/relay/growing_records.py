@@ -49,8 +49,8 @@ class GrowingRecords:
         data = np.ascontiguousarray(records).view(np.uint8).data
         offset = at * RECORD.itemsize
         while len(data):
-            done = os.pwrite(self._file.fileno(), data, offset)
-            data, offset = data[done:], offset + done
+            count = os.pwrite(self._file.fileno(), data, offset)
+            data, offset = data[count:], offset + count
 
 
 def forget_pages(records: np.ndarray) -> None:

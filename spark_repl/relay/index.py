@@ -69,9 +69,9 @@ class TransactionIndex:
     def lost_to(self) -> int:
         """Packed end of what the log begins with, where that is the rest of a transaction whose
         beginning is not there; else 0."""
-        lost = [RelayPosition(self.base + f.number, f.lost_to).packed for f in self.files
+        ends = [RelayPosition(self.base + f.number, f.lost_to).packed for f in self.files
                 if f.lost_to]  # fmt: skip
-        return max(lost, default=0)
+        return max(ends, default=0)
 
     @cached_property
     def records(self) -> np.ndarray:
@@ -151,21 +151,21 @@ def build_index(
     base: int = 0,
     *,
     complete: bool = True,
-    known: TransactionIndex | None = None,
+    previous: TransactionIndex | None = None,
     up_to_damage: bool = False,
 ) -> TransactionIndex:
     """Indexes all files of the log. What ``index_dir`` holds and still fits is taken from there.
 
     ``complete``: nobody writes to the log any more; otherwise the last file's stored index is
-    only renewed when the file has grown by much. ``known``: an earlier index of the same log,
+    only renewed when the file has grown by much. ``previous``: an earlier index of the same log,
     which spares reading the stored ones again. Raises LogError (file, position) for damage
     anywhere but in the last file's tail; with ``up_to_damage`` the index ends before it, and its
     ``damage`` is for the caller to raise when everything before is done.
     """
     make_folder(index_dir)
-    if known is None or not known.files or known.files[0].number != log.files[0].number:
+    if previous is None or not previous.files or previous.files[0].number != log.files[0].number:
         forget_others(Path(index_dir), {file.name for file in log.files})
-    before = {index.number: index for index in known.files} if known else {}
+    before = {index.number: index for index in previous.files} if previous else {}
 
     def index_of(file: RelayFile, last: bool, left: Open | None) -> FileIndex:
         whole = complete or not last

@@ -73,11 +73,11 @@ def unread(paths: list[str]) -> Iterator[list[str]]:
     """The first of the files, in order, that no reader is in: up to there nobody enters one while
     the block runs. What was removed by hand counts."""
     free = []
-    with ExitStack() as held:
+    with ExitStack() as descriptors:
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 fd = os.open(path, os.O_RDWR)
-                held.callback(os.close, fd)
+                descriptors.callback(os.close, fd)
                 try:
                     _lock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
@@ -95,8 +95,8 @@ def readers(path: str) -> tuple[int, ...]:
     except OSError:
         return ()
     where = f"{os.major(stat.st_dev):02x}:{os.minor(stat.st_dev):02x}:{stat.st_ino}"
-    mine = [lock for lock in locks if lock[1:4] == ["FLOCK", "ADVISORY", "READ"]]
-    return tuple(sorted({int(lock[4]) for lock in mine if lock[5] == where}))
+    shared = [lock for lock in locks if lock[1:4] == ["FLOCK", "ADVISORY", "READ"]]
+    return tuple(sorted({int(lock[4]) for lock in shared if lock[5] == where}))
 
 
 def _lock(fd: int, how: int) -> None:

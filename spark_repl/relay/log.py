@@ -119,9 +119,9 @@ def open_log(path: str) -> RelayLog:
     for _ in range(_ATTEMPTS):
         # The end first, then the files: a file that is begun in between counts the next time.
         folder = location if location.is_dir() else location.parent
-        end, one = read_end(folder), location.is_file() and location.suffix != ".index"
+        end, is_file = read_end(folder), location.is_file() and location.suffix != ".index"
         with suppress(FileNotFoundError):  # purged between the look at the list and the file
-            if one or (end is None and not is_followed(folder)):
+            if is_file or (end is None and not is_followed(folder)):
                 return _open(path, location)
             log = _published(location, end) if end is not None else None
             if log is not None:

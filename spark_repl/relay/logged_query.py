@@ -50,11 +50,11 @@ def _queries(file: BinaryIO, crc: int) -> Iterator[Query]:
                 return
             yield replace(parse_query(body[: left - crc]), timestamp=header.timestamp)
         elif header.type == EventType.TRANSACTION_PAYLOAD:
-            behind = file.tell() + left
+            following = file.tell() + left
             payload = Payload(file, left - crc)
             for window in windows(payload, payload.uncompressed, _WINDOW_BYTES):
                 yield from _inside(window.tobytes())
-            file.seek(behind)
+            file.seek(following)
         else:
             file.seek(left, 1)
 

@@ -71,15 +71,15 @@ def _received(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> R
     if not before or not log.head(index.number).own.is_relay_log:
         return Received()
     last = before[-1]
-    known = last.earlier or Received()
-    received = _anonymous(log, before, index, known)
-    held = log.head(last.number).previous_gtids.union(_gtids(last))
-    if held.issubset(log.head(index.number).previous_gtids):
-        return replace(received, gtids=known.gtids)
-    held = log.head(before[0].number).previous_gtids
-    for one in before:
-        held = held.union(_gtids(one))
-    return replace(received, gtids=held)
+    earlier = last.earlier or Received()
+    received = _anonymous(log, before, index, earlier)
+    executed = log.head(last.number).previous_gtids.union(_gtids(last))
+    if executed.issubset(log.head(index.number).previous_gtids):
+        return replace(received, gtids=earlier.gtids)
+    executed = log.head(before[0].number).previous_gtids
+    for part in before:
+        executed = executed.union(_gtids(part))
+    return replace(received, gtids=executed)
 
 
 def _gtids(index: FileIndex) -> GtidSet:
@@ -88,20 +88,20 @@ def _gtids(index: FileIndex) -> GtidSet:
 
 
 def _anonymous(
-    log: RelayLog, before: Sequence[FileIndex], index: FileIndex, known: Received
+    log: RelayLog, before: Sequence[FileIndex], index: FileIndex, earlier: Received
 ) -> Received:
     """Up to where the source has sent before what it sends from this file on."""
     begins = _source_place(log.file(index.number))
     if begins is None:
         # The file was begun by a rotation: what held for the one before holds on.
-        file = _begins(log, before[-1], known.file)[1] if known.place else ""
-        return Received(place=known.place, file=file)
-    filled = [one for one in before if len(one.records)]
+        file = _begins(log, before[-1], earlier.file)[1] if earlier.place else ""
+        return Received(place=earlier.place, file=file)
+    filled = [part for part in before if len(part.records)]
     if not filled or not filled[-1].records["flags"][-1] & Flag.ANONYMOUS:
-        return Received(place=known.place, file=begins[0])
-    last = _last_place(log, [one.number for one in before], filled[-1])
-    if known.place is not None and known.place[0] == last[0]:
-        last = max(last, known.place)
+        return Received(place=earlier.place, file=begins[0])
+    last = _last_place(log, [part.number for part in before], filled[-1])
+    if earlier.place is not None and earlier.place[0] == last[0]:
+        last = max(last, earlier.place)
     stem, number = split_name(begins[0])
     again = stem == last[0] and (number, begins[1]) < last[1:]
     return Received(place=last if again else None, file=begins[0])
@@ -148,8 +148,8 @@ def _begins(log: RelayLog, index: FileIndex, name: str) -> tuple[list[Place], st
                 name = _rotated(header, event) or name
             header = parse_header(bytes(data[start : start + HEADER_LENGTH]))
         else:
-            there = np.memmap(log.file(number).path, np.uint8, "r").data
-            header = parse_header(bytes(there[start : start + HEADER_LENGTH]))
+            first_file = np.memmap(log.file(number).path, np.uint8, "r").data
+            header = parse_header(bytes(first_file[start : start + HEADER_LENGTH]))
         places.append((*split_name(name), header.end_log_pos - header.length))
         at = int(record["end"]) & OFFSET_MASK
     for header, event in _walk(data, at, index.scanned):

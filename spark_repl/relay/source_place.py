@@ -49,8 +49,8 @@ class SourcePlace:
         return same and self.server_id == other.server_id and not self._contradicts(other)
 
     def _contradicts(self, other: SourcePlace) -> bool:
-        own, others = (self.began, self.server_id), (other.began, other.server_id)
-        return self.file == other.file and own != others
+        own, theirs = (self.began, self.server_id), (other.began, other.server_id)
+        return self.file == other.file and own != theirs
 
     def reaches(self, other: SourcePlace) -> bool:
         """Whether everything up to ``other`` is before this place. Of a log with other names (the

@@ -81,20 +81,20 @@ class SourcePlaces:
             rows = np.flatnonzero(numbers == file.number + base)
             if not len(rows):
                 continue
-            known = self._indexes.get(file.path)
-            index = extend(known, relay) if known else index_of_file(relay, file)
+            indexed = self._indexes.get(file.path)
+            index = extend(indexed, relay) if indexed else index_of_file(relay, file)
             self._indexes[file.path] = index
             parts = self._of_file(relay, file, index)
             offsets = records["position"][rows] & OFFSET_MASK
             part = np.searchsorted(np.array(parts.starts), offsets, "right") - 1
-            names = [split_name(one.file if one else "") for one in parts.places]
+            names = [split_name(begin.file if begin else "") for begin in parts.places]
             suffix = np.array([name[1] for name in names])[part]
             same = np.array([name[0] == stem for name in names])[part]
             first = _begins(file, offsets)
             last = first + records["length"][rows]
-            there = suffix == number
-            reached[rows] = same & ((suffix > number) | there & (last >= place[1]))
-            before[rows] = same & ((suffix < number) | there & (first < place[1]))
+            in_file = suffix == number
+            reached[rows] = same & ((suffix > number) | in_file & (last >= place[1]))
+            before[rows] = same & ((suffix < number) | in_file & (first < place[1]))
         return reached, before
 
     def end_of(self, relay: RelayLog, index: TransactionIndex, end: int) -> SourcePlace | None:
@@ -181,9 +181,9 @@ class SourcePlaces:
     ) -> SourcePlace | None:
         """The place where a file of the log begins, as what stands before its first transaction
         says."""
-        known = index.file(file.number)
-        parts = self._of_file(relay, file, known)
-        first = np.zeros(0, np.int64) if known is None else known.records["position"][:1]
+        indexed = index.file(file.number)
+        parts = self._of_file(relay, file, indexed)
+        first = np.zeros(0, np.int64) if indexed is None else indexed.records["position"][:1]
         head = len(parts.starts) > 1 and bool((parts.starts[1] < (first & OFFSET_MASK)).all())
         return parts.places[1] if head else parts.places[0] or self._carried(relay, index, file)
 

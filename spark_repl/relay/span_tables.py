@@ -42,14 +42,14 @@ def _events(file: BinaryIO, end: int, crc: int) -> _Events:
     while file.tell() < end:
         header = parse_header(read_exactly(file, HEADER_LENGTH))
         left = max(header.length - HEADER_LENGTH, crc)
-        behind = file.tell() + left
+        following = file.tell() + left
         if header.type == EventType.TRANSACTION_PAYLOAD:
             payload = Payload(file, left - crc)
             for window in windows(payload, payload.uncompressed, _WINDOW_BYTES):
                 yield from _inside(window.tobytes())
         elif header.type in _KINDS:
             yield header.type, read_exactly(file, left - crc)
-        file.seek(behind)
+        file.seek(following)
 
 
 def _inside(events: bytes) -> _Events:
@@ -57,7 +57,7 @@ def _inside(events: bytes) -> _Events:
     at = 0
     while at + HEADER_LENGTH <= len(events):
         header = parse_header(events, at)
-        behind = at + max(header.length, HEADER_LENGTH)
+        following = at + max(header.length, HEADER_LENGTH)
         if header.type in _KINDS:
-            yield header.type, events[at + HEADER_LENGTH : behind]
-        at = behind
+            yield header.type, events[at + HEADER_LENGTH : following]
+        at = following

@@ -36,13 +36,13 @@ def load(
     try:
         with path.open("rb") as stream:
             head = stream.read(_HEAD.size)
-        *known, count, scanned, digest, checksum, closed, begun = _HEAD.unpack(head)
-        fits = (*known, begun) == (_MAGIC, VERSION, RECORD.itemsize, _digest(before))
+        *stored, count, scanned, digest, checksum, closed, begun = _HEAD.unpack(head)
+        fits = (*stored, begun) == (_MAGIC, VERSION, RECORD.itemsize, _digest(before))
         whole = path.stat().st_size == _HEAD.size + count * RECORD.itemsize
     except (OSError, struct.error):
         return None
-    lost = before is not None and before.lost
-    if lost or not fits or not whole or digest.hex() != fingerprint or scanned > size:
+    headless = before is not None and before.lost
+    if headless or not fits or not whole or digest.hex() != fingerprint or scanned > size:
         return None
     records: np.ndarray = np.zeros(0, RECORD)
     if count:

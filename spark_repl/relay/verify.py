@@ -141,16 +141,16 @@ def dump(
     start: int = 4,
     end: int | None = None,
     lease: Lease | None = None,
-    shown: Shown = lambda statement, _: statement,
+    show: Shown = lambda statement, _: statement,
 ) -> Iterator[EventLine]:
     """Every event, in order; of file ``number`` only, when given, from offset to offset. A purge
     spares the file that is being read, and those behind it; ``lease``: what holds a file
-    already. ``shown``: returns what the lines have of a statement, by the session's sql_mode."""
-    with lease or Lease() as held:
+    already. ``show``: returns what the lines have of a statement, by the session's sql_mode."""
+    with lease or Lease() as locked:
         for file in log.files if number is None else (log.file(number),):
-            held.hold(log, file.number)
+            locked.hold(log, file.number)
             stop = log.size(file.number) if end is None else end
-            yield from _dump_file(file, start, stop, shown)
+            yield from _dump_file(file, start, stop, show)
 
 
 def _indexed(log: RelayLog, file: RelayFile, left: Open | None, *, last: bool) -> FileIndex:
@@ -203,7 +203,7 @@ def _differ(executed: GtidSet, previous: GtidSet) -> str:
     return "; ".join(differences)
 
 
-def _dump_file(file: RelayFile, start: int, end: int | None, shown: Shown) -> Iterator[EventLine]:
+def _dump_file(file: RelayFile, start: int, end: int | None, show: Shown) -> Iterator[EventLine]:
     buf = np.memmap(file.path, np.uint8, "r")
     stop = len(buf) if end is None else min(end, len(buf))
     offset, checksum = max(start, 4), _first_checksum(buf)
@@ -221,7 +221,7 @@ def _dump_file(file: RelayFile, start: int, end: int | None, shown: Shown) -> It
         # A FORMAT_DESCRIPTION event always has one.
         has_crc = checksum or header.type == EventType.FORMAT_DESCRIPTION
         crc = int.from_bytes(event[-CRC_LENGTH:], "little") if has_crc else None
-        info = _info(event, checksum, shown)
+        info = _info(event, checksum, show)
         if crc is not None and event_crc(event) != crc:
             info = f"{WRONG_CHECKSUM} {info}"
         yield EventLine(
@@ -241,16 +241,16 @@ def _first_checksum(buf: np.ndarray) -> bool:
         return False
 
 
-def _info(event: bytes, checksum: bool, shown: Shown) -> str:
+def _info(event: bytes, checksum: bool, show: Shown) -> str:
     try:
-        text = _describe(event, checksum, shown)
+        text = _describe(event, checksum, show)
     except LogError as e:
         text = f"({e.message})"
     one_line = " ".join(text.split())
     return one_line if len(one_line) <= _INFO_CHARACTERS_MAX else one_line[:197] + "..."
 
 
-def _describe(event: bytes, checksum: bool, shown: Shown) -> str:
+def _describe(event: bytes, checksum: bool, show: Shown) -> str:
     code = event[4]
     body = event[HEADER_LENGTH : len(event) - CRC_LENGTH * checksum]
     if code in _GTID_TYPES:
@@ -259,7 +259,7 @@ def _describe(event: bytes, checksum: bool, shown: Shown) -> str:
         return f"{gtid} {stamps}"
     if code == EventType.QUERY:
         query = parse_query(body)
-        text = shown(query.text, query.sql_mode)
+        text = show(query.text, query.sql_mode)
         return f"use `{query.database}`; {text}" if query.database else text
     if code == EventType.FORMAT_DESCRIPTION:
         description = parse_format_description(event)
@@ -278,7 +278,7 @@ def _describe(event: bytes, checksum: bool, shown: Shown) -> str:
         incident = parse_incident(body)
         return f"#{incident.number} {incident.message}"
     if code == EventType.ROWS_QUERY:
-        return shown(body[1:].decode("utf-8", "replace"), 0)
+        return show(body[1:].decode("utf-8", "replace"), 0)
     if code == EventType.TABLE_MAP or EventType.WRITE_ROWS <= code <= EventType.DELETE_ROWS:
         return _table_info(code, body)
     return ""

@@ -24,8 +24,8 @@ def needed(refusal: str, otherwise: str) -> str:
     """Return the privilege that a refusal (1227) names, of several the last one, which is not
     SUPER; ``otherwise`` if it names none."""
     match = _NEEDED.search(refusal)
-    named = [one.strip() for one in match[1].split(",")] if match else []
-    return next((one for one in reversed(named) if one != "SUPER"), otherwise)
+    named = [privilege.strip() for privilege in match[1].split(",")] if match else []
+    return next((privilege for privilege in reversed(named) if privilege != "SUPER"), otherwise)
 
 
 def _escaped(part: str) -> str:

@@ -56,7 +56,7 @@ LOG_GUARDS: dict[int, Guard] = {
                _WRITER, "with locked(self.folder):\n            listed = read_list(self.folder)",
                "if self.folder:\n            listed = read_list(self.folder)"),
     103: Guard("SHOW BINLOG EVENTS in a file that a purge has come to: it stays",
-               "relay/verify.py", "held.hold(log, file.number)", "pass"),
+               "relay/verify.py", "locked.hold(log, file.number)", "pass"),
     104: Guard("PURGE BINARY LOGS TO, with readers: 1867, 1868; never the active file",
                _PURGE, "first = min(keep_from, end.position.file_no)", "first = keep_from"),
     105: Guard("the server dies at each point of a purge and of a new file: the index is put right",

@@ -132,7 +132,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 first = min(place.position for place in places)
                 (lease or self._lease).hold(log, (first >> OFFSET_BITS) - self.base)
             return build_index(
-                log, self.index_folder, self.base, complete=False, known=self._known,
+                log, self.index_folder, self.base, complete=False, previous=self._known,
                 up_to_damage=True,
             )  # fmt: skip
 

@@ -72,10 +72,10 @@ def _beside_spaces(values: Any) -> npt.NDArray[np.int8]:
 
 def _sign(values: Any, literal: str, where_empty: int = -1) -> npt.NDArray[np.int8]:
     scalar = pa.scalar(literal, values.type)
-    behind, before = (
+    after, before = (
         np.asarray(pc.fill_null(kernel(values, scalar), False)).astype(np.int8)
         for kernel in (pc.greater, pc.less)
     )
     if where_empty == 0:
         before &= ~np.asarray(pc.fill_null(pc.equal(values, ""), False))
-    return behind - before
+    return after - before

@@ -31,8 +31,8 @@ def letters(charset: str) -> frozenset[str] | None:
     table = one_byte_table(charset)
     if table is None and charset not in TWO_BYTES:
         return None
-    known = frozenset(_wide_letters(charset) if table is None else table)
-    return known - {NONE} - set(ONLY_READ.get(charset, "") + DAMAGED.get(charset, ""))
+    decoded = frozenset(_wide_letters(charset) if table is None else table)
+    return decoded - {NONE} - set(ONLY_READ.get(charset, "") + DAMAGED.get(charset, ""))
 
 
 def _wide_letters(charset: str) -> Iterator[str]:
@@ -58,10 +58,10 @@ def with_question_marks(text: str, charset: str) -> str:
         return text
     if charset in BASIC:
         return "".join(letter if letter <= "\uffff" else "?" for letter in text)
-    known = letters(charset)
-    if known is None or set(text) & set(DAMAGED.get(charset, "")):
+    repertoire = letters(charset)
+    if repertoire is None or set(text) & set(DAMAGED.get(charset, "")):
         raise DecodeError(f"which letters of a string character set {charset} lacks is not known")
-    return "".join(letter if letter in known else "?" for letter in text)
+    return "".join(letter if letter in repertoire else "?" for letter in text)
 
 
 def bytes_of(text: str, charset: str) -> bytes:

@@ -83,7 +83,7 @@ class Payload:
                 f"transaction payload of {length - head.length} bytes, its header says {head.size}",
                 hint=_HINT,
             )
-        self.uncompressed, self._done = head.uncompressed, 0
+        self.uncompressed, self._returned = head.uncompressed, 0
         data: Any = Section(body, head.size, begin[head.length :])
         if head.compression == ZSTD:
             data = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
@@ -98,10 +98,10 @@ class Payload:
             piece = self._data.read(size)
         except zstandard.ZstdError as error:
             raise DecodeError(f"transaction payload: {error}", hint=_HINT) from error
-        self._done += len(piece)
-        if self._done > self.uncompressed or (size and not piece and not self.at_end):
+        self._returned += len(piece)
+        if self._returned > self.uncompressed or (size and not piece and not self.at_end):
             raise DecodeError(
-                f"transaction payload holds {'at least ' * bool(piece)}{self._done} bytes, its"
+                f"transaction payload holds {'at least ' * bool(piece)}{self._returned} bytes, its"
                 f" header says {self.uncompressed}",
                 hint=_HINT,
             )
@@ -109,7 +109,7 @@ class Payload:
 
     @property
     def at_end(self) -> bool:
-        return self._done == self.uncompressed
+        return self._returned == self.uncompressed
 
     def check_end(self) -> None:
         """DecodeError when there is more than the header says."""

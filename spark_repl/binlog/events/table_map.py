@@ -52,16 +52,16 @@ _SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILI
 
 
 def parse_table_map(
-    body: bytes, known: Mapping[str, TableDefinition] | None = None
+    body: bytes, definitions: Mapping[str, TableDefinition] | None = None
 ) -> TableDefinition:
     """``body``: the event without its 19-byte header and without checksum.
 
     known: definitions by ``database.table``, from the schema history: with binlog_row_metadata=
     MINIMAL the event itself names neither columns nor key. DecodeError for a body that is cut or
-    inconsistent, and for one without column names that ``known`` lacks or contradicts; of a table
-    that is LEFT_OUT or UNREAD there, or the server's own and unknown, it has no columns.
+    inconsistent, and for one without column names that ``definitions`` lacks or contradicts; of a
+    table that is LEFT_OUT or UNREAD there, or the server's own and unknown, it has no columns.
     """
-    return _parsed(body, None if known is None else known.get(table_of_map(body)))
+    return _parsed(body, None if definitions is None else definitions.get(table_of_map(body)))
 
 
 def table_of_map(body: bytes) -> str:
@@ -158,13 +158,14 @@ def _check_known(
     # CREATE TABLE says TIME of a table that an older server made, too.
     want = [(_RENEWED.get(kind, int(kind)), 0 if kind in loose else meta) for kind, meta in kinds]
     both = _side_by_side(declared, kinds)
-    for i, (mine, theirs) in enumerate(zip(have, want, strict=False)):
-        if mine != theirs:
+    for i, (own, theirs) in enumerate(zip(have, want, strict=False)):
+        if own != theirs:
             raise DecodeError(
                 f"column {declared.columns[i].name} is {declared.columns[i].type_name} by the"
-                f" statements seen so far, but the log has {_shown(*theirs)} in its place: {both}",
+                f" statements seen so far, but the log has {_printed(*theirs)} in its place:"
+                f" {both}",
                 hint=_OTHER_SET
-                if mine[0] == theirs[0] and mine[0] in CHARACTER_TYPES
+                if own[0] == theirs[0] and own[0] in CHARACTER_TYPES
                 else _FORGOTTEN,
             )
     if len(have) != len(want):
@@ -176,11 +177,11 @@ def _check_known(
 
 def _side_by_side(declared: TableDefinition, kinds: list[tuple[int, int]]) -> str:
     """Both definitions, each type with what the event says of its length."""
-    mine = ", ".join(f"{c.name} {_shown(c.type, c.meta)}" for c in declared.columns)
-    return f"by statements ({mine}), in the log ({', '.join(_shown(*kind) for kind in kinds)})"
+    own = ", ".join(f"{c.name} {_printed(c.type, c.meta)}" for c in declared.columns)
+    return f"by statements ({own}), in the log ({', '.join(_printed(*kind) for kind in kinds)})"
 
 
-def _shown(code: int, meta: int) -> str:
+def _printed(code: int, meta: int) -> str:
     name = ColumnType(code).name if code in ColumnType.__members__.values() else f"type {code}"
     return f"{name}({meta})" if meta else name
 

@@ -32,8 +32,8 @@ class Xid:
         """The Xid of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
         match = _STATEMENT.match(statement)
         if match is None:
-            shown = statement[:80].decode("utf-8", "replace")
-            raise StatementError(f"an XA statement without a readable XID: {shown}")
+            printed = statement[:80].decode("utf-8", "replace")
+            raise StatementError(f"an XA statement without a readable XID: {printed}")
         xid = cls(int(match[3]), *(bytes.fromhex(match[i].decode()) for i in (1, 2)))
         if not xid.is_valid:
             raise StatementError(

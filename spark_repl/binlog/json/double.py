@@ -39,17 +39,17 @@ def _insert(
 ) -> Int:
     """Does what ``insert_doubles`` does, given the ``digits`` of all doubles and where each one's
     lie; returns the bytes used of ``out``. ``plain``: room for the digits of a number."""
-    done: Int = np.int64(0)
+    copied: Int = np.int64(0)
     to: Int = np.int64(0)
     row = 0
     for i in range(places.size + 1):
         place = places[i] if i < places.size else np.int64(text.size)
         while row < offsets.size and offsets[row] <= place:
-            moved[row] = to + offsets[row] - done
+            moved[row] = to + offsets[row] - copied
             row += 1
-        copy(text, done, place - done, out, to)
-        to += place - done
-        done = place + 1
+        copy(text, copied, place - copied, out, to)
+        to += place - copied
+        copied = place + 1
         if i < places.size:
             to = _double(digits[edges[i] : edges[i + 1]], plain, out, to)
     return to

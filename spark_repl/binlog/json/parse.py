@@ -50,10 +50,10 @@ def settle_numbers(text: Bytes, nodes: Ints) -> None:
     except pa.ArrowInvalid as error:
         raise DecodeError(f"JSON text that no server prints: {error}") from error
     ones = np.arange(len(rows) + 1)
-    shown, moved = insert_doubles(
+    digits, moved = insert_doubles(
         np.zeros(len(rows), np.uint8), ones, ones[:-1], doubles.view(np.int64)
     )
-    same = np.asarray(pc.equal(written, _texts(shown, moved)))
+    same = np.asarray(pc.equal(written, _texts(digits, moved)))
     same |= np.asarray(pc.match_substring(written, "e"))
     nodes[rows[same], KIND] = DOUBLE_NODE
     nodes[rows[same], AT] = doubles.view(np.int64)[same]

@@ -60,12 +60,12 @@ Encoded = tuple[Variants, Int, Int]
 
 def variant_array(encoded: Encoded, missing: Bools) -> pa.StructArray:
     """The array of what was encoded, NULL where ``missing``; DecodeError."""
-    made, row, code = encoded
+    array, row, code = encoded
     if code:
         raise refused(row, code)
     children = [
-        _binary(made.values[: made.value_edges[-1]], made.value_edges),
-        _binary(made.keys[: made.key_edges[-1]], made.key_edges),
+        _binary(array.values[: array.value_edges[-1]], array.value_edges),
+        _binary(array.keys[: array.key_edges[-1]], array.key_edges),
     ]
     valid = bitmap(~missing) if missing.any() else None
     return pa.Array.from_buffers(VARIANT_STRUCT, len(missing), [valid], children=children)
@@ -102,13 +102,16 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
     nodes = np.empty((min(longest // 3 + 2, most // 2), 5), np.int64)
     work = np.empty(room_of(longest, most), np.uint8)
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
-    made = Variants(
+    encoded = Variants(
         np.empty(_LEAST + length.sum() + n, np.uint8), np.zeros(n + 1, np.int64),
         np.empty(_LEAST + length.sum() // 2 + n, np.uint8), np.zeros(n + 1, np.int64),
     )  # fmt: skip
     for r in range(n):
         at, size = offset[r], length[r]
-        made.value_edges[r + 1], made.key_edges[r + 1] = made.value_edges[r], made.key_edges[r]
+        encoded.value_edges[r + 1], encoded.key_edges[r + 1] = (
+            encoded.value_edges[r],
+            encoded.key_edges[r],
+        )
         if size < 0:
             continue
         count: Int = np.int64(-CUT)
@@ -117,10 +120,10 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
         room = work[: room_of(size, most)]
         code = -count
         if count > 0:
-            made, code = put_document(buffer, nodes[:count], room, most, r, made)
+            encoded, code = put_document(buffer, nodes[:count], room, most, r, encoded)
         if code:
-            return made, r, TOO_LARGE if code == ENTRIES and room.size == most else code
-    return made, -1, 0
+            return encoded, r, TOO_LARGE if code == ENTRIES and room.size == most else code
+    return encoded, -1, 0
 
 
 @jit
@@ -131,29 +134,29 @@ def room_of(size: Int, most: Int) -> Int:
 
 @jit_allocating
 def put_document(
-    buffer: Bytes, nodes: Ints, room: Bytes, most: Int, r: Int, made: Variants
+    buffer: Bytes, nodes: Ints, room: Bytes, most: Int, r: Int, encoded: Variants
 ) -> tuple[Variants, Int]:
     """Appends document ``r``; returns what it was appended to, which may have had to grow, and 0
     or what is wrong. ``room``: where it is made."""
-    values, value_edges, keys, key_edges = made
+    values, value_edges, keys, key_edges = encoded
     begin = key_edges[r]
     wide = dictionary_room(nodes, nodes.shape[0])
     if begin + wide > keys.size:
         keys = larger(keys, begin, begin + wide)
-        made = Variants(values, value_edges, keys, key_edges)
-    behind = put_dictionary(buffer, nodes, nodes.shape[0], keys, begin)
-    if behind < 0:
-        return made, -behind
+        encoded = Variants(values, value_edges, keys, key_edges)
+    end = put_dictionary(buffer, nodes, nodes.shape[0], keys, begin)
+    if end < 0:
+        return encoded, -end
     start = put_values(buffer, nodes, nodes.shape[0], room)
-    if start < 0 or behind - begin > most:
-        return made, -start if start < 0 else TOO_LARGE
+    if start < 0 or end - begin > most:
+        return encoded, -start if start < 0 else TOO_LARGE
     to, size = value_edges[r], room.size - start
     if to + size > values.size:
         values = larger(values, to, to + size)
-        made = Variants(values, value_edges, keys, key_edges)
+        encoded = Variants(values, value_edges, keys, key_edges)
     copy(room, start, size, values, to)
-    value_edges[r + 1], key_edges[r + 1] = to + size, behind
-    return made, 0
+    value_edges[r + 1], key_edges[r + 1] = to + size, end
+    return encoded, 0
 
 
 @jit

@@ -74,17 +74,20 @@ def _encode(text: Bytes, nodes: Ints, edges: Ints, length: Ints, most: Int) -> E
     text."""
     n = length.size
     work = np.empty(room_of(length.max() if n else 0, most), np.uint8)
-    made = Variants(
+    encoded = Variants(
         np.empty(2 * length.sum() + n, np.uint8), np.zeros(n + 1, np.int64),
         np.empty(length.sum() + n, np.uint8), np.zeros(n + 1, np.int64),
     )  # fmt: skip
     for r in range(n):
-        made.value_edges[r + 1], made.key_edges[r + 1] = made.value_edges[r], made.key_edges[r]
+        encoded.value_edges[r + 1], encoded.key_edges[r + 1] = (
+            encoded.value_edges[r],
+            encoded.key_edges[r],
+        )
         if edges[r + 1] == edges[r]:
             continue
         room = work[: room_of(length[r], most)]
-        mine = nodes[edges[r] : edges[r + 1]]
-        made, code = put_document(text, mine, room, most, r, made)
+        rows = nodes[edges[r] : edges[r + 1]]
+        encoded, code = put_document(text, rows, room, most, r, encoded)
         if code:
-            return made, r, TOO_LARGE if code == ENTRIES and room.size == most else code
-    return made, -1, 0
+            return encoded, r, TOO_LARGE if code == ENTRIES and room.size == most else code
+    return encoded, -1, 0

@@ -212,13 +212,13 @@ def _decimal(text: Bytes, end: Int, to: Int) -> Int:
     """The decimal that is printed as text[:end], in front of ``to`` in the same bytes; 0 when it
     has too many digits."""
     negative = int(text[0] == 45)
-    digits, scale, behind = 0, 0, False
+    digits, scale, fraction = 0, 0, False
     limbs = np.zeros(4, np.int64)
     for i in range(negative, end):
         if text[i] == 46:
-            behind = True
+            fraction = True
             continue
-        scale += behind
+        scale += fraction
         digits += int(digits > 0 or text[i] != 48)
         if digits > _DECIMAL_DIGITS or scale > _DECIMAL_DIGITS:
             return 0

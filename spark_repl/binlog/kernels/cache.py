@@ -132,8 +132,8 @@ def load_kept(user_folder: Callable[[], Path]) -> int:
             (name, types, processor), code = pickle.loads(path.read_bytes())
             module, _, function = name.rpartition(".")
             kernel = getattr(import_module(module), function)
-            given, here = code[_SIGNATURE].args, repr(kernel.targetctx.codegen().magic_tuple())
-            if (types, processor) == (repr(given), here):
+            given, loaded = code[_SIGNATURE].args, repr(kernel.targetctx.codegen().magic_tuple())
+            if (types, processor) == (repr(given), loaded):
                 kernel.compile(given)
                 count += 1
     return count

@@ -47,9 +47,9 @@ def compress(state: Words, block: Any, words: Words, k: Words) -> None:
     a, b, c, d = state[0], state[1], state[2], state[3]
     e, f, g, h = state[4], state[5], state[6], state[7]
     for i in range(64):
-        one = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)
+        sigma1 = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)
         choice = (e & f) ^ (~e & g)
-        first = np.uint32(h + one + choice + k[i] + words[i])
+        first = np.uint32(h + sigma1 + choice + k[i] + words[i])
         two = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)
         second = np.uint32(two + ((a & b) ^ (a & c) ^ (b & c)))
         h, g, f, e = g, f, e, np.uint32(d + first)

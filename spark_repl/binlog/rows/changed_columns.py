@@ -62,12 +62,12 @@ def first_update(buffer: Bytes, events: Ints, form: PartialFormat, marks: Marks)
             image = skip_partial(buffer, at, present, end, form, before)
             if image >= 0 and kind == PARTIAL_UPDATE:
                 image = diffs_begin(buffer, image, end, form.documents)[1]
-            behind: Int = np.int64(-1)
+            following: Int = np.int64(-1)
             if image >= 0:
-                behind = skip_partial(buffer, image, own, end, form, after)
-            if behind <= at or differs(buffer, before, after):
+                following = skip_partial(buffer, image, own, end, form, after)
+            if following <= at or differs(buffer, before, after):
                 return np.int64(e)
-            at = behind
+            at = following
     return np.int64(events.shape[0])
 
 

@@ -83,8 +83,8 @@ def unsigned_zeros(key: Ints, run: Int, offsets: Ints, out: Bytes) -> None:
         for i in range(0, 2 * run, 2):
             at += key[r, i + 1] - key[r, i]
         last = at + key[r, 2 * run + 1] - key[r, 2 * run] - 1
-        others = 0
+        rest = 0
         for i in range(at, last):
-            others |= out[i]
-        if others == 0 and out[last] == 0x80:
+            rest |= out[i]
+        if rest == 0 and out[last] == 0x80:
             out[last] = 0

@@ -247,11 +247,11 @@ def walk_images(
             if n + 2 > entries.flags.size:
                 code = FULL
                 break
-            behind, last = walk_change(buffer, events[e], at, form, pairs, n, marks, entries)
-            if behind <= at:
+            following, last = walk_change(buffer, events[e], at, form, pairs, n, marks, entries)
+            if following <= at:
                 code = BODY_CUT
                 break
-            at, n, changes = behind, last, changes + 1
+            at, n, changes = following, last, changes + 1
         if code != DONE:
             break
         at = np.int64(0)
@@ -280,14 +280,14 @@ def walk_change(
     if kind != UPDATE:
         note(n, EXISTS if kind == WRITE else EXISTED, owner, at, marks.before, entries)
         return second, n + 1
-    behind = skip_image(buffer, second, end, form, marks.after)
-    if behind <= second:
+    following = skip_image(buffer, second, end, form, marks.after)
+    if following <= second:
         return np.int64(-1), n
     keyless = form.bounds.size == 0
     if keyless or pairs or not same_key(buffer, marks.before, marks.after):
         note(n, EXISTED, owner, at, marks.before, entries)
         moved = EXISTS if keyless and not pairs else EXISTS | MOVED
         note(n + 1, moved, owner, second, marks.after, entries)
-        return behind, n + 2
+        return following, n + 2
     note(n, EXISTED | EXISTS, owner, second, marks.before, entries)
-    return behind, n + 1
+    return following, n + 1

@@ -100,23 +100,23 @@ def skip_partial(
     stay.
     """
     wire, keys = form.wire, form.keys
-    held = 0
+    nth = 0
     for c in range(wire.size):
-        held += bit(buffer, present, c)
-    at: Int = image + (held + 7) // 8
+        nth += bit(buffer, present, c)
+    at: Int = image + (nth + 7) // 8
     if at > stop:
         return -1
-    held = 0
+    nth = 0
     k = 0
     for c in range(wire.size):
         is_key = k < keys.size and keys[k] == c
         if bit(buffer, present, c):
             begin = at
-            if not bit(buffer, image, held):
+            if not bit(buffer, image, nth):
                 at = value_end(buffer, at, stop, wire[c])
                 if at < 0:
                     return -1
-            held += 1
+            nth += 1
             if is_key:
                 marks[2 * k], marks[2 * k + 1] = begin, at
         k += is_key
@@ -149,10 +149,10 @@ def diffs_begin(buffer: Bytes, at: Int, end: Int, documents: Int) -> tuple[Int, 
 
 @jit
 def holds_any(buffer: Bytes, present: Int, columns: Int) -> bool:
-    held = 0
+    count = 0
     for c in range(columns):
-        held += bit(buffer, present, c)
-    return held > 0
+        count += bit(buffer, present, c)
+    return count > 0
 
 
 @jit
@@ -197,8 +197,8 @@ def walk_change(
             return BODY_CUT, at, n
     for i in range(before.size):
         after[i] = before[i]
-    behind = skip_partial(buffer, image, own, end, form, after)
-    if behind < image:
+    following = skip_partial(buffer, image, own, end, form, after)
+    if following < image:
         return BODY_CUT, at, n
     entries.flags[n] = 3
     if form.keys.size == 0 or form.pairs or not same_key(buffer, before, after):
@@ -208,7 +208,7 @@ def walk_change(
         put(entries.key, n, after)
     place[n, IMAGE], place[n, PRESENT] = image, own
     place[n, BEFORE], place[n, BEFORE_PRESENT], place[n, DIFFS] = at, present, diffs
-    return DONE, behind, n + 1
+    return DONE, following, n + 1
 
 
 @jit
@@ -257,11 +257,11 @@ def walk_partial(
 def begin_partial(buffer: Bytes, side: Side, columns: Int) -> None:
     """Has each image's cursor at its first value, with 0 columns seen."""
     for r in range(side.image.size):
-        held = 0
+        count = 0
         if side.image[r] >= 0:
             for c in range(columns):
-                held += bit(buffer, side.present[r], c)
-        side.cursor[r, 0] = side.image[r] + (held + 7) // 8
+                count += bit(buffer, side.present[r], c)
+        side.cursor[r, 0] = side.image[r] + (count + 7) // 8
         side.cursor[r, 1] = 0
 
 
@@ -279,9 +279,9 @@ def locate_partial(
             length[c - first, r] = ABSENT
             if side.image[r] < 0 or not bit(buffer, side.present[r], c):
                 continue
-            held = cursor[r, 1]
-            cursor[r, 1] = held + 1
-            if bit(buffer, side.image[r], held):
+            nth = cursor[r, 1]
+            cursor[r, 1] = nth + 1
+            if bit(buffer, side.image[r], nth):
                 length[c - first, r] = NULL
                 continue
             w = wire[c]

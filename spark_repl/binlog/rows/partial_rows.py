@@ -83,15 +83,15 @@ class PartialImages(RowImages):
         document the log does not hold.
         """
         columns = self.definition.columns
-        held = np.zeros((len(entries), len(columns)), np.bool_)
+        holds = np.zeros((len(entries), len(columns)), np.bool_)
         pending: list[bytes] | None = None
         for column, values, bases, diffs in self._located(entries):
             waiting = diffs & (bases.length == ABSENT)
-            held[:, column] = (values.length != ABSENT) & ~waiting
+            holds[:, column] = (values.length != ABSENT) & ~waiting
             for row in np.flatnonzero(waiting):
                 pending = pending or [b""] * len(entries)
                 pending[row] += _packed_diff(column, values, int(row))
-        bits = np.packbits(held, axis=1, bitorder="little")
+        bits = np.packbits(holds, axis=1, bitorder="little")
         edges = np.arange(len(entries) + 1, dtype=np.int32) * bits.shape[1]
         buffers = [None, pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(bits))]
         present = pa.Array.from_buffers(pa.binary(), len(entries), buffers)
@@ -110,10 +110,10 @@ class PartialImages(RowImages):
         step = max(1, _CELLS_MAX // max(1, len(place)) // 2)
         for first in range(0, len(columns), step):
             last = min(first + step, len(columns))
-            mine = self._locate(own, first, last)
+            own_entries = self._locate(own, first, last)
             theirs = self._locate(other, first, last)
             for i in range(first, last):
-                values = Values(self._buffer, mine[0][i - first], mine[1][i - first])
+                values = Values(self._buffer, own_entries[0][i - first], own_entries[1][i - first])
                 bases = Values(self._buffer, theirs[0][i - first], theirs[1][i - first])
                 diffs = np.zeros(len(place), np.bool_)
                 if columns[i].type == ColumnType.JSON:
@@ -180,14 +180,14 @@ class PartialImages(RowImages):
         name, table = self.definition.columns[column].name, self.definition.name
         pieces = [_bytes(values, int(row)) for row in rows]
         try:
-            done = apply_diffs(whole.take(pa.array(rows)).to_pylist(), pieces, name, table)
+            applied = apply_diffs(whole.take(pa.array(rows)).to_pylist(), pieces, name, table)
         except DecodeError as error:
             if error.row is not None:
                 error.of_row(int(rows[error.row]))
             raise
         order = np.arange(len(whole))
         order[rows] = len(whole) + np.arange(len(rows))
-        return pa.concat_arrays([whole, pa.array(done, pa.string())]).take(pa.array(order))
+        return pa.concat_arrays([whole, pa.array(applied, pa.string())]).take(pa.array(order))
 
 
 def _bytes(values: Values, row: int) -> bytes:

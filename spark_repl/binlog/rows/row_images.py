@@ -153,7 +153,7 @@ class RowImages:
         began: Ints = self._began[self.transaction[entries]]
         return self._image[entries] - began
 
-    def behind(self, size: int) -> Self:
+    def shifted(self, size: int) -> Self:
         """The same, of a transaction of which ``size`` bytes were walked before."""
         return replace(self, _began=self._began - size)
 

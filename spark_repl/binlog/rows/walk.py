@@ -102,12 +102,12 @@ def walk(
         by_definition.setdefault(logged, []).append(i)
     images = []
     for definition, rows in _by_table(by_definition, events[:, kernels.MAP], len(maps)):
-        mine = events if len(rows) == len(events) else events[rows]
+        own_events = events if len(rows) == len(events) else events[rows]
         if not definition.columns:
-            images.append(transactions.left_out(definition, mine))
+            images.append(transactions.left_out(definition, own_events))
             continue
         split = not isinstance(pairs, bool) and definition.name in pairs
-        images.append(transactions.walk(definition, mine, pairs=pairs is True, split=split))
+        images.append(transactions.walk(definition, own_events, pairs=pairs is True, split=split))
     return images
 
 

@@ -35,11 +35,11 @@ def date_text(column: Column, values: Values) -> pa.Array:
     kind = _KINDS[ColumnType(column.type)]
     width = 10 if kind == _DATE else 19 + (column.meta + 1 if column.meta else 0)
     raw = values.little_endian()  # of the old formats, which have up to 8 bytes
-    there = values.length >= 0
+    present = values.length >= 0
     offsets = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(np.where(there, width, 0), out=offsets[1:])
+    np.cumsum(np.where(present, width, 0), out=offsets[1:])
     out = np.empty(int(offsets[-1]), np.uint8)
-    bad = print_dates(kind, column.meta, values.buffer, values.offset, raw, there, offsets, out)
+    bad = print_dates(kind, column.meta, values.buffer, values.offset, raw, present, offsets, out)
     if bad >= 0:
         raise DecodeError(f"a {column.type_name} value that is no date", hint=_DAMAGED)
     buffers = [values.validity, pa.py_buffer(offsets), pa.py_buffer(out)]
@@ -90,13 +90,13 @@ def print_dates(
     buffer: Bytes,
     offset: Ints,
     raw: Ints,
-    there: Bools,
+    present: Bools,
     offsets: Lengths,
     out: Bytes,
 ) -> Int:
     """Writes the text of each value from offsets[r] on; the first row that is no date, or -1."""
     for r in range(offset.size):
-        if not there[r]:
+        if not present[r]:
             continue
         at = offset[r]
         year, month, day, clock = date_parts(kind, buffer, at, raw[r])

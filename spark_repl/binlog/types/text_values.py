@@ -56,8 +56,8 @@ def _utf8(values: Values, charset: str, text_errors: str) -> tuple[pa.Array, int
     some = Values(values.buffer, values.offset[rows], values.length[rows])
     distinct = gather(some, pa.binary()).dictionary_encode()
     texts = [replaced_text(value, charset) for value in distinct.dictionary.to_pylist()]
-    made = pa.array(texts, pa.string()).take(distinct.indices)
-    return pc.replace_with_mask(valid, pa.array(bad), made), len(rows)
+    replacements = pa.array(texts, pa.string()).take(distinct.indices)
+    return pc.replace_with_mask(valid, pa.array(bad), replacements), len(rows)
 
 
 def _one_byte(

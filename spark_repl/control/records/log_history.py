@@ -102,7 +102,9 @@ def indexed(
 ) -> tuple[History, TransactionIndex]:
     """(the history with all files of the log, the index of what can be read of it). ``known``: an
     earlier index. Raises LogError as ``build_index``, and for a file that was replaced."""
-    index = build_index(log, folder, history.base, complete=False, known=known, up_to_damage=True)
+    index = build_index(
+        log, folder, history.base, complete=False, previous=known, up_to_damage=True
+    )
     present = fingerprints(log)
     check_same(log, history.fingerprints, present)
     first = min(present, default=0)  # what was purged is not looked at again

@@ -50,7 +50,7 @@ def opened(folder: Path, size: int = 1 << 30, space: int = 0) -> RelayWriter:
 
 def index_of(folder: Path, known: TransactionIndex | None = None) -> TransactionIndex:
     return build_index(
-        open_log(str(folder)), str(folder.parent / "index"), complete=False, known=known
+        open_log(str(folder)), str(folder.parent / "index"), complete=False, previous=known
     )
 
 

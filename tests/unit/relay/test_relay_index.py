@@ -120,7 +120,7 @@ def test_grows_with_its_file(tmp_path: Path) -> None:
     for size in range(60, len(whole) + 1, 97):
         (folder / "binlog.000001").write_bytes(whole[:size])
         log = open_log(str(folder))
-        known = build_index(log, str(tmp_path / "idx"), complete=False, known=known)
+        known = build_index(log, str(tmp_path / "idx"), complete=False, previous=known)
         want = full[(full["end"] & (1 << OFFSET_BITS) - 1) <= size]
         assert (known.records == want).all()
         fresh = build_index(log, str(tmp_path / "idx"))
@@ -340,7 +340,7 @@ def test_indexes_of_files_that_are_gone(tmp_path: Path) -> None:
     stored = {path.name for path in store.iterdir()}
     assert stored == {"note", *(f"bin.00000{number}.idx" for number in range(1, 5))}
     (log.folder / "bin.000001").unlink()
-    found = build_index(open_log(str(log.folder)), str(store), known=known)
+    found = build_index(open_log(str(log.folder)), str(store), previous=known)
     assert len(found) == 2 and not (store / "bin.000001.idx").exists()
 
 
@@ -350,7 +350,7 @@ def test_a_file_that_became_shorter(tmp_path: Path) -> None:
     known = build_index(log, str(tmp_path / "i"))
     path = folder / "binlog.000001"
     path.write_bytes(path.read_bytes()[:-1])
-    index = build_index(log, str(tmp_path / "i"), known=known)
+    index = build_index(log, str(tmp_path / "i"), previous=known)
     assert len(index) == len(known) - 1 and index.tail is not None
 
 

@@ -37,7 +37,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path) -> None:
     log.transaction(insert(A, (2, "x")))
     data = log.path.read_bytes()
     log.path.write_bytes(data[:start] + bytes(end - start) + data[end:])
-    grown = build_index(open_log(str(log.folder)), str(tmp_path / "index"), known=known)
+    grown = build_index(open_log(str(log.folder)), str(tmp_path / "index"), previous=known)
     assert gtid_text(grown.records) == [log.gtid(number) for number in range(3)]
 
 

@@ -58,7 +58,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def index_of(folder: Path, store: Path, known: TransactionIndex | None = None) -> TransactionIndex:
-    return build_index(open_log(str(folder)), str(store), known=known)
+    return build_index(open_log(str(folder)), str(store), previous=known)
 
 
 def told(index: TransactionIndex) -> list[Any]:
