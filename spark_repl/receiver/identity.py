@@ -1,5 +1,5 @@
-"""Identity: the UUID under which a source knows the receiver of a relay log. A new connection with
-it ends an older one."""
+"""The UUID by which a source knows the receiver of a relay log. A new connection with it ends an
+older one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _NAME = "receiver.uuid"
 
 
 def read_identity(folder: str | Path) -> str:
-    """That of the receiver in ``folder``; "" where none ever ran, or it is damaged."""
+    """Return the UUID of the receiver in ``folder``; "" if no receiver ran there, or the file is
+    damaged."""
     try:
         return str(uuid.UUID((Path(folder) / _NAME).read_text("ascii").strip()))
     except (OSError, ValueError):
@@ -20,7 +21,7 @@ def read_identity(folder: str | Path) -> str:
 
 
 def identity(folder: Path) -> str:
-    """The same, made where there is none."""
+    """Return the UUID of the receiver in ``folder``; create it if there is none."""
     if existing := read_identity(folder):
         return existing
     created = str(uuid.uuid4())

@@ -1,7 +1,7 @@
-"""Intake: what a dump stream says goes into the relay log, without a socket.
+"""Intake: writes what a dump stream sends into the relay log. It has no socket.
 
-The stream's own events (ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, HEARTBEAT) are understood
-here; a transaction that the source breaks off is dropped from the log's tail.
+It interprets the stream's own events (ROTATE, FORMAT_DESCRIPTION, PREVIOUS_GTIDS, HEARTBEAT), and
+drops a transaction that the source breaks off from the log's tail.
 """
 
 from __future__ import annotations
@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 
 class Intake:
-    """One connection's stream: ``take`` it in after each read. The attributes are figures for the
-    status. ``by_file``: it was asked for by file and position, so that a file of the same name must
-    be the same file."""
+    """One connection's stream: call ``take`` after each read. The attributes are figures for the
+    status.
+
+    ``by_file``: the receiver asked by file and position, so a file of the same name must be the
+    same file.
+    """
 
     def __init__(
         self, writer: RelayWriter, *, semi_sync: bool = False, by_file: bool = False
@@ -39,10 +42,10 @@ class Intake:
         self._described = False
 
     def take(self) -> None:
-        """Writes what the bytes received so far hold.
+        """Write the events of the bytes received so far.
 
-        Raises SourceError (the source refused), SourceLostError (it ended the stream, or the
-        stream is broken), LogError (the relay log can't be written).
+        Raises SourceError (the source refused), SourceLostError (it ended the stream, or the stream
+        is broken), LogError (the relay log can't be written).
         """
         for part in self.splitter.take():
             if isinstance(part, EventRun):
@@ -55,7 +58,7 @@ class Intake:
                 raise refusal(part.payload)
 
     def acknowledged(self) -> None:
-        """The source was told of all that was written."""
+        """Record that everything written was acknowledged to the source."""
         self.ack = False
 
     def _special(self, special: Special) -> None:
@@ -126,7 +129,7 @@ class Intake:
 
 
 def _is_before(place: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Whether one place of the source lies before another; unknown between logs of other names."""
+    """Return whether one place of the source precedes another; None between logs of other names."""
     (stem, number), (other_stem, other_number) = split_name(place[0]), split_name(other[0])
     return stem == other_stem and (number, place[1]) < (other_number, other[1])
 

@@ -1,4 +1,4 @@
-"""The events that a relay log holds of its own: heads of files, rotations.
+"""The events that a relay log has of its own: heads of files and rotations.
 
 A file begins as MySQL's relay logs do: our FORMAT_DESCRIPTION and PREVIOUS_GTIDS, then the source's
 name and position as an artificial ROTATE, and the source's FORMAT_DESCRIPTION. mysqlbinlog reads
@@ -29,7 +29,7 @@ _LOG_ID = re.compile(r"-relay-([0-9a-f]{32})$")
 def make_event(
     kind: int, body: bytes, server_id: int, *, flags: int, end_log_pos: int = 0, checksum: bool
 ) -> bytes:
-    """A whole event. ``checksum``: whether its CRC32 stands at its end."""
+    """Return a whole event. ``checksum``: it ends with its CRC32."""
     length = HEADER_LENGTH + len(body) + CRC_LENGTH * checksum
     head = HEADER.pack(int(time.time()), kind, server_id, length, end_log_pos & 0xFFFFFFFF, flags)
     return with_checksum(head + body) if checksum else head + body
@@ -42,10 +42,10 @@ def with_checksum(event: bytes) -> bytes:
 def file_head(
     log_id: str, server_id: int, previous: GtidSet, source: bytes, name: str, position: int
 ) -> bytes:
-    """The bytes before a file's first transaction.
+    """Return the bytes before a file's first transaction.
 
-    ``source``: the source's FORMAT_DESCRIPTION event; ``name``, ``position``: where in the source's
-    log the first transaction lies.
+    ``source``: the source's FORMAT_DESCRIPTION event. ``name``, ``position``: where the first
+    transaction is in the source's log.
     """
     described = parse_format_description(source)
     version = re.match(r"[\d.]*", described.server_version)
@@ -68,8 +68,8 @@ def file_head(
 
 
 def source_head(source: bytes, name: str, position: int, *, checksum: bool) -> bytes:
-    """The events that say which file of the source follows. ``checksum``: whether the events before
-    carry one."""
+    """Return the events that declare which file of the source follows. ``checksum``: the events
+    before them have one."""
     server_id = int.from_bytes(source[5:9], "little")
     body = struct.pack("<Q", position) + name.encode("utf-8", "surrogateescape")
     rotate = make_event(
@@ -79,7 +79,7 @@ def source_head(source: bytes, name: str, position: int, *, checksum: bool) -> b
 
 
 def own_rotate(following: str, server_id: int, offset: int, *, checksum: bool) -> bytes:
-    """The ROTATE that ends a file of which ``offset`` bytes are written."""
+    """Return the ROTATE that ends a file of which ``offset`` bytes are written."""
     body = struct.pack("<Q", 4) + following.encode()
     length = HEADER_LENGTH + len(body) + CRC_LENGTH * checksum
     return make_event(
@@ -89,9 +89,9 @@ def own_rotate(following: str, server_id: int, offset: int, *, checksum: bool) -
 
 
 def normal(source: bytes) -> bytes:
-    """A source's FORMAT_DESCRIPTION as it is sent from the middle of a file.
+    """Return a source's FORMAT_DESCRIPTION as the source sends it from the middle of a file.
 
-    So a file's event is the same whether a dump began at the file's start or not: created and
+    A file's event is then equal whether a dump began at the file's start or not: created and
     end_log_pos are 0, it is marked artificial, and not in use.
     """
     event = bytearray(source)
@@ -104,8 +104,8 @@ def normal(source: bytes) -> bytes:
 
 
 def _has_checksum_byte(source: bytes) -> bool:
-    """Whether the event ends with the checksum algorithm and a CRC32: servers from 5.6.1 on write
-    both, also when the algorithm is none."""
+    """Return whether the event ends with the checksum algorithm and a CRC32: servers from 5.6.1 on
+    write both, also if the algorithm is none."""
     check = int.from_bytes(source[-CRC_LENGTH:], "little")
     body = bytearray(source[:-CRC_LENGTH])
     body[_FLAGS_AT] &= ~EventFlag.IN_USE
@@ -113,7 +113,8 @@ def _has_checksum_byte(source: bytes) -> bool:
 
 
 def log_id_of(event: bytes) -> str | None:
-    """The id of the relay log that begins with this FORMAT_DESCRIPTION; None: a server's log."""
+    """Return the id of the relay log that begins with this FORMAT_DESCRIPTION; None for a server's
+    log."""
     text = event[_VERSION_AT : _VERSION_AT + _VERSION_LENGTH].split(b"\0", 1)[0]
     match = _LOG_ID.search(text.decode("latin-1"))
     return match[1] if match else None

@@ -1,9 +1,10 @@
-"""PacketSplitter: packets of a dump connection become events in a row; bytes in, bytes out.
+"""PacketSplitter: turns packets of a dump connection into runs of events; bytes in, bytes out.
 
-A source sends each event in a packet of its own (split at 16 MB), behind an OK byte and, with
+A source sends each event in a packet of its own (split at 16 MB), after an OK byte and, with
 semi-synchronous replication, two more bytes (MySQL source, plugin/semisync). ``PacketSplitter``
-takes the stream cut anywhere, checks sequence numbers, lengths and each event's CRC32, and walks
-the grammar of transactions, so that whoever writes the events knows where whole transactions end.
+accepts the stream cut anywhere. It checks sequence numbers, lengths and each event's CRC32, and
+follows the grammar of transactions, so that the writer of the events knows where whole transactions
+end.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _TRANSACTIONS = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class EventRun:
-    """Events in a row, and the transactions that end in them."""
+    """Consecutive events, and the transactions that end in them."""
 
     data: memoryview
     """valid until the splitter is used again"""
@@ -81,17 +82,17 @@ class Special:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The source's last word: an error packet or EOF, without the packet header."""
+    """The source's last reply: an error packet or EOF, without the packet header."""
 
     payload: bytes
 
 
 class PacketSplitter:
-    """Splits a stream: read into ``space()``, tell ``received(count)``, then take what ``take()``
-    gives.
+    """Splits a stream: read into ``space()``, call ``received(count)``, then process the results of
+    ``take()``.
 
-    ``checksum`` says whether events carry a CRC32: whoever reads the FORMAT_DESCRIPTION events
-    tells it (``described``). ``sequence``: of the first packet (1 behind a command).
+    ``checksum``: events have a CRC32; call ``described`` after each FORMAT_DESCRIPTION.
+    ``sequence``: number of the first packet (1 after a command).
     """
 
     def __init__(self, *, semi_sync: bool = False, sequence: int = 1) -> None:
@@ -109,20 +110,20 @@ class PacketSplitter:
         return bool(self._state[STATE_CHECKSUM])
 
     def described(self, *, checksum: bool) -> None:
-        """What a FORMAT_DESCRIPTION says of the events behind it."""
+        """Set what a FORMAT_DESCRIPTION declares about the events after it."""
         self._state[STATE_CHECKSUM] = checksum
 
     @property
     def inside(self) -> bool:
-        """Whether the last event lies inside of a transaction."""
+        """Whether the last event is inside a transaction."""
         return bool(self._state[AT_PHASE] != OUTSIDE)
 
     def forget_transaction(self) -> None:
-        """The open transaction is dropped: the source will not go on with it."""
+        """Drop the open transaction: the source will not continue it."""
         self._state[AT_PHASE] = OUTSIDE
 
     def space(self) -> memoryview:
-        """Where the next bytes of the stream go; never empty."""
+        """Return the buffer for the next bytes of the stream; never empty."""
         used = int(self._state[AT_IN])
         if used:
             left = self._have - used
@@ -136,8 +137,8 @@ class PacketSplitter:
         self._have += count
 
     def take(self) -> Iterator[EventRun | Special | Reply]:
-        """What the bytes received so far hold, in order. Raises SourceLostError when the stream is
-        broken."""
+        """Yield the events of the bytes received so far, in order. Raises SourceLostError if the
+        stream is broken."""
         state = self._state
         while True:
             code = split(self._input, self._have, self._out, state, self._transactions)
@@ -161,7 +162,8 @@ class PacketSplitter:
                 raise _broken(code, state)
 
     def _batch(self, whole: int) -> EventRun:
-        """The first ``whole`` bytes of the output; what is held stays, at the front of the next."""
+        """Return the first ``whole`` bytes of the output; the rest stays at the front of the next
+        output."""
         state, out = self._state, self._out
         count = int(state[AT_COUNT])
         numbers, uuids, tags = (column[:count] for column in self._transactions)

@@ -1,7 +1,7 @@
-"""Purge of a relay log: files that the applier has passed are taken away, oldest first.
+"""Purging a relay log: removes files that the applier has passed, oldest first.
 
-The list is replaced before the files go, so whatever happens in between, no reader is sent to a
-file that is gone; what is left over is removed by the next purge or by the receiver's start.
+The list is replaced before the files are removed. After a crash in between, no reader looks for a
+removed file; the next purge or the receiver's start removes the rest.
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ class Purged:
 
 @contextmanager
 def deciding(folder: Path) -> Iterator[None]:
-    """A lock for whoever decides how far to purge, and whoever begins to need the log from some
-    place on: neither goes by what the other is about to change. Recorded files are never purged."""
+    """Hold the lock under which a process decides how far to purge, or starts to need the log from
+    some place on.
+
+    Neither may rely on a state that the other is about to change. Recorded files are never purged.
+    """
     if read_end(folder) is None:
         yield
         return
@@ -44,12 +47,12 @@ def deciding(folder: Path) -> Iterator[None]:
 
 
 def clear(folder: Path) -> None:
-    """Removes the whole log, where it can't go on: the receiver begins a new one. The list of files
-    goes first and the published end last, which says that they are a receiver's: whatever happens
-    in between, no reader takes the rest for a log, or for recorded files.
+    """Remove the whole log if it can't continue: the receiver begins a new one.
 
-    Raises LogError, before anything is removed, if a receiver writes the log or a reader is in it:
-    it may be another target's.
+    The list of files is removed first, and the published end last, which marks the files as a
+    receiver's. After a crash in between, no reader therefore treats the rest as a log, or as
+    recorded files. Raises LogError, before anything is removed, if a receiver writes the log or a
+    reader holds it: it may be another target's.
     """
     with writing(folder), locked(folder):
         names = [file_name(number) for number in sorted(numbers_in(folder))]
@@ -65,10 +68,10 @@ def clear(folder: Path) -> None:
 
 
 def purge(folder: Path, keep_from: int) -> Purged:
-    """Removes the files below number ``keep_from``; never the one that is written, nor one that a
-    reader is in, or one behind it.
+    """Remove the files below number ``keep_from``, except the file that is being written, a file
+    that a reader holds, and all later ones.
 
-    Raises ConfigError where no receiver has written a log: recorded files are nobody's to remove.
+    Raises ConfigError if no receiver wrote the log: recorded files are not purged.
     """
     end = read_end(folder)
     if end is None:

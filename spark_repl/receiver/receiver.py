@@ -1,8 +1,8 @@
-"""Receiver: follows a source and keeps our relay log; one process, one connection at a time.
+"""Receiver: follows a source and writes our relay log; one process, one connection at a time.
 
-It never waits for the applier (but for a full disk), and what it has published is safe whatever
-happens to it. After any break it goes on at the end of the last whole transaction: what lies
-behind that is dropped and fetched again.
+It never waits for the applier, except when the disk is full. What it has published survives any
+failure of it. After a broken connection it continues at the end of the last whole transaction, and
+drops and fetches again what follows.
 """
 
 from __future__ import annotations
@@ -49,11 +49,16 @@ _ER_SPECIFIC_ACCESS_DENIED = 1227
 
 
 class Receiver:
-    """Runs until ``stop()``, from any thread, or until the source refuses. ``start``: what a new
-    relay log begins behind (what the target has); ``place``: the same as the source's file and
-    position, for a receiver without auto_position; ``keep_on``: asked now and then whether to;
-    ``told`` hears of each end that is published; ``skipped`` returns what ``spark-repl skip`` has
-    recorded, which counts as received where the source has purged it."""
+    """Runs until ``stop()``, which any thread may call, or until the source refuses.
+
+    - ``start``: what a new relay log begins after (what the target has).
+    - ``place``: the same as a file and position of the source, for a receiver without
+      auto_position.
+    - ``keep_on``: called now and then; the receiver stops when it returns False.
+    - ``on_published``: called with each end that is published.
+    - ``skipped``: returns what ``spark-repl skip`` has recorded, which counts as received if the
+      source has purged it.
+    """
 
     def __init__(
         self,
@@ -86,8 +91,11 @@ class Receiver:
         return self._stop.is_set() or not self._keep_on()
 
     def run(self) -> None:
-        """Raises SourceError when the source refuses or stays away, SecretError when the account's
-        password can't be read, LogError for the relay log."""
+        """Receive until stopped.
+
+        Raises SourceError if the source refuses or stays away, SecretError if the account's
+        password can't be read, LogError for the relay log.
+        """
         with self.writer:
             self.uuid = identity(self.folder)
             self._prepare()
@@ -108,7 +116,7 @@ class Receiver:
                 self.report.write("OFF", self.writer)
 
     def _prepare(self) -> None:
-        """Begins a new log where there is none, or where its published part was damaged."""
+        """Begin a new log if there is none, or if its published part was damaged."""
         writer = self.writer
         if writer.log_id and writer.lost is None:
             return
@@ -163,8 +171,8 @@ class Receiver:
         return is_temporary(error, reconnect=reconnect) or (reconnect and lacks_privilege)
 
     def _wait_s(self, failures: int, places: int) -> float:
-        """Seconds before the next attempt: hardly any in the first round of addresses, then twice
-        as many after each round in vain."""
+        """Return the seconds before the next attempt: few in the first round of addresses, then
+        twice as many after each failed round."""
         rounds = (failures - 1) // places
         wait_s = self.source.connect_retry_s * 2.0 ** min(rounds - 1, 30)
         return min(wait_s, self.source.connect_retry_max_s) if rounds else _FIRST_WAIT_S
@@ -177,13 +185,13 @@ class Receiver:
             self._stop.wait(min(left_s, _TICK_S))
 
     def _settle(self) -> None:
-        """Leaves the log of a connection that has ended with whole transactions, all published."""
+        """After a connection has ended, leave the log with whole transactions only, all published."""
         self.writer.drop_open()
         if self.writer.log_id and self.writer.lost is None:
             self.writer.sync()
 
     def _session(self, source: Source) -> None:
-        """One connection, until it is lost (SourceLostError), refused, or ``stop``."""
+        """Run one connection until it is lost (SourceLostError), refused, or stopped."""
         connection = DumpConnection(source)
         try:
             server = connection.server()
@@ -262,7 +270,7 @@ class Receiver:
                 self.report.write("ON", self.writer)
 
     def _patience(self) -> float:
-        """Seconds to wait for bytes: until the next publishing is due, at most a tick."""
+        """Return the seconds to wait for bytes: until the next publishing is due, at most a tick."""
         if not self._pending():
             return _TICK_S
         due = self._oldest + self.config.relay.sync_interval_ms / 1000 - time.monotonic()
@@ -296,13 +304,13 @@ class Receiver:
         self._acknowledge(connection, intake)
 
     def _acknowledge(self, connection: DumpConnection, intake: Intake) -> None:
-        """Tells a source that waits: what it asked for is whole, and published."""
+        """Acknowledge to a waiting source that its transaction is whole and published."""
         if intake.ack:
             connection.send(acknowledgement(self.writer.source_file, self.writer.source_position))
             intake.acknowledged()
 
     def _is_full(self, intake: Intake) -> bool:
-        """Whether the log's space limit is reached; looks when enough was written to matter."""
+        """Return whether the log's space limit is reached; checked only after enough was written."""
         limit = self.config.relay.space_limit_bytes
         enough = min(_FULL_CHECK_BYTES, limit // _LOOKS_IN_SPACE)
         if not limit or (intake.bytes - self._since_check < enough and not self._full):

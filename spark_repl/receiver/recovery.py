@@ -1,7 +1,7 @@
-"""Recovery: what a relay log's files hold after any end of their writer, and what is put right.
+"""Recovery: repairs a relay log after any end of its writer.
 
-The files are the truth. The tail is cut at the last whole transaction; a rotation or purge that
-was begun is finished; a list of files that is gone is made again from the files' own heads.
+The files are authoritative. Recovery cuts the tail at the last whole transaction, finishes a
+rotation or purge that was begun, and rebuilds a missing list of files from the files' own heads.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CUT = (Stop.CUT, Stop.OPEN, Stop.NO_EVENT)
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The state of a log from which its writer goes on."""
+    """The state of a log from which its writer continues."""
 
     files: FileList
     size: int
@@ -73,10 +73,10 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 def recover(folder: Path) -> Recovered | None:
-    """Puts the folder right; None: no log here yet. The caller holds the writer's lock; an applier
-    may be purging at the same time: one waits for the other.
+    """Repair the folder; return None if it has no log yet.
 
-    Raises LogError for damage before the published end, which cutting would hide.
+    The caller holds the writer's lock. An applier may be purging at the same time: one waits for
+    the other. Raises LogError for damage before the published end, which cutting would hide.
     """
     with locked(folder):
         remove_dead_parts(folder)
@@ -96,7 +96,7 @@ def recover(folder: Path) -> Recovered | None:
 
 
 def known_end(folder: Path) -> End | None:
-    """The published end; None when there is none, or a torn record: only the files count then."""
+    """Return the published end; None if there is none, or a torn record: only the files count then."""
     try:
         return read_end(folder)
     except LogError:
@@ -124,7 +124,7 @@ def _list(folder: Path, end: End | None) -> FileList | None:
 
 
 def numbers_in(folder: Path) -> list[int]:
-    """The numbers of all files that look like ours, listed or not."""
+    """Return the numbers of all files with names of our log, listed or not."""
     numbers = []
     for path in folder.glob(f"{STEM}.[0-9]*"):
         if path.suffix[1:].isdigit():
@@ -168,7 +168,7 @@ def _last_file(folder: Path, files: FileList, end: End | None) -> tuple[FileList
 
 
 def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
-    """Cuts the file behind its last whole transaction; None when not even its head is whole."""
+    """Cut the file after its last whole transaction; return None if not even its head is whole."""
     try:
         head = read_head(RelayFile(files.numbers[-1], path.name, str(path)))
     except LogError:
@@ -199,8 +199,8 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
 
 
 def _whole(path: Path, buf: np.ndarray, published: int) -> int:
-    """The number of bytes in front of the first wrong checksum. Raises LogError for damage of what
-    was published: readers have it."""
+    """Return the number of bytes before the first wrong checksum. Raises LogError for damage of
+    published bytes: readers have them."""
     bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if _all_checked(buf) else -1
     if bad < 0:
         return int(buf.size)
@@ -215,15 +215,16 @@ def _whole(path: Path, buf: np.ndarray, published: int) -> int:
 
 
 def _all_checked(buf: np.ndarray) -> bool:
-    """Whether every FORMAT_DESCRIPTION of the file says CRC32."""
+    """Return whether every FORMAT_DESCRIPTION of the file declares CRC32."""
     controls, _ = _controls(buf, buf.size)
     kinds, ends = buf[controls[:, 0] + 4], controls.sum(axis=1)
     return bool((buf[ends[kinds == EventType.FORMAT_DESCRIPTION] - 5] == 1).all())
 
 
 def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, bool, str, int, int]:
-    """(FORMAT_DESCRIPTION, whether it is of the file, file, position) of the source at ``size``,
-    and where a ROTATE of our own begins that is the file's last event (0: there is none)."""
+    """Return (FORMAT_DESCRIPTION, whether it is of the file, file, position) of the source at
+    ``size``, and the offset of a ROTATE of our own that is the file's last event (0: there is
+    none)."""
     source, name, position, rotate, checksum = b"", "", MAGIC_LENGTH, 0, True
     described, near = False, 0
     controls, last = _controls(buf, size)
@@ -245,8 +246,8 @@ def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, bool, str, int, int
 
 @jit_allocating
 def _controls(buf: np.ndarray, size: int) -> tuple[np.ndarray, int]:
-    """(offset, length) of each whole FORMAT_DESCRIPTION and ROTATE event before ``size``, and the
-    end_log_pos of the last other event behind them (0: none)."""
+    """Return (offset, length) of each whole FORMAT_DESCRIPTION and ROTATE event before ``size``,
+    and the end_log_pos of the last other event after them (0: none)."""
     controls = np.zeros((16, 2), np.int64)
     count = 0
     pos: Any = np.int64(4)

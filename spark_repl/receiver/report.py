@@ -1,7 +1,5 @@
-"""Report: what the receiver says about itself, in a file beside the relay log, for ``status``.
-
-Names are those of performance_schema.replication_connection_status.
-"""
+"""Report: the receiver's status, in a file beside the relay log. Names are those of
+performance_schema.replication_connection_status."""
 
 from __future__ import annotations
 
@@ -41,7 +39,8 @@ class Report:
     _counted: int = 0
 
     def connected(self, server: Server) -> None:
-        """The source has answered: as on a replica of MySQL, the error before is no more."""
+        """Record that the source has answered. As on a replica of MySQL, this clears the previous
+        error."""
         self.server, self._counted, self.error = server, 0, _no_error()
 
     def heartbeats(self, intake: Intake) -> None:
@@ -53,8 +52,10 @@ class Report:
         self.error = _error_columns(error, type(error).__name__, datetime.now(UTC).timestamp())
 
     def write(self, state: str, writer: RelayWriter, doing: str = "") -> None:
-        """Writes the report, as far as that can be done: what must not fail is the log. ``state``:
-        ON, CONNECTING or OFF, as in SERVICE_STATE."""
+        """Write the report if possible: a failure must not stop the log.
+
+        ``state``: ON, CONNECTING or OFF, as in SERVICE_STATE.
+        """
         columns = {
             "CHANNEL_NAME": self.channel,
             "SOURCE_UUID": self.server.uuid if self.server else "",
@@ -101,8 +102,8 @@ def _error_columns(error: SparkReplError, kind: str, at: float) -> dict[str, Any
 
 
 def read_report(folder: str | Path) -> dict[str, Any] | None:
-    """The receiver's last report; None where no receiver ever ran, or one of a later version. A
-    process that is dead is OFF."""
+    """Return the receiver's last report; None if no receiver ever ran, or for a report of a later
+    version. A dead process is OFF."""
     path = Path(folder) / NAME
     try:
         text = formats.unstamp(path.read_text("utf-8"), _FORMAT, "the receiver's report", path)
@@ -116,8 +117,8 @@ def read_report(folder: str | Path) -> dict[str, Any] | None:
 
 
 def has_received(folder: str | Path, gtids: GtidSet) -> bool:
-    """Whether the relay log in ``folder`` holds these, published. Raises LogError where the record
-    of its end is damaged."""
+    """Return whether the relay log in ``folder`` has these transactions, published. Raises LogError
+    if the record of its end is damaged."""
     report = read_report(folder)
     if report is None:
         return False

@@ -1,8 +1,8 @@
-"""RelayWriter: our own relay log. Appends events, rotates, and publishes what is safely on disk.
+"""RelayWriter: writes our own relay log. It appends events, rotates, and publishes what is on disk.
 
-The one writer of a folder, held by a lock file. Nothing is published but ends of whole
-transactions, and only after their bytes are on disk: then readers of other processes may go there
-(relay/published). A transaction never spans two files.
+A folder has one writer, which holds a lock file. The writer publishes only ends of whole
+transactions, and only after their bytes are on disk. Readers of other processes may then read up to
+there (``relay.published``). A transaction never spans two files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FILES_IN_SPACE = 4
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Sizes of files and of the log. ``space_limit_bytes`` 0: no limit."""
+    """Maximum sizes of a file and of the log, in bytes. ``space_limit_bytes`` 0: no limit."""
 
     segment_size_bytes: int = 1 << 30
     space_limit_bytes: int = 0
@@ -57,10 +57,10 @@ class Limits:
 
 
 class RelayWriter:
-    """Use it as a context manager: it holds the folder's lock.
+    """A context manager that holds the folder's lock.
 
-    ``log_id`` is "" until the first file was begun, which takes the source's FORMAT_DESCRIPTION.
-    ``on_published`` hears of each end that is published, in whichever thread.
+    ``log_id`` is "" until the first file was begun, which needs the source's FORMAT_DESCRIPTION.
+    ``on_published`` is called with each end that is published, in any thread.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class RelayWriter:
         self._stack, self._on_published = ExitStack(), on_published
 
     def __enter__(self) -> RelayWriter:
-        """Recovers what is there. Raises LogError (another writer, damage, not our folder)."""
+        """Recover the log. Raises LogError (another writer, damage, not our folder)."""
         make_folder(self.folder)
         self._stack.enter_context(writing(self.folder))
         recovered = recover(self.folder)
@@ -118,7 +118,7 @@ class RelayWriter:
             self.sync()
 
     def _open_end(self) -> None:
-        """From now on what lies in the folder is a receiver's log, for whoever reads it."""
+        """Mark the folder as a receiver's log for all readers."""
         if self._end is None:
             self._end = EndWriter(self.folder)
             self._stack.callback(self._end.close)
@@ -138,7 +138,7 @@ class RelayWriter:
         return self._received
 
     def renew(self, start: GtidSet) -> None:
-        """Gives the present log up: the next events begin a new one, behind ``start``."""
+        """Give up the present log: the next events begin a new one, after ``start``."""
         if self._fd >= 0:
             self._finish_sync()
             os.close(self._fd)
@@ -148,11 +148,11 @@ class RelayWriter:
         self.source_file, self.source_position = "", 4
 
     def begin_source(self, name: str, position: int) -> None:
-        """The source says which of its files follows; its FORMAT_DESCRIPTION comes next."""
+        """Record which of the source's files follows; its FORMAT_DESCRIPTION comes next."""
         self.source_file, self.source_position = name, position
 
     def describe(self, event: bytes) -> None:
-        """Takes in the source's FORMAT_DESCRIPTION. An open transaction was dropped before."""
+        """Record the source's FORMAT_DESCRIPTION. An open transaction was dropped before."""
         event = normal(event)
         if self._fd < 0:
             self._begin_log(event)
@@ -172,13 +172,13 @@ class RelayWriter:
         return f"{self.source_file}:{self.source_position}" if self.source_file else ""
 
     def is_another_file(self, event: bytes) -> bool:
-        """Whether a FORMAT_DESCRIPTION of the source is that of another file than the one of the
-        same name that was received before."""
+        """Return whether a FORMAT_DESCRIPTION of the source belongs to another file than the one of
+        the same name that was received before."""
         same = bool(self._described) and self._described == self.source_file
         return same and normal(event) != self._source
 
     def append(self, batch: EventRun) -> None:
-        """Writes events as they are. What ends a file goes behind a whole transaction."""
+        """Write events unchanged. What ends a file is written after a whole transaction only."""
         data, ends, begin = batch.data, batch.ends, 0
         while len(ends):
             room = self.limits.file_bytes - self.size
@@ -201,28 +201,28 @@ class RelayWriter:
             self._write(data[begin:])
 
     def append_rotate(self, event: bytes, name: str, position: int) -> None:
-        """Writes the source's own ROTATE: the end of its file."""
+        """Write the source's own ROTATE: the end of its file."""
         self._write(event)
         self.whole = self.size
         self.source_file = self._logged_file = name
         self.source_position = position
 
     def drop_open(self) -> None:
-        """Cuts off a transaction whose end never came; it will be fetched again."""
+        """Cut off a transaction whose end never came; it will be fetched again."""
         if self._fd >= 0:
             os.ftruncate(self._fd, self.whole)
             self.size = self.whole
 
     def sync(self) -> None:
-        """Brings all whole transactions to disk, then publishes their end."""
+        """Write all whole transactions to disk, then publish their end."""
         if self._fd < 0:
             return
         self._finish_sync()
         self._bring(self._fd, self._whole_end)
 
     def sync_beside(self) -> None:
-        """Begins ``sync`` in a thread, unless one is running: what comes meanwhile is written on,
-        so the network does not wait for the disk."""
+        """Start ``sync`` in a thread, unless one is running. Writing goes on meanwhile, so that the
+        network does not wait for the disk."""
         if self._fd < 0 or (self._syncing and not self._syncing.done()):
             return
         self._finish_sync()
@@ -235,13 +235,13 @@ class RelayWriter:
         self._publish(end)
 
     def _finish_sync(self) -> None:
-        """Waits for the thread: before the file is closed, and before an end is published here."""
+        """Wait for the thread: before the file is closed, and before an end is published here."""
         if self._syncing is not None:
             syncing, self._syncing = self._syncing, None
             syncing.result()
 
     def rotate(self) -> None:
-        """Ends the file and begins the next; only behind a whole transaction."""
+        """End the file and begin the next; only after a whole transaction."""
         assert self.size == self.whole
         if self.number == MAX_FILE_NO:
             raise LogError(f"file number {self.number} is the last", file=str(self._path))
@@ -268,7 +268,7 @@ class RelayWriter:
         self._publish(self._whole_end)
 
     def total_bytes(self) -> int:
-        """Bytes of all files of the log; a purge takes some away from outside."""
+        """Return the bytes of all files of the log; a purge of another process may remove some."""
         listed = read_list(self.folder)
         numbers = listed.numbers if listed else ()
         size = 0
@@ -280,9 +280,12 @@ class RelayWriter:
         return size
 
     def is_full(self) -> bool:
-        """Whether the space limit is reached and purging older files could help. An applier that
-        has everything stands behind the last whole transaction: the file with that one stays, and
-        so a transaction that is larger than the limit is received, and the ones behind it."""
+        """Return whether the space limit is reached and purging older files could help.
+
+        An applier that has everything is at the end of the last whole transaction, so that
+        transaction's file stays. A transaction that is larger than the limit is therefore received
+        nevertheless, and those after it.
+        """
         limit = self.limits.space_limit_bytes
         if not limit or self._fd < 0:
             return False
@@ -293,7 +296,8 @@ class RelayWriter:
         return total >= limit and total > stays
 
     def _holds_any(self) -> bool:
-        """Whether a whole transaction lies in the file that is written; looked at after a start."""
+        """Return whether the current file has a whole transaction; after a start this is read from
+        the file."""
         if self._filled is None:
             file = RelayFile(self.number, self._path.name, str(self._path))
             log = RelayLog(str(self.folder), (file,))
@@ -301,7 +305,7 @@ class RelayWriter:
         return self._filled
 
     def _begin_log(self, source: bytes) -> None:
-        """Begins a new log: its first file's number is above all that were ever used here."""
+        """Begin a new log: its first file's number is above all that were ever used here."""
         before = read_list(self.folder)
         numbers = [*(before.numbers if before else ()), *numbers_in(self.folder)]
         end = known_end(self.folder)

@@ -1,9 +1,11 @@
-"""Relay: the files of a recorded log or of our relay log, and the index of their transactions.
+"""Relay logs: the files of a recorded binary log or of our own relay log, and the index of their
+transactions.
 
-In: a folder. Out: ``RelayLog`` (its files in order), ``TransactionIndex`` (a record per
-transaction, in log order), statements, places, and what is wrong with a log (``verify``).
+In: a folder. Out: ``RelayLog`` (its files in order), ``TransactionIndex`` (one record per
+transaction, in log order), statements, positions, and a log's faults (``verify``).
 
-Readers take no lock that a writer waits for (WL#5721): the published end says how far one may go,
-and a file that is purged meanwhile is a named error or a new look. Writes no log file: indexes of
-what was read and leases are its own, and the forms of a log's list and end, for its writer.
+Readers take no lock for which a writer waits (WL#5721). They read up to the published end. If a
+file is purged while it is read, the reader lists the files again or raises an error that names the
+file. The room writes indexes and leases, but no log file; it also defines the formats of a log's
+list and published end, which the receiver writes.
 """

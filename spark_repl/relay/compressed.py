@@ -1,6 +1,8 @@
-"""The kind of a compressed transaction, told by its first two events, or by all of an XA branch's.
+"""The kind of a compressed transaction, determined by its first two events, or by all events of an
+XA branch.
 
-Small ones are looked at many at a time; of a large one no more than its first zstd block.
+Small payloads are examined many at a time. Of a large payload only the first zstd block is
+decompressed.
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ _WINDOW_BYTES = 1 << 20
 
 
 def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
-    """bool[n]: which of the payloads are small and certainly rows, behind BEGIN and a TABLE_MAP;
-    ``classify`` tells what the others are. bodies, heads: as in ``binlog.events.payload_bodies``.
+    """Return which payloads are small and certainly hold rows, after BEGIN and a TABLE_MAP,
+    bool[n].
+
+    ``classify`` determines the kind of the others. bodies, heads: as in
+    ``binlog.events.payload_bodies``.
     """
     fits, places = small_frames(buf, bodies, heads, _SMALL_BYTES)
     small = np.flatnonzero(fits)
@@ -54,8 +59,11 @@ def are_usual(buf: Bytes, bodies: Ints, heads: Ints) -> npt.NDArray[np.bool_]:
 def begin_usual(
     events: Bytes, edges: Ints, begin: Bytes, which: Ints, usual: npt.NDArray[np.bool_]
 ) -> None:
-    """Notes which payloads begin with BEGIN and a TABLE_MAP. ``events``: theirs, end to end;
-    ``edges``: where each payload's begin, and the end; ``which``: their places in ``usual``."""
+    """Mark the payloads that begin with BEGIN and a TABLE_MAP.
+
+    ``events``: their events end to end. ``edges``: where each payload's events begin, and the end.
+    ``which``: their places in ``usual``.
+    """
     for i in range(which.size):
         at, end = edges[i], edges[i + 1]
         length = number(events, at + 9, 4) if at + HEADER_LENGTH <= end else 0
@@ -71,10 +79,10 @@ def begin_usual(
 def classify(
     body: memoryview, reader: zstandard.ZstdDecompressor, fields: list[int]
 ) -> tuple[Kind, int]:
-    """(kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum.
+    """Return (kind, bytes of the events inside) of a TRANSACTION_PAYLOAD body without its checksum.
 
-    ``reader`` spares making one per call; it must not be shared between threads. ``fields``: its
-    row of payload_heads.
+    ``reader``: a decompressor, shared by calls of one thread. ``fields``: the payload's row of
+    payload_heads.
     """
     try:
         head = head_at(fields, bytes(body[:_HEAD_BYTES]))
@@ -94,7 +102,7 @@ def classify(
 
 
 def _is_usual(head: bytes) -> bool:
-    """Whether BEGIN and a TABLE_MAP stand first, seen without parsing either."""
+    """Return whether the first events are BEGIN and a TABLE_MAP, without parsing them."""
     edges, usual = np.array([0, len(head)]), np.zeros(1, np.bool_)
     begin_usual(np.frombuffer(head, np.uint8), edges, _BEGIN, edges[:1], usual)
     return bool(usual[0])
@@ -153,7 +161,7 @@ def _xa_kind(start: bytes, payload: Payload) -> Kind:
 
 
 def _last_event(events: bytes, statements: list[bytes]) -> int:
-    """Offset of the last event; the statements of all of them are added."""
+    """Return the offset of the last event; add the statements of all events."""
     at = last = 0
     while at < len(events):
         header, last = parse_header(events, at), at

@@ -1,8 +1,8 @@
 """EndWatch: waits until the published end of a relay log moves.
 
-The kernel says so (inotify), so that a reader at the hot end sleeps until there is something, and
-costs nothing while the source is idle. Where another machine may write (a network file system), the
-kernel doesn't know, and the end is looked at every few milliseconds.
+The kernel reports changes (inotify), so a reader at the end of the log sleeps until there is
+something to read, and an idle source costs nothing. On a network file system another machine may
+write, which the kernel does not report. There the end is read every few milliseconds.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _STATFS_BYTES = 256
 
 
 class EndWatch:
-    """``wait`` returns when the end in ``folder`` was published since the last call. While the file
-    ``stopped_by`` is there nobody waits."""
+    """``wait`` returns when the end in ``folder`` was published since the last call. It returns at
+    once while the file ``stopped_by`` exists."""
 
     def __init__(self, folder: str | Path, stopped_by: str | Path | None = None) -> None:
         self._path = Path(folder) / NAME
@@ -42,7 +42,7 @@ class EndWatch:
         self._seen, self._last = b"", 0.0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """In another process it begins anew."""
+        """Return a watch without state: a copy in another process starts again."""
         return EndWatch, (self._path.parent, self._stopped_by)
 
     def __enter__(self) -> EndWatch:
@@ -57,7 +57,8 @@ class EndWatch:
         self._fd = -1
 
     def wait(self, seconds: float) -> bool:
-        """False when nothing was published for so long, or up to when it is to stop."""
+        """Wait for a new end. Return False if none was published in that time, or before it has to
+        stop."""
         until = time.monotonic() + seconds
         time.sleep(max(0.0, self._last + _REST_S - time.monotonic()))
         while True:
@@ -71,7 +72,8 @@ class EndWatch:
             self._sleep(left)
 
     def _watch(self) -> None:
-        """Each time: the record's file may be another, with a new log, or not be there yet."""
+        """Watch the record's file. This is repeated, because a new log has another file, or none
+        yet."""
         if self._libc is None:
             self._libc = ctypes.CDLL(None, use_errno=True)
             if _is_local(self._libc, str(self._path.parent)):

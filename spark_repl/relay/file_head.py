@@ -1,7 +1,7 @@
-"""FileHead: what a log file says about itself before its first transaction.
+"""FileHead: what a log file declares before its first transaction.
 
-FORMAT_DESCRIPTION and PREVIOUS_GTIDS, and in a replica's relay log the source's FORMAT_DESCRIPTION
-behind them.
+These are FORMAT_DESCRIPTION and PREVIOUS_GTIDS, followed in a replica's relay log by the source's
+FORMAT_DESCRIPTION.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RelayFile:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """What a file says about itself before its first transaction."""
+    """What a file declares before its first transaction."""
 
     own: FormatDescription
     """of the server that wrote the file: the replica in a relay log"""
@@ -96,13 +96,13 @@ def _describe(file: RelayFile, offset: int, event: bytes) -> FormatDescription:
 
 
 def _closed(event: bytes) -> bytes:
-    """The event as it is when its file is closed (its checksum is computed so anyway)."""
+    """Return the event as it is after its file is closed; its checksum is computed for that form."""
     flags = event[_FLAGS_OFFSET] & ~EventFlag.IN_USE
     return event[:_FLAGS_OFFSET] + bytes([flags]) + event[_FLAGS_OFFSET + 1 :]
 
 
 def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
-    """Whole events up to the first that is not of a file's head."""
+    """Yield whole events up to the first one that does not belong to a file's head."""
     for i, (header, offset, event) in enumerate(events(file)):
         if i == 0 and header.type != EventType.FORMAT_DESCRIPTION:
             return
@@ -114,8 +114,11 @@ def _head_events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
 
 
 def head_complete(file: RelayFile) -> bool:
-    """Whether the head is there to its end. Servers before 5.6, and 5.6 without gtid_mode, write no
-    PREVIOUS_GTIDS: there FORMAT_DESCRIPTION is all of it."""
+    """Return whether the file has its whole head.
+
+    Servers before 5.6, and 5.6 without gtid_mode, write no PREVIOUS_GTIDS: their head is
+    FORMAT_DESCRIPTION only.
+    """
     with open(file.path, "rb") as stream:
         size = stream.seek(0, 2)
         end = stream.seek(MAGIC_LENGTH)
@@ -133,7 +136,7 @@ def head_complete(file: RelayFile) -> bool:
 
 
 def events(file: RelayFile) -> Iterator[tuple[Header, int, bytes]]:
-    """(header, offset, the whole event) until the file's end or bytes that are no event."""
+    """Yield (header, offset, whole event) until the file ends or the bytes are no event."""
     with open(file.path, "rb") as stream:
         size = stream.seek(0, 2)
         offset = stream.seek(MAGIC_LENGTH)

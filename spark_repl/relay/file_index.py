@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileIndex:
-    """The index of one file. ``records`` have the file's own number, without the history's base."""
+    """The index of one file. ``records`` use the file's own number, without the history's base."""
 
     number: int
     fingerprint: str

@@ -1,7 +1,7 @@
 """The list of a relay log's files, and its log id: ``relay.index``, replaced in one step.
 
-Receiver (rotation) and purge both change it, in different processes, so they take a lock for the
-change. Readers take none: they see the old list or the new one.
+The receiver (at a rotation) and a purge both change it, in different processes, so they take a lock
+for the change. Readers take none: they read the old list or the new one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def file_name(number: int) -> str:
 
 
 def log_id_line(line: str) -> str | None:
-    """The log id in an index file's first line; None where it has none. Raises FormatError."""
+    """Return the log id in an index file's first line; None if it has none. Raises FormatError."""
     if not line.startswith(_TITLE):
         return None
     text = line[len(_TITLE) :].strip()
@@ -50,7 +50,7 @@ def log_id_line(line: str) -> str | None:
 
 
 def read_list(folder: Path) -> FileList | None:
-    """The list; None when there is none. Raises LogError for one that no receiver wrote."""
+    """Return the list; None if there is none. Raises LogError for a list that no receiver wrote."""
     try:
         lines = (folder / NAME).read_text("utf-8").splitlines()
     except FileNotFoundError:
@@ -69,13 +69,13 @@ def read_list(folder: Path) -> FileList | None:
 
 
 def write_list(folder: Path, files: FileList) -> None:
-    """Replaces the list, durably. The caller holds the lock."""
+    """Replace the list, durably. The caller holds the lock."""
     text = "\n".join([_TITLE + files.log_id, *map(file_name, files.numbers)]) + "\n"
     replace_file(folder / NAME, text.encode())
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replaces a file, durably: readers see the old content or the new one, after a crash too."""
+    """Replace a file, durably: readers see the old content or the new one, also after a crash."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with open(part, "wb", opener=opener) as stream:
         stream.write(data)
@@ -95,9 +95,9 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def locked(folder: Path, name: str = _LOCK, *, wait: bool = True) -> Iterator[None]:
-    """Holds a lock file of the folder. Raises BlockingIOError when another has it and not ``wait``.
+    """Hold a lock file of the folder. Raises BlockingIOError if it is locked and not ``wait``.
 
-    The kernel gives it back when the process ends, however it ends.
+    The kernel releases the lock when the process ends, however it ends.
     """
     fd = os.open(folder / name, os.O_RDWR | os.O_CREAT, FILE_MODE)
     try:

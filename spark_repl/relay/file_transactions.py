@@ -1,4 +1,5 @@
-"""The transactions of one log file as fixed-size records: how their index is begun, and goes on."""
+"""The transactions of one log file as fixed-size records: the scan that starts and extends an
+index."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ _WINDOW_BYTES = 128 << 20
 
 
 def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileIndex:
-    """The index of a file of which nothing was scanned yet. ``before``: see there."""
+    """Return the index of a file of which nothing was scanned yet. ``before``: as in ``FileIndex``."""
     head = log.head(file.number)
     no_records = np.zeros(0, RECORD)
     checksum = head.source.checksum
@@ -63,10 +64,10 @@ def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileInd
 
 
 def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileIndex:
-    """Scans what lies behind ``index.scanned``, up to ``damage`` if there is such.
+    """Return the index extended by a scan from ``index.scanned`` to the end or to damage.
 
-    ``folder``: where records lie that are appended; default in memory.
-    Raises LogError for a file that has become shorter.
+    ``folder``: where appended records are stored; default in memory. Raises LogError for a file
+    that has become shorter.
     """
     file = log.file(index.number)
     size = log.size(file.number)
@@ -97,7 +98,7 @@ def extend(index: FileIndex, log: RelayLog, folder: Path | None = None) -> FileI
 def _extend_to(
     index: FileIndex, log: RelayLog, file: RelayFile, end: int, folder: Path | None
 ) -> FileIndex:
-    """Scans up to ``end``, where an event may be cut."""
+    """Return the index extended up to ``end``, where an event may be cut."""
     from ..binlog.events.scan import scan  # numba: half a second that reading an index does without
 
     buf = np.memmap(file.path, np.uint8, "r", shape=(end,))
@@ -120,7 +121,7 @@ def _extend_to(
 
 
 def _continue_open(index: FileIndex, log: RelayLog, file: RelayFile, before: Open) -> FileIndex:
-    """Looks how the transaction that was open before the file goes on in it."""
+    """Return the index after the end of the transaction that was open before the file."""
     size, start = log.size(file.number), log.head(file.number).length
     try:
         rest = follow(log, file, before, start)
@@ -142,13 +143,15 @@ def _continue_open(index: FileIndex, log: RelayLog, file: RelayFile, before: Ope
 
 
 def number_of(log: RelayLog, now: Open) -> int:
-    """The number of the file in which an open transaction begins."""
+    """Return the number of the file in which an open transaction begins."""
     return next(file.number for file in log.files if file.path == now.pieces[0].path)
 
 
 def _joined(file: RelayFile, now: Open, scan: Scan) -> tuple[np.ndarray, LogError | None]:
-    """The record of a transaction in several files, with its offset in the first; ``scan`` is that
-    of its outline."""
+    """Return the record of a transaction in several files, with its offset in the first file.
+
+    ``scan``: the scan of the transaction's outline.
+    """
     from ..binlog.events.scan import scan as scan_events
 
     damage = None
@@ -167,7 +170,8 @@ def _joined(file: RelayFile, now: Open, scan: Scan) -> tuple[np.ndarray, LogErro
 
 
 def _records(file: RelayFile, buf: np.ndarray, scan: Scan) -> tuple[np.ndarray, LogError | None]:
-    """(RECORD[n], None); or the records before a damaged compressed transaction, and its error."""
+    """Return (RECORD[n], None), or the records before a damaged compressed transaction and its
+    error."""
     numbers = scan.numbers
     records = np.zeros(len(numbers), RECORD)
     base = file.number << OFFSET_BITS
@@ -195,7 +199,7 @@ def _records(file: RelayFile, buf: np.ndarray, scan: Scan) -> tuple[np.ndarray, 
 def _classify_compressed(
     file: RelayFile, buf: np.ndarray, scan: Scan, records: np.ndarray
 ) -> tuple[int, LogError | None]:
-    """Fills in kind and uncompressed size: (records that are good, what is wrong with the next)."""
+    """Fill in kind and uncompressed size. Return (number of good records, error of the next one)."""
     compressed = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
     if not len(compressed):
         return len(records), None
@@ -225,7 +229,7 @@ def _classify_compressed(
 
 
 def _damage(file: RelayFile, buf: np.ndarray, scan: Scan) -> LogError | None:
-    """Why the scan stopped, if more bytes can't mend it."""
+    """Return why the scan stopped; None if more bytes may let it go on."""
     if scan.stop in (Stop.END, Stop.OPEN, Stop.CUT):
         return None
     code = int(buf[scan.bad + 4])
@@ -248,7 +252,7 @@ def _damage(file: RelayFile, buf: np.ndarray, scan: Scan) -> LogError | None:
 
 
 def _why_malformed(buf: np.ndarray, at: int, name: str, hint: str) -> tuple[str, str]:
-    """(message, hint): a GTID event may have what only a later server knows."""
+    """Return (message, hint); a GTID event may have fields that only a later server knows."""
     length = int.from_bytes(buf[at + 9 : at + 13], "little")
     if buf[at + 4] == EventType.GTID_TAGGED:
         try:

@@ -1,9 +1,9 @@
-"""GrowingRecords: the index records of a file that is still written to, on disk and mapped.
+"""GrowingRecords: the index records of a file that is still being written, on disk and mapped.
 
-A relay file of 1 GiB may hold millions of transactions, 128 bytes each, and all processes that
-follow it know them all. So they lie in a file without a name beside the stored indexes, and are
-memory only for as long as somebody has just looked at them. They are written, not stored through
-the mapping: so a full disk is an error, not the end of the process.
+A relay file of 1 GiB may hold millions of transactions, with records of 128 bytes each, and all
+processes that follow the file have the records. They are therefore in an unnamed file beside the
+stored indexes, and use memory only while they are being read. Records are written to the file, not
+stored through the mapping, so that a full disk raises an error and does not kill the process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROOM = 1024
 
 
 class GrowingRecords:
-    """``folder``: where the file lies; None: in memory. Not for two threads at a time."""
+    """Records in a file in ``folder``, or in memory if it is None. Not thread-safe."""
 
     def __init__(self, folder: Path | None) -> None:
         self._file: IO[bytes] = (
@@ -33,8 +33,11 @@ class GrowingRecords:
         self._mapped: np.ndarray = np.zeros(0, RECORD)
 
     def append(self, records: np.ndarray, more: np.ndarray) -> np.ndarray:
-        """``records`` with ``more`` behind them, both RECORD[n]. Those of an earlier call are not
-        written again; whoever has the shorter array keeps it as it is. Raises OSError."""
+        """Return ``records`` followed by ``more``, both RECORD[n].
+
+        Records of an earlier call are not written again, and arrays that it returned do not change.
+        Raises OSError.
+        """
         count = len(records) + len(more)
         if _mapping(records) is None or _mapping(records) is not _mapping(self._mapped):
             self._write(records, 0)
@@ -54,8 +57,8 @@ class GrowingRecords:
 
 
 def forget_pages(records: np.ndarray) -> None:
-    """What was read of mapped records counts as this process's memory no longer; it is read again
-    when it is asked for. Nothing, where they are not mapped."""
+    """Release the memory of mapped records; they are read again when needed. No-op for other
+    arrays."""
     mapping = _mapping(records)
     if mapping is not None:
         mapping.madvise(mmap.MADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""GTIDs of many transactions as text: an Arrow column, without a loop over them."""
+"""GTIDs of many transactions as text: an Arrow column, built without a loop over transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..gtid import format_uuid
 
 
 def gtid_column(records: Any) -> pa.Array:
-    """StringArray[n]: ``uuid[:tag]:gno`` of index records; NULL for anonymous transactions."""
+    """Return StringArray[n]: ``uuid[:tag]:gno`` of index records; NULL for anonymous transactions."""
     uuid = np.ascontiguousarray(records["uuid"]).view(np.uint64).reshape(-1, 2)
     tag, gno = records["tag"], records["gno"]
     changes = np.ones(len(records), bool)  # whether its UUID or tag differs from the one before

@@ -41,7 +41,7 @@ _STORE_GROWTH_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """Bytes at the end of the last file that are no complete transaction (yet)."""
+    """Bytes at the end of the last file that are not (yet) a complete transaction."""
 
     file: str
     number: int
@@ -67,23 +67,23 @@ class TransactionIndex:
 
     @property
     def lost_to(self) -> int:
-        """Packed end of what the log begins with, where that is the rest of a transaction whose
-        beginning is not there; else 0."""
+        """Packed end of the rest of a transaction with which the log begins, if the transaction's
+        beginning is missing; else 0."""
         ends = [RelayPosition(self.base + f.number, f.lost_to).packed for f in self.files
                 if f.lost_to]  # fmt: skip
         return max(ends, default=0)
 
     @cached_property
     def records(self) -> np.ndarray:
-        """All records, RECORD[n], copied; of a long log better take a ``slice``."""
+        """All records, RECORD[n], copied. Use ``slice`` for a long log."""
         return self._numbered([index.records for index in self.files])
 
     def __len__(self) -> int:
         return sum(len(index.records) for index in self.files)
 
     def slice(self, start: int, end: int, most: int | None = None) -> np.ndarray:
-        """Records of the transactions that begin at or behind ``start`` and end up to ``end``; of
-        them the first ``most``."""
+        """Return the records of transactions that begin at or after ``start`` and end up to
+        ``end``; at most the first ``most``."""
         shift = self.base << OFFSET_BITS
         first, last = start - shift, end - shift
         parts, left = list[np.ndarray](), sys.maxsize if most is None else most
@@ -98,11 +98,12 @@ class TransactionIndex:
         return self._numbered(parts)
 
     def file(self, number: int) -> FileIndex | None:
-        """The index of one file, by the number in its name."""
+        """Return the index of one file, by the number in its name."""
         return next((index for index in self.files if index.number == number), None)
 
     def before(self, end: int) -> np.ndarray:
-        """The last transaction that ends up to ``end``: RECORD[1], or RECORD[0] without one."""
+        """Return the last transaction that ends up to ``end``: RECORD[1], or RECORD[0] if there is
+        none."""
         last = end - (self.base << OFFSET_BITS)
         for index in reversed(self.files):
             if count := bisect_right(index.records["end"], last):
@@ -110,8 +111,8 @@ class TransactionIndex:
         return np.zeros(0, RECORD)
 
     def count_behind(self, position: int) -> tuple[int, np.ndarray]:
-        """How many transactions end behind a packed position, and the first one: RECORD[1], or
-        RECORD[0] without one. Copies no more than that."""
+        """Return how many transactions end after a packed position, and the first one: RECORD[1],
+        or RECORD[0] if there is none. Copies only that record."""
         at, count, first = position - (self.base << OFFSET_BITS), 0, np.zeros(0, RECORD)
         for index in reversed(self.files):
             passed = bisect_right(index.records["end"], at)
@@ -123,7 +124,8 @@ class TransactionIndex:
         return count, self._numbered([first])
 
     def at(self, start: int) -> np.ndarray:
-        """The transaction that begins at ``start``: RECORD[1], or RECORD[0] without one."""
+        """Return the transaction that begins at ``start``: RECORD[1], or RECORD[0] if there is
+        none."""
         first = start - (self.base << OFFSET_BITS)
         index = self.file(first >> OFFSET_BITS)
         if index is None:
@@ -133,7 +135,7 @@ class TransactionIndex:
         return self._numbered([record[record["position"] == first]])
 
     def gtids(self, start: int = 0, end: int | None = None) -> GtidSet:
-        """The GTIDs of ``slice(start, end)``; anonymous transactions have none."""
+        """Return the GTIDs of ``slice(start, end)``; anonymous transactions have none."""
         records = self.slice(start, self.end if end is None else end)
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
@@ -154,13 +156,13 @@ def build_index(
     previous: TransactionIndex | None = None,
     up_to_damage: bool = False,
 ) -> TransactionIndex:
-    """Indexes all files of the log. What ``index_dir`` holds and still fits is taken from there.
+    """Index all files of the log. Indexes in ``index_dir`` that still fit are reused.
 
-    ``complete``: nobody writes to the log any more; otherwise the last file's stored index is
-    only renewed when the file has grown by much. ``previous``: an earlier index of the same log,
-    which spares reading the stored ones again. Raises LogError (file, position) for damage
-    anywhere but in the last file's tail; with ``up_to_damage`` the index ends before it, and its
-    ``damage`` is for the caller to raise when everything before is done.
+    ``complete``: the log is not written any more. Otherwise the last file's stored index is only
+    replaced after the file has grown by much. ``previous``: an earlier index of the same log, which
+    saves reading the stored indexes again. Raises LogError (file, position) for damage anywhere but
+    in the last file's tail. With ``up_to_damage`` the index ends before the damage; the caller
+    raises its ``damage`` after it has applied everything before.
     """
     make_folder(index_dir)
     if previous is None or not previous.files or previous.files[0].number != log.files[0].number:
@@ -187,10 +189,12 @@ def build_index(
 def file_indexes(
     log: RelayLog, index_of: Callable[[RelayFile, bool, Open | None], FileIndex] | None = None
 ) -> Iterator[FileIndex]:
-    """The index of each file, in order. Raises LogError after the last that can be used, if
-    anything but the last file's tail is missing or damaged; what a receiver has published has no
-    tail. ``index_of`` (file, whether it is the last one, the transaction that is open before it)
-    makes an index; default: a new scan."""
+    """Yield the index of each file, in order.
+
+    ``index_of`` (file, whether it is the last one, the transaction that is open before it) makes an
+    index; default: a new scan. Raises LogError after the last usable index, if anything but the
+    last file's tail is missing or damaged. A log that a receiver publishes has no tail.
+    """
     before: list[FileIndex] = []
     left: Open | None = None
     for i, file in enumerate(log.files):
@@ -217,7 +221,8 @@ def file_indexes(
 
 
 def index_of_file(log: RelayLog, file: RelayFile) -> FileIndex:
-    """The index of one file alone, and of those before as far as a transaction reaches back."""
+    """Return the index of one file, and of earlier files as far as one of its transactions reaches
+    back."""
     at = log.files.index(file)
     first = at
     while first and lost_part(log, log.files[first]) is not None:
@@ -229,7 +234,8 @@ def index_of_file(log: RelayLog, file: RelayFile) -> FileIndex:
 
 
 def with_open(log: RelayLog, file: RelayFile, index: FileIndex) -> FileIndex:
-    """With what a replica's file leaves open: a later file goes on with it, or begins it anew."""
+    """Return the index with the transaction that a replica's file leaves open: a later file
+    continues it, or begins it again."""
     own = log.end is None and log.head(file.number).own.is_relay_log
     if not own or index.damage or index.open is not None or index.stop == Stop.END:
         return index
@@ -269,8 +275,8 @@ def _file_index(
 
 
 def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
-    """Raises LogError for a file that ends in the middle of something: only the last file of a log
-    that no receiver publishes may."""
+    """Raise LogError for a file that ends inside a transaction or event. Only the last file of a
+    log that no receiver publishes may end so."""
     published = log.end.offset if log.end and log.end.file_no == file.number else 0
     if index.stop == Stop.END and index.scanned >= published:
         return
@@ -291,8 +297,8 @@ def _require_whole(log: RelayLog, file: RelayFile, index: FileIndex) -> None:
 
 
 def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> None:
-    """Raises LogError for a file that was cut exactly between two transactions, which only the
-    next file's head shows."""
+    """Raise LogError for a file that was cut exactly between two transactions, which only the next
+    file's head shows."""
     head = log.head(file.number)
     if before.closed:
         return
@@ -316,7 +322,7 @@ def _require_continuity(log: RelayLog, before: FileIndex, file: RelayFile) -> No
 
 
 def tail_of(log: RelayLog, last: FileIndex | None) -> Tail | None:
-    """What the log's end has behind ``last``, the index of its last file that has a head."""
+    """Return the tail of the log after ``last``, the index of its last file that has a head."""
     file = log.files[-1]
     if last is None or last.number != file.number:
         size = log.size(file.number)

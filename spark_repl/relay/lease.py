@@ -1,9 +1,9 @@
-"""Lease: what a reader of a receiver's log holds, so that a purge spares the file it is in and all
-behind that.
+"""Lease: a reader's claim on a file of a receiver's log, so that a purge spares this file and all
+later ones.
 
-It is a shared lock (flock) on the file, which the kernel gives back when the process ends, however
-it ends: a reader that died holds nothing. The receiver never asks for one, so nothing is written
-more slowly for readers; only a purge asks, and does not wait (WL#5721, MySQL's warning 1867).
+It is a shared lock (flock) on the file. The kernel releases it when the process ends, however it
+ends, so a dead reader holds nothing. The receiver never asks for a lock, so readers do not slow
+down its writes. Only a purge asks, and it does not wait (WL#5721, MySQL's warning 1867).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
 class Lease:
-    """Holds one file at a time, or none. In a copy of it, in another process, it holds none."""
+    """A lock on one file at a time, or on none. A copy in another process holds none."""
 
     def __init__(self) -> None:
         self._fd, self._path = -1, ""
@@ -40,8 +40,8 @@ class Lease:
         self.release()
 
     def hold(self, log: RelayLog, number: int) -> None:
-        """Moves to the file of that number, or of the log's first; only a receiver's log has files
-        that are purged. Raises FileNotFoundError where it was purged meanwhile."""
+        """Move to the file with that number, or to the log's first file. Only a receiver's log has
+        files that are purged. Raises FileNotFoundError if the file was purged meanwhile."""
         if log.log_id:
             self._move(log.file(max(number, log.files[0].number)).path)
 
@@ -70,8 +70,8 @@ class Lease:
 
 @contextmanager
 def unread(paths: list[str]) -> Iterator[list[str]]:
-    """The first of the files, in order, that no reader is in: up to there nobody enters one while
-    the block runs. What was removed by hand counts."""
+    """Yield the leading files, in order, that no reader holds. No reader can enter them while the
+    block runs. A file that was removed by hand counts as not read."""
     free = []
     with ExitStack() as descriptors:
         for path in paths:
@@ -87,7 +87,7 @@ def unread(paths: list[str]) -> Iterator[list[str]]:
 
 
 def readers(path: str) -> tuple[int, ...]:
-    """Processes that hold the file, as far as this machine tells; ascending."""
+    """Return the processes of this machine that hold the file, ascending."""
     try:
         stat = os.stat(path)
         with open(_LOCKS, encoding="ascii") as lines:

@@ -1,7 +1,5 @@
-"""RelayLog: the files of a recorded binary log or relay log, in their order.
-
-Of the files only their heads are read (file_head).
-"""
+"""RelayLog: the files of a recorded binary log or relay log, in order. Only their heads are read
+(``file_head``)."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ class RelayLog:
         return self.files[0].number <= number <= self.files[-1].number
 
     def size(self, number: int) -> int:
-        """Bytes of the file that may be read: all of it, or up to the published end."""
+        """Return how many bytes of the file may be read: all, or up to the published end."""
         path = self.file(number).path
         if self.end is None or number != self.end.file_no:
             return os.stat(path).st_size
@@ -69,32 +67,38 @@ class RelayLog:
             return min(os.fstat(stream.fileno()).st_size, self.end.offset)
 
     def head(self, number: int) -> FileHead:
-        """The file's head. Raises LogError when it is cut (``head_complete`` asks) or damaged."""
+        """Return the file's head. Raises LogError if it is incomplete (see ``head_complete``) or
+        damaged."""
         if number not in self._heads:
             self._heads[number] = read_head(self.file(number))
         return self._heads[number]
 
     def head_complete(self, number: int) -> bool:
-        """False for a file that was only just begun, with no event behind FORMAT_DESCRIPTION. What
-        is no head at all counts as complete: ``head`` says what is wrong."""
+        """Return False for a file that was only just begun, with no event after FORMAT_DESCRIPTION.
+
+        True for bytes that are no head at all: ``head`` raises the error.
+        """
         return number in self._heads or head_complete(self.file(number))
 
     def fingerprint(self, number: int) -> str:
         return self.head(number).fingerprint
 
     def previous_gtids(self) -> GtidSet:
-        """What the source had executed before the log begins."""
+        """Return what the source had executed before the log begins."""
         return self.head(self.files[0].number).previous_gtids
 
     def server(self, number: int) -> FormatDescription:
-        """FORMAT_DESCRIPTION of the server whose events the file holds."""
+        """Return the FORMAT_DESCRIPTION of the server whose events the file holds."""
         return self.head(number).source
 
     @cached_property
     def source_uuid(self) -> str | None:
-        """The UUID in the newest file's first GTID that has the server's own id: a binary log
-        names its server no other way. None when there is none near the file's beginning (anonymous
-        transactions, or all of them replicated)."""
+        """The UUID in the newest file's first GTID with the server's own server_id: a binary log
+        names its server in no other way.
+
+        None if no such GTID is near the file's beginning (all transactions are anonymous or
+        replicated).
+        """
         for file in reversed(self.files):
             if not self.head_complete(file.number):
                 continue
@@ -108,12 +112,12 @@ class RelayLog:
 
 
 def open_log(path: str) -> RelayLog:
-    """Opens a folder, one file, or an index file (``binlog.index``: the files it lists).
+    """Open a folder, one file, or an index file (``binlog.index``: the files that it lists).
 
-    A folder's index file says which files belong to the log; without one all files that begin as
-    binary logs do are taken, in the order of their numbers. Raises LogError for a folder without
-    logs, a file that is no binary log, and a missing file in the sequence. What a receiver writes
-    is taken up to the end that it has published; opening takes no lock.
+    A folder's index file lists the files of the log. Without one, the log has all files that begin
+    as binary logs do, in the order of their numbers. A receiver's log ends at its published end;
+    opening takes no lock. Raises LogError for a folder without logs, a file that is no binary log,
+    and a missing file in the sequence.
     """
     location = Path(path)
     for _ in range(_ATTEMPTS):
@@ -140,7 +144,7 @@ def open_log(path: str) -> RelayLog:
 
 
 def _check_listed(path: str, location: Path) -> None:
-    """Raises LogError where the list of a receiver's log, or a file that it names, is gone."""
+    """Raise LogError if the list of a receiver's log, or a file that it names, is missing."""
     index = location / INDEX if location.is_dir() else location
     if not index.exists() and index.name == INDEX:
         raise LogError(
@@ -153,8 +157,8 @@ def _check_listed(path: str, location: Path) -> None:
 
 
 def _published(location: Path, end: End) -> RelayLog | None:
-    """The log up to its published end; None while the receiver is beginning a new log, or has
-    purged what was listed."""
+    """Return the log up to its published end; None while the receiver begins a new log or after
+    listed files were purged."""
     index = location if location.is_file() else location / INDEX
     try:
         lines = _lines(index)
@@ -212,7 +216,8 @@ def _folder(folder: Path) -> list[RelayFile]:
 
 
 def _from_index(index: Path) -> list[RelayFile]:
-    """The listed files beside the index: it may have been copied, so only their names count."""
+    """Return the listed files beside the index. Only their names count: the index may have been
+    copied."""
     files, lines = [], _lines(index)
     for line in lines:
         if log_id_line(line) is not None:
@@ -235,7 +240,7 @@ def _lines(index: Path) -> list[str]:
 
 
 def _without_unborn(files: list[RelayFile]) -> list[RelayFile]:
-    """Leaves out a last file that holds no byte of a log yet."""
+    """Return the files without a last file that is shorter than a log's magic bytes."""
     if len(files) > 1 and Path(files[-1].path).stat().st_size < MAGIC_LENGTH:
         return files[:-1]
     return files
@@ -249,7 +254,7 @@ def _relay_file(path: Path) -> RelayFile:
 
 
 def split_name(name: str) -> tuple[str, int]:
-    """(stem, number) of a log file's name; the number is 1 when it has none."""
+    """Return (stem, number) of a log file's name; the number is 1 if the name has none."""
     match = _SUFFIX.fullmatch(name)
     return (match[1], int(match[2])) if match else (name, 1)
 

@@ -1,4 +1,4 @@
-"""The logged statement of a transaction, read without the rest of it, however large it is."""
+"""Reading the logged statement of a transaction, without the rest of the transaction."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ _WINDOW_BYTES = 1 << 12
 def read_statement(
     path: str | Sequence[Piece], offset: int, *, checksum: bool, start: bytes = b""
 ) -> Query:
-    """The first statement that begins with ``start``, BEGIN apart, at or behind ``offset``, where a
-    transaction or its Query event begins. ``path``: of a transaction in several files its pieces,
-    in which ``offset`` counts.
+    """Return the first statement that begins with ``start``, other than BEGIN, at or after
+    ``offset``.
 
-    ``checksum``: the events end with a CRC32, which is no part of the text. Raises LogError with
-    file and offset when the log ends before there is one.
+    A transaction or its Query event begins at ``offset``. ``path``: the file, or the pieces of a
+    transaction in several files, in which ``offset`` counts. ``checksum``: events end with a CRC32,
+    which is no part of the text. Raises LogError with file and offset if the log ends before such a
+    statement.
     """
     with open(path, "rb") if isinstance(path, str) else open_pieces(path) as file:
         file.seek(offset)
@@ -60,7 +61,7 @@ def _queries(file: BinaryIO, crc: int) -> Iterator[Query]:
 
 
 def _inside(events: bytes) -> Iterator[Query]:
-    """The statements among plain events without checksums; the last event may be cut."""
+    """Yield the statements among plain events without checksums; the last event may be cut."""
     at = 0
     while at + HEADER_LENGTH <= len(events):
         header = parse_header(events, at)

@@ -1,4 +1,4 @@
-"""Pieces: the bytes of one transaction that lie in several files, read as if they were one file."""
+"""Pieces: the bytes of one transaction in several files, read as if they were one file."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def size_of(pieces: Sequence[Piece]) -> int:
 
 
 def open_pieces(pieces: Sequence[Piece]) -> BinaryIO:
-    """The pieces end to end. Reading stops early where a file has become shorter."""
+    """Open the pieces end to end. Reading stops early if a file has become shorter."""
     return cast(BinaryIO, io.BufferedReader(_Joined(pieces)))
 
 
 class _Joined(io.RawIOBase):
-    """One file of the pieces is open at a time."""
+    """The pieces as one stream; only one file is open at a time."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self._pieces, self._at = pieces, 0

@@ -1,10 +1,12 @@
 """The published end of a relay log: one small record that readers of other processes follow.
 
-The writer replaces the record in one write, after the bytes before the end are on disk, and only
-at the end of a whole transaction (WL#5721's binlog_end_pos). Readers take no lock: a checksum says
-whether they met the writer in the middle, and then they look again. A reader takes the end *first*
-and the list of files after it; a file before the end's is finished and counts to its last byte.
-So what is written between a reader's end and a rotation is seen with the next end.
+The writer replaces the record in one write, after the bytes before the end are on disk, and only at
+the end of a whole transaction (WL#5721's binlog_end_pos). Readers take no lock: a checksum shows a
+reader that it met a write in progress, and then it reads again.
+
+A reader reads the end *first* and the list of files after it. A file before the end's file is
+finished, and counts to its last byte. Bytes that are written between a reader's end and a rotation
+become visible with the next end.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class End:
 
 
 class EndWriter:
-    """Publishes the end; one process at a time (the writer's lock sees to it)."""
+    """Publishes the end. The writer's lock ensures that only one process does."""
 
     def __init__(self, folder: Path) -> None:
         self._fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, FILE_MODE)
@@ -56,10 +58,10 @@ class EndWriter:
 
 
 def read_end(folder: str | Path) -> End | None:
-    """The published end; None where nobody publishes one (a recorded log).
+    """Return the published end; None if the log has none (a recorded log).
 
-    Raises LogError when the record is damaged: the writer mends it when it starts; FormatError
-    for one of a later version.
+    Raises LogError if the record is damaged (the receiver repairs it at its start), and FormatError
+    for a record of a later version.
     """
     path = Path(folder) / NAME
     try:
@@ -86,8 +88,8 @@ def read_end(folder: str | Path) -> End | None:
 
 
 def is_followed(folder: str | Path) -> bool:
-    """Whether a receiver writes here, which may have published no end yet: what lies here is no
-    recorded log."""
+    """Return whether a receiver writes this folder, even if it has published no end yet. Such a
+    folder is no recorded log."""
     return (Path(folder) / NAME).exists()
 
 

@@ -1,4 +1,4 @@
-"""The index's record of a transaction, and what is read off records."""
+"""The index's record of a transaction, and functions that read records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORD = np.dtype(
 
 
 def gtid_text(records: Any) -> list[str]:
-    """``uuid[:tag]:gno`` of each record (one or an array); "" for anonymous transactions."""
+    """Return ``uuid[:tag]:gno`` of each record (one or an array); "" for anonymous transactions."""
     rows = np.atleast_1d(records)
     columns = (rows[name].tolist() for name in ("uuid", "tag", "gno"))
     return [
@@ -43,12 +43,13 @@ def gtid_text(records: Any) -> list[str]:
 
 
 def gtid_name(record: Any) -> str:
-    """What an error calls the transaction of one record."""
+    """Return the name of a record's transaction in errors."""
     return gtid_text(record)[0] or "ANONYMOUS"
 
 
 def holding(records: Any, position: str | None) -> int:
-    """Index of the record in which an error's ``position`` (FILE:OFFSET) lies; None: the first."""
+    """Return the index of the record that contains an error's ``position`` (FILE:OFFSET); 0 if it
+    is None."""
     if position is None:
         return 0
     packed = RelayPosition.parse(position).packed

@@ -1,9 +1,10 @@
-"""Repeated transactions: those that a replica has received twice, and its relay log holds twice.
+"""Repeated transactions: those that a replica received twice, so that its relay log holds them
+twice.
 
-With relay_log_recovery=ON a replica that starts forgets what it had received and not applied: it
-fetches that again into new files, and the old ones stay in its list. MySQL's applier passes over
-GTIDs that it has, and begins with the new files where there are none; here the index says that the
-second one holds nothing, by its GTID or by its place in the source's log.
+With relay_log_recovery=ON a replica forgets at its start what it had received and not applied. It
+fetches that again into new files, and the old files stay in its list. MySQL's applier skips GTIDs
+that it has, and without GTIDs it starts with the new files. Here the index marks the second copy as
+empty, by its GTID or by its place in the source's log.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ Place = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What files before hold, and a file may hold again: GTIDs, and transactions without one up to
-    a ``place`` of the source. ``file``: the source's that the file begins with; ``marked``: how
-    many of its records were compared."""
+    """What earlier files hold and a file may repeat: GTIDs, and anonymous transactions up to a
+    ``place`` of the source.
+
+    ``file``: the source's file with which the file begins. ``marked``: how many of its records were
+    compared.
+    """
 
     gtids: GtidSet = field(default_factory=GtidSet)
     place: Place | None = None
@@ -49,7 +53,8 @@ class Received:
 
 
 def unrepeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:
-    """The index of a replica's file, with what files ``before`` hold already made empty."""
+    """Return the index of a replica's file with the transactions that files ``before`` already hold
+    made empty."""
     earlier = index.earlier
     if earlier is None:
         earlier = _received(log, before, index)
@@ -67,7 +72,8 @@ def unrepeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> 
 
 
 def _received(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> Received:
-    """Nothing, unless the replica has begun anew with this file or one before."""
+    """Return what the file may repeat; nothing unless the replica started again with this file or
+    an earlier one."""
     if not before or not log.head(index.number).own.is_relay_log:
         return Received()
     last = before[-1]
@@ -90,7 +96,8 @@ def _gtids(index: FileIndex) -> GtidSet:
 def _anonymous(
     log: RelayLog, before: Sequence[FileIndex], index: FileIndex, earlier: Received
 ) -> Received:
-    """Up to where the source has sent before what it sends from this file on."""
+    """Return the place up to which the source had already sent what it sends again from this file
+    on."""
     begins = _source_place(log.file(index.number))
     if begins is None:
         # The file was begun by a rotation: what held for the one before holds on.
@@ -108,7 +115,8 @@ def _anonymous(
 
 
 def _source_place(file: RelayFile) -> tuple[str, int] | None:
-    """Where in the source's log the file begins, if the replica was connected anew with it."""
+    """Return where in the source's log the file begins, if a new connection of the replica began
+    it."""
     for number, (header, _, event) in enumerate(events(file)):
         if header.type == EventType.ROTATE and header.flags & EventFlag.ARTIFICIAL:
             rotate = parse_rotate(event[HEADER_LENGTH : len(event) - CRC_LENGTH])
@@ -121,7 +129,7 @@ def _source_place(file: RelayFile) -> tuple[str, int] | None:
 
 
 def _last_place(log: RelayLog, numbers: Sequence[int], last: FileIndex) -> Place:
-    """The place of the source behind a file's last transaction."""
+    """Return the place of the source after a file's last transaction."""
     name, position = "", 0
     for number in numbers[: numbers.index(last.number) + 1]:
         name = (_source_place(log.file(number)) or (name, 0))[0]
@@ -136,8 +144,10 @@ def _last_place(log: RelayLog, numbers: Sequence[int], last: FileIndex) -> Place
 
 
 def _begins(log: RelayLog, index: FileIndex, name: str) -> tuple[list[Place], str]:
-    """(where in the source's log each transaction begins, the source's file at the end). ``name``:
-    the source's file at the beginning."""
+    """Return (where in the source's log each transaction begins, the source's file at the end).
+
+    ``name``: the source's file at the beginning.
+    """
     path = log.file(index.number).path
     data, at = np.memmap(path, np.uint8, "r").data, log.head(index.number).length
     places = []
@@ -165,7 +175,7 @@ def _walk(data: memoryview, begin: int, end: int) -> Iterator[tuple[Header, memo
 
 
 def _rotated(header: Header, event: memoryview) -> str:
-    """The source's file that follows its ROTATE; "" for another event."""
+    """Return the source's file that follows its ROTATE; "" for another event."""
     if header.type != EventType.ROTATE or header.flags & EventFlag.RELAY_LOG:
         return ""
     whole = bytes(event)

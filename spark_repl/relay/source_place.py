@@ -1,4 +1,4 @@
-"""SourcePlace: a place in the source's own binary log, and whether another place lies before it."""
+"""SourcePlace: a position in the source's own binary log, and its order among other positions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ _WRAP = 1 << 32
 
 @dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """``file``, ``position``: as the source's SHOW BINARY LOG STATUS has them. ``began``: when that
-    file was begun (seconds, of its FORMAT_DESCRIPTION), ``server_id``: who wrote it: after RESET,
-    or on another server, files of the same name come again, and these tell them apart."""
+    """A position of SHOW BINARY LOG STATUS on the source: ``file`` and ``position``.
+
+    ``began``: when the file was begun, in seconds since 1970 UTC, of its FORMAT_DESCRIPTION.
+    ``server_id``: the server that wrote it. Both distinguish files of one name: after RESET, or on
+    another server, names come again.
+    """
 
     file: str
     position: int
@@ -25,8 +28,10 @@ class SourcePlace:
 
     @classmethod
     def of(cls, source: Mapping[str, Any]) -> SourcePlace | None:
-        """The place that a cut's ``source`` or a commit's names; None where it has none: a version
-        before this one wrote the relay log's file there, without ``began``."""
+        """Return the place that the ``source`` of a cut or a commit names; None if it names none.
+
+        A version before this one wrote the relay log's file there, without ``began``.
+        """
         if not source.get("file") or "began" not in source:
             return None
         return cls(source["file"], source["position"], source["began"], source.get("server_id", 0))
@@ -44,7 +49,7 @@ class SourcePlace:
         return split_name(self.file)[1], self.position
 
     def is_of_log(self, other: SourcePlace) -> bool:
-        """Whether both are of one server's log, as far as their files tell."""
+        """Return whether both places are of one server's log, as far as their files show it."""
         same = split_name(self.file)[0] == split_name(other.file)[0]
         return same and self.server_id == other.server_id and not self._contradicts(other)
 
@@ -53,9 +58,11 @@ class SourcePlace:
         return self.file == other.file and own != theirs
 
     def reaches(self, other: SourcePlace) -> bool:
-        """Whether everything up to ``other`` is before this place. Of a log with other names (the
-        source's log_bin was changed) nothing is. Raises HistoryError where both are of files of one
-        name that are not the same."""
+        """Return whether everything up to ``other`` is before this place.
+
+        False for a log with other file names (the source's log_bin was changed). Raises
+        HistoryError if both files have one name and are different files.
+        """
         if self._contradicts(other):
             raise HistoryError(
                 f"{other} is not of the source's log that was applied before, which stands at"
@@ -71,6 +78,9 @@ class SourcePlace:
 
 
 def unwrapped(position: int, near: int) -> int:
-    """A position of which an event has the low 32 bits: the one next to ``near``. Files are larger
-    where a transaction is."""
+    """Return the full position of an event that records its low 32 bits: the candidate nearest to
+    ``near``.
+
+    A transaction can make a file larger than 4 GiB.
+    """
     return position + max(0, round((near - position) / _WRAP)) * _WRAP

@@ -1,8 +1,8 @@
-"""SourcePlaces: where the transactions of a log stand in the source's own files.
+"""SourcePlaces: the places of a log's transactions in the source's own files.
 
-Files of a binary log are the source's. In a relay log events keep the source's end_log_pos; which
-of its files they are from is said by the ROTATE events between transactions, and when that file was
-begun by the FORMAT_DESCRIPTION behind them.
+Files of a binary log are the source's. In a relay log events keep the source's end_log_pos. ROTATE
+events between transactions name the source's file, and the FORMAT_DESCRIPTION after them records
+when it was begun.
 """
 
 from __future__ import annotations
@@ -40,14 +40,17 @@ _LENGTH_AT = 9  # of an event's header: its length, then end_log_pos
 
 
 def is_received(relay: RelayLog) -> bool:
-    """Whether a replica wrote the log, so that its files are not the source's."""
+    """Return whether a replica wrote the log, so that its files are not the source's."""
     return bool(relay.files) and relay.head(relay.files[0].number).own.is_relay_log
 
 
 @dataclass
 class _Parts:
-    """Which of the source's files a file of the log holds events of. Of each part: from which
-    offset of this file on, the place in the source's where it begins."""
+    """The parts of a file of the log that hold events of different files of the source.
+
+    ``starts``: the offset in this file at which each part begins. ``places``: the place in the
+    source's log at which it begins.
+    """
 
     starts: list[int]
     places: list[SourcePlace | None]
@@ -61,8 +64,10 @@ class _Parts:
 
 
 class SourcePlaces:
-    """Finds records by a place of the source, and the place of records. Any thread may ask; what
-    was found of a file is kept, so that each look reads what was appended since."""
+    """Finds records by a place of the source, and the places of records. Thread-safe.
+
+    It remembers what it found in a file, so that each call reads only what was appended since.
+    """
 
     def __init__(self) -> None:
         self._parts: dict[str, _Parts] = {}
@@ -72,8 +77,10 @@ class SourcePlaces:
     def reached(
         self, records: Any, relay: RelayLog, base: int, place: tuple[str, int]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """(bool[n]: ends at or behind ``place`` of the source, bool[n]: begins before it).
-        Transactions of files of another name (another source's) do neither."""
+        """Return (bool[n]: ends at or after ``place`` of the source, bool[n]: begins before it).
+
+        Both are False for transactions of files of another name (another source's).
+        """
         reached, before = np.zeros((2, len(records)), bool)
         stem, number = split_name(place[0])
         numbers = records["position"] >> OFFSET_BITS
@@ -98,28 +105,33 @@ class SourcePlaces:
         return reached, before
 
     def end_of(self, relay: RelayLog, index: TransactionIndex, end: int) -> SourcePlace | None:
-        """The place behind the last transaction that ends up to the packed position ``end``, where
-        there is none that of the log's beginning. None where the log does not say it."""
+        """Return the place after the last transaction that ends up to the packed position ``end``.
+
+        Without such a transaction it is the place where the log begins. None if the log does not
+        record it.
+        """
         last = index.before(end)
         return self._place(relay, index, last[0]) if len(last) else self.first(relay, index)
 
     def begin_of(self, relay: RelayLog, index: TransactionIndex, start: int) -> SourcePlace | None:
-        """The place where the transaction begins that does so at the packed position ``start``; if
-        none does, as ``end_of``."""
+        """Return the place of the transaction that begins at the packed position ``start``; if none
+        does, as ``end_of``."""
         if not len(index.at(start)):
             return self.end_of(relay, index, start)
         file = relay.file((start >> OFFSET_BITS) - index.base)
         return self._at(relay, index, file, start & OFFSET_MASK, 0)
 
     def first(self, relay: RelayLog, index: TransactionIndex) -> SourcePlace | None:
-        """The place where the log begins."""
+        """Return the place where the log begins."""
         return self._begin_of_file(relay, index, relay.files[0])
 
     def count_up_to(
         self, records: Any, relay: RelayLog, index: TransactionIndex, place: SourcePlace
     ) -> int:
-        """How many of the records, which follow each other, end at or before the place. Raises
-        HistoryError where their files are others of the same name."""
+        """Return how many of the records, which follow each other, end at or before the place.
+
+        Raises HistoryError if their files are others of the same name.
+        """
         low, high = 0, len(records)
         while low < high:
             middle = (low + high) // 2
@@ -131,8 +143,8 @@ class SourcePlaces:
         return low
 
     def find(self, relay: RelayLog, index: TransactionIndex, place: SourcePlace) -> int | None:
-        """The packed position in the log of a place between two transactions; None: it is not in
-        the log, or the log is another one."""
+        """Return the packed position in the log of a place between two transactions; None if the
+        log does not have the place, or is another log."""
         with suppress(HistoryError):
             return self._find(relay, index, place)
         return None
@@ -155,7 +167,7 @@ class SourcePlaces:
         return None
 
     def _place(self, relay: RelayLog, index: TransactionIndex, record: Any) -> SourcePlace | None:
-        """The place behind a record's transaction."""
+        """Return the place after a record's transaction."""
         start, end = int(record["position"]), int(record["end"])
         one_file = start >> OFFSET_BITS == end >> OFFSET_BITS
         length = end - start if one_file else int(record["length"])  # an XA COMMIT's is its rows'
@@ -165,7 +177,7 @@ class SourcePlaces:
     def _at(
         self, relay: RelayLog, index: TransactionIndex, file: RelayFile, offset: int, length: int
     ) -> SourcePlace | None:
-        """The place ``length`` bytes behind the event at ``offset`` of a file."""
+        """Return the place ``length`` bytes after the event at ``offset`` of a file."""
         parts = self._of_file(relay, file, index.file(file.number))
         part = parts.at(offset) or self._carried(relay, index, file)
         if part is None:
@@ -179,8 +191,8 @@ class SourcePlaces:
     def _begin_of_file(
         self, relay: RelayLog, index: TransactionIndex, file: RelayFile
     ) -> SourcePlace | None:
-        """The place where a file of the log begins, as what stands before its first transaction
-        says."""
+        """Return the place where a file of the log begins, according to the events before its first
+        transaction."""
         indexed = index.file(file.number)
         parts = self._of_file(relay, file, indexed)
         first = np.zeros(0, np.int64) if indexed is None else indexed.records["position"][:1]
@@ -190,8 +202,8 @@ class SourcePlaces:
     def _carried(
         self, relay: RelayLog, index: TransactionIndex, file: RelayFile
     ) -> SourcePlace | None:
-        """Which of the source's files this one goes on with: MySQL's relay logs say it in the first
-        file alone."""
+        """Return the place with which the earlier files end: MySQL records the source's file in the
+        first file only."""
         if not relay.holds(file.number - 1):
             return None
         before = relay.file(file.number - 1)
@@ -214,7 +226,7 @@ def _bounds(number: int) -> tuple[int, int]:
 
 
 def _parts_of(relay: RelayLog, file: RelayFile) -> _Parts:
-    """What is known of a file before it is looked at: all of a binary log's, else nothing."""
+    """Return the parts of a file that was not read yet: all of it for a binary log, else none."""
     with open(file.path, "rb") as stream:
         stream.seek(MAGIC_LENGTH)
         described = parse_header(stream.read(HEADER_LENGTH))
@@ -225,7 +237,7 @@ def _parts_of(relay: RelayLog, file: RelayFile) -> _Parts:
 
 
 def _look_on(parts: _Parts, file: RelayFile, index: FileIndex, head: int) -> None:
-    """Reads the events between the transactions that were indexed since the last look."""
+    """Read the events between the transactions that were indexed since the last call."""
     if index.scanned == parts.upto:
         return
     records = index.records[parts.seen :]
@@ -265,7 +277,7 @@ def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[int, Heade
 
 
 def _begin(file: RelayFile, offset: int) -> int:
-    """The offset in the source's file of the event at ``offset`` of this one, modulo 2**32."""
+    """Return the offset in the source's file of the event at ``offset`` of this one, modulo 2**32."""
     with open(file.path, "rb") as stream:
         stream.seek(offset + _LENGTH_AT)
         length, end = struct.unpack("<II", stream.read(8))
@@ -273,7 +285,8 @@ def _begin(file: RelayFile, offset: int) -> int:
 
 
 def _begins(file: RelayFile, at: Longs) -> Longs:
-    """Offsets in the source's file of transactions that begin at offsets ``at`` of this one."""
+    """Return the offsets in the source's file of transactions that begin at offsets ``at`` of this
+    one."""
     data = np.memmap(file.path, np.uint8, "r")
     words = [
         sum(data[at + offset + i].astype(np.int64) << 8 * i for i in range(4)) for offset in (9, 13)

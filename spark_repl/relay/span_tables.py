@@ -1,4 +1,4 @@
-"""The tables whose rows a span of events holds, read without the rows, however many these are."""
+"""The tables whose rows a span of events holds, read without the rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ _Events = Iterator[tuple[int, bytes]]
 
 
 def tables_of(file: BinaryIO, begin: int, end: int, crc: int) -> frozenset[str] | None:
-    """The tables, ``database.table`` as the source has it, of the events in ``[begin, end)``; None
-    where a statement is among them, whose text may hold values of any table. ``crc``: bytes of
-    each event's checksum. Raises DecodeError where the events end before the span does."""
+    """Return the tables (``database.table``, as on the source) of the events in ``[begin, end)``.
+
+    None if a statement is among them: its text may hold values of any table. ``crc``: bytes of each
+    event's checksum. Raises DecodeError if the events end before the span does.
+    """
     file.seek(begin)
     tables = set[str]()
     for kind, body in _events(file, end, crc):
@@ -38,7 +40,7 @@ def _is_bound(statement: bytes) -> bool:
 
 
 def _events(file: BinaryIO, end: int, crc: int) -> _Events:
-    """Type and body of each event that matters."""
+    """Yield type and body of each event that names a table or is a statement."""
     while file.tell() < end:
         header = parse_header(read_exactly(file, HEADER_LENGTH))
         left = max(header.length - HEADER_LENGTH, crc)
@@ -53,7 +55,7 @@ def _events(file: BinaryIO, end: int, crc: int) -> _Events:
 
 
 def _inside(events: bytes) -> _Events:
-    """The same of whole events without checksums."""
+    """Yield type and body of such events among whole events without checksums."""
     at = 0
     while at + HEADER_LENGTH <= len(events):
         header = parse_header(events, at)

@@ -1,9 +1,10 @@
-"""Split transactions: those that a replica's relay log begins in one file and ends in a later one.
+"""Split transactions: those that begin in one file of a replica's relay log and end in a later one.
 
-A MySQL replica without GTIDs rotates its relay log wherever it is full, and any replica that is
-stopped inside of a transaction leaves it open: with SOURCE_AUTO_POSITION the source sends it again
-from its beginning, without it goes on where it was. So what is open at a file's end either goes on
-in the next file, at the place of the source's log where it stopped, or is begun anew there.
+A MySQL replica without GTIDs rotates its relay log wherever it is full. Any replica that stops
+inside a transaction leaves it open: with SOURCE_AUTO_POSITION the source sends it again from its
+beginning, without that it continues where it was. A transaction that is open at a file's end
+therefore either continues in the next file, at the place of the source's log where it stopped, or
+begins again there.
 """
 
 from __future__ import annotations
@@ -47,9 +48,12 @@ _FIRST_WITH_GTIDS = (5, 7)
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A transaction as far as it was read. ``outline``: its events, rows without their bodies and
-    but one of them, which is enough to tell its kind; ``source_end``: end_log_pos of the last.
-    ``lost``: its beginning is in no file that is there."""
+    """A transaction as far as it was read.
+
+    ``outline``: its events, with one rows event only and without the body of that, which is enough
+    to determine the transaction's kind. ``source_end``: end_log_pos of the last event. ``lost``: no
+    file has its beginning.
+    """
 
     pieces: tuple[Piece, ...]
     checksum: bool
@@ -61,9 +65,12 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class OpenPart:
-    """What a file has of an open transaction. ``end``: behind its last event there; ``scan``: its
-    outline's, where it ends; ``open``: the transaction with this file's piece, None where it is
-    begun anew at ``end``, or was lost and is over."""
+    """The part of an open transaction in one file.
+
+    ``end``: where its last event in the file ends. ``scan``: the scan of its outline, if the
+    transaction ends here. ``open``: the transaction with this file's piece; None if it begins again
+    at ``end``, or was lost and is over.
+    """
 
     end: int
     open: Open | None
@@ -73,7 +80,8 @@ class OpenPart:
 
 
 def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> Open | None:
-    """What the file leaves open, begun at ``start``; None where no whole event stands there."""
+    """Return the transaction that begins at ``start`` and that the file leaves open; None if no
+    whole event is there."""
     part = follow(log, file, Open((), checksum), start)
     while part.open is None:  # begun anew behind a new connection
         part = follow(log, file, Open((), checksum), part.end)
@@ -81,8 +89,8 @@ def left_open(log: RelayLog, file: RelayFile, start: int, *, checksum: bool) -> 
 
 
 def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
-    """What a log's first file goes on with, where a replica's begins in the middle of a
-    transaction: servers from 5.7 on begin each by a GTID event."""
+    """Return the transaction with whose rest a replica's log begins, if it does: servers from 5.7
+    on begin each transaction with a GTID event."""
     head = log.head(file.number)
     version = tuple(
         int(part) for part in head.source.server_version.split(".")[:2] if part.isdigit()
@@ -96,9 +104,12 @@ def lost_part(log: RelayLog, file: RelayFile) -> Open | None:
 
 
 def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart:
-    """Follows a transaction through the file from ``start`` on, where events of it stand, or such
-    that begin it anew. Raises LogError where it goes on at another place of the source's log, or
-    with events that can't stand there."""
+    """Follow a transaction through the file from ``start`` on, whether it continues there or begins
+    again.
+
+    Raises LogError if it continues at another place of the source's log, or with events that are
+    not allowed there.
+    """
     _check_sums(log, file, before)
     size, now, end = log.size(file.number), before, start
     rows, last = before.row_events, before.source_end
@@ -132,8 +143,10 @@ def follow(log: RelayLog, file: RelayFile, before: Open, start: int) -> OpenPart
 
 
 def pieces_of(log: RelayLog, record: Any, base: int) -> tuple[Piece, ...]:
-    """The pieces of an index record's transaction, in order; one where it lies in one file.
-    ``base``: what the record's file numbers are more than the files'."""
+    """Return the pieces of an index record's transaction, in order; one piece if it is in one file.
+
+    ``base``: what the record's file numbers add to the files' own.
+    """
     start, stop = int(record["position"]), int(record["end"])
     first, last = (start >> OFFSET_BITS) - base, (stop >> OFFSET_BITS) - base
     pieces = []
@@ -150,7 +163,7 @@ def pieces_of(log: RelayLog, record: Any, base: int) -> tuple[Piece, ...]:
 
 
 def is_split(records: Any) -> Any:
-    """bool, or bool[n]: whether the transactions of index records lie in several files."""
+    """Return bool, or bool[n]: whether the transactions of index records are in several files."""
     return records["position"] >> OFFSET_BITS != records["end"] >> OFFSET_BITS
 
 
@@ -165,8 +178,10 @@ def _last_end(path: str, begin: int, size: int) -> int:
 
 
 def _events(path: str, begin: int, size: int) -> Iterator[tuple[int, int, int, int]]:
-    """(type, offset, length, end_log_pos) of each event; the last may be cut, or be none. What the
-    replica wrote itself is a ROTATE, whatever it is."""
+    """Yield (type, offset, length, end_log_pos) of each event; the last may be cut, or be none.
+
+    An event that the replica itself wrote is reported as ROTATE, whatever it is.
+    """
     if begin + HEADER_LENGTH > size:
         return
     data = np.memmap(path, np.uint8, "r", shape=(size,)).data
@@ -181,7 +196,7 @@ def _events(path: str, begin: int, size: int) -> Iterator[tuple[int, int, int, i
 
 
 def _outline(path: str, at: int, kind: int, length: int, now: Open) -> bytes:
-    """The event, or of one with rows its header alone."""
+    """Return the event, or only the header of an event with rows."""
     short = kind in _ROWS or kind == EventType.TRANSACTION_PAYLOAD
     size = HEADER_LENGTH + CRC_LENGTH * now.checksum if short else length
     with open(path, "rb") as file:
@@ -218,7 +233,7 @@ def _check_sums(log: RelayLog, file: RelayFile, before: Open) -> None:
 
 
 def _check_place(file: RelayFile, at: int, before: Open, source_begin: int) -> None:
-    """Raises LogError unless the event follows the last one in the source's log."""
+    """Raise LogError unless the event follows the last one in the source's log."""
     source_begin &= _POSITION_MASK
     if not before.source_end or source_begin == before.source_end:
         return

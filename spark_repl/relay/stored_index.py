@@ -1,4 +1,4 @@
-"""Stored indexes: the index of one log file as a file, which a later process takes instead of
+"""Stored indexes: the index of one log file as a file, which a later process reads instead of
 scanning the log."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _HEAD = struct.Struct("<4sHHqq32s??6x32s")
 def load(
     path: Path, number: int, fingerprint: str, size: int, before: Open | None = None
 ) -> FileIndex | None:
-    """The stored index, records mapped; None when there is none that fits the log file, and what
-    the files before leave open."""
+    """Return the stored index, with mapped records; None if none fits the log file and the
+    transaction that earlier files leave open."""
     try:
         with path.open("rb") as stream:
             head = stream.read(_HEAD.size)
@@ -54,9 +54,12 @@ def load(
 
 
 def forget_others(folder: Path, names: Container[str]) -> None:
-    """Removes stored indexes of other files than ``names``, which were purged or are of a log
-    before, and what a writer that was killed has left. One that somebody still needs is made
-    anew."""
+    """Remove stored indexes of other files than ``names``, and the temporary files of killed
+    writers.
+
+    The other files were purged or belong to an earlier log. An index that is still needed is built
+    again.
+    """
     remove_dead_parts(folder)
     for path in folder.glob(f"*{SUFFIX}"):
         if path.name.removesuffix(SUFFIX) not in names:
@@ -64,8 +67,8 @@ def forget_others(folder: Path, names: Container[str]) -> None:
 
 
 def store(path: Path, index: FileIndex) -> np.ndarray:
-    """Replaces the stored index in one step; a reader sees the old or the new one. Returns its
-    records, mapped."""
+    """Replace the stored index in one step; readers see the old or the new one. Return its records,
+    mapped."""
     head = _HEAD.pack(
         _MAGIC, VERSION, RECORD.itemsize, len(index.records), index.scanned,
         bytes.fromhex(index.fingerprint), index.checksum, index.closed, _digest(index.before),
@@ -80,7 +83,7 @@ def store(path: Path, index: FileIndex) -> np.ndarray:
 
 
 def _digest(before: Open | None) -> bytes:
-    """32 bytes that say which pieces of a transaction were open; zeros for none."""
+    """Return 32 bytes that identify the pieces of the open transaction; zeros for none."""
     if before is None:
         return bytes(32)
     pieces = [(Path(piece.path).name, piece.begin, piece.end) for piece in before.pieces]

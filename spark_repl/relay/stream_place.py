@@ -1,5 +1,5 @@
-"""StreamPlace: where a reader stands, and in which log: in another log the same position is another
-transaction's."""
+"""StreamPlace: a reader's position, and the log to which it belongs. The same position of another
+log is another transaction."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ class StreamPlace:
 
     @classmethod
     def at(cls, position: int, log: RelayLog, base: int) -> StreamPlace:
-        """A place in this log. Raises LogError where the log has no such file."""
+        """Return a place in this log. Raises LogError if the log has no such file."""
         cls(position).check(log, base)
         return cls(position, _log_id(log, (position >> OFFSET_BITS) - base))
 
     @classmethod
     def beginning(cls, log: RelayLog, base: int) -> StreamPlace:
-        """Where the log begins now: a file that is purged later is missed, and told."""
+        """Return the log's present beginning. A purge of its first file is detected and reported
+        later."""
         return cls.at(RelayPosition(base + log.files[0].number, 0).packed, log, base)
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> StreamPlace:
-        """The place that ``to_offset`` wrote; an earlier version wrote positions only. Raises
-        FormatError for one that a later version wrote."""
+        """Return the place that ``to_offset`` wrote; an earlier version wrote positions only.
+        Raises FormatError for an offset of a later version."""
         formats.check(int(offset.get("format", 1)), _FORMAT, "the stream's checkpoint")
         return cls(int(offset["position"]), str(offset.get("log", "")))
 
@@ -51,7 +52,7 @@ class StreamPlace:
         return {"position": self.position, "log": self.log_id, "format": _FORMAT}
 
     def check(self, log: RelayLog, base: int) -> None:
-        """Raises LogError when the place was purged, or is one of another log."""
+        """Raise LogError if the place was purged or belongs to another log."""
         if self.position == START.packed:
             return  # an earlier version wrote the beginning so, whatever that is
         number, first = (self.position >> OFFSET_BITS) - base, log.files[0]
@@ -81,7 +82,7 @@ class StreamPlace:
 
 
 def _log_id(log: RelayLog, number: int) -> str:
-    """The log's id, or the file's fingerprint; "" for a file whose head is not whole yet."""
+    """Return the log's id, or the file's fingerprint; "" for a file whose head is not complete yet."""
     if log.log_id:
         return log.log_id
     return log.fingerprint(number) if log.head_complete(number) else ""

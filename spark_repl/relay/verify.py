@@ -97,7 +97,7 @@ class EventLine:
 
 
 def verify_log(log: RelayLog) -> Iterator[FileCheck]:
-    """Reads every byte of every file; one result per file, in order, errors included."""
+    """Read every byte of every file. Yield one result per file, in order, errors included."""
     executed: GtidSet | None = None
     left: Open | None = None
     for i, file in enumerate(log.files):
@@ -143,9 +143,11 @@ def dump(
     lease: Lease | None = None,
     show: Shown = lambda statement, _: statement,
 ) -> Iterator[EventLine]:
-    """Every event, in order; of file ``number`` only, when given, from offset to offset. A purge
-    spares the file that is being read, and those behind it; ``lease``: what holds a file
-    already. ``show``: returns what the lines have of a statement, by the session's sql_mode."""
+    """Yield every event, in order; with ``number`` only those of that file, from offset to offset.
+
+    A purge spares the file that is being read, and later ones. ``lease``: a lease that already
+    holds a file. ``show``: returns a statement's text for the line, by the session's sql_mode.
+    """
     with lease or Lease() as locked:
         for file in log.files if number is None else (log.file(number),):
             locked.hold(log, file.number)
@@ -231,7 +233,7 @@ def _dump_file(file: RelayFile, start: int, end: int | None, show: Shown) -> Ite
 
 
 def _first_checksum(buf: np.ndarray) -> bool:
-    """Whether the file's first event says CRC32, for a dump that starts behind it."""
+    """Return whether the file's first event declares CRC32, for a dump that starts after it."""
     head = buf[4 : 4 + HEADER_LENGTH].tobytes()
     if len(head) < HEADER_LENGTH or head[4] != EventType.FORMAT_DESCRIPTION:
         return False
