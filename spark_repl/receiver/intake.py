@@ -129,7 +129,7 @@ class Intake:
 
 
 def _is_before(place: tuple[str, int], other: tuple[str, int]) -> bool:
-    """Return whether one place of the source precedes another; None between logs of other names."""
+    """Return whether one place of the source precedes another; False for logs of other names."""
     (stem, number), (other_stem, other_number) = split_name(place[0]), split_name(other[0])
     return stem == other_stem and (number, place[1]) < (other_number, other[1])
 

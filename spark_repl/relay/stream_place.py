@@ -82,7 +82,7 @@ class StreamPlace:
 
 
 def _log_id(log: RelayLog, number: int) -> str:
-    """Return the log's id, or the file's fingerprint; "" for a file whose head is not complete yet."""
+    """Return the log's id, or the file's fingerprint; "" while the file's head is incomplete."""
     if log.log_id:
         return log.log_id
     return log.fingerprint(number) if log.head_complete(number) else ""
