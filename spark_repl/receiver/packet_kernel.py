@@ -1,4 +1,5 @@
-"""The compiled part of the packet splitter: packets in, consecutive events out, state in an array."""
+"""The compiled part of the packet splitter: packets in, consecutive events out, state in an
+array."""
 
 from __future__ import annotations
 

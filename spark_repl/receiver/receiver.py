@@ -185,7 +185,8 @@ class Receiver:
             self._stop.wait(min(left_s, _TICK_S))
 
     def _settle(self) -> None:
-        """After a connection has ended, leave the log with whole transactions only, all published."""
+        """After a connection has ended, leave the log with whole transactions only, all
+        published."""
         self.writer.drop_open()
         if self.writer.log_id and self.writer.lost is None:
             self.writer.sync()
@@ -270,7 +271,8 @@ class Receiver:
                 self.report.write("ON", self.writer)
 
     def _patience(self) -> float:
-        """Return the seconds to wait for bytes: until the next publishing is due, at most a tick."""
+        """Return the seconds to wait for bytes: until the next publishing is due, at most a
+        tick."""
         if not self._pending():
             return _TICK_S
         due = self._oldest + self.config.relay.sync_interval_ms / 1000 - time.monotonic()
@@ -310,7 +312,8 @@ class Receiver:
             intake.acknowledged()
 
     def _is_full(self, intake: Intake) -> bool:
-        """Return whether the log's space limit is reached; checked only after enough was written."""
+        """Return whether the log's space limit is reached; checked only after enough was
+        written."""
         limit = self.config.relay.space_limit_bytes
         enough = min(_FULL_CHECK_BYTES, limit // _LOOKS_IN_SPACE)
         if not limit or (intake.bytes - self._since_check < enough and not self._full):

@@ -96,7 +96,8 @@ def recover(folder: Path) -> Recovered | None:
 
 
 def known_end(folder: Path) -> End | None:
-    """Return the published end; None if there is none, or a torn record: only the files count then."""
+    """Return the published end; None if there is none, or a torn record: only the files count
+    then."""
     try:
         return read_end(folder)
     except LogError:

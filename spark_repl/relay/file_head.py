@@ -96,7 +96,8 @@ def _describe(file: RelayFile, offset: int, event: bytes) -> FormatDescription:
 
 
 def _closed(event: bytes) -> bytes:
-    """Return the event as it is after its file is closed; its checksum is computed for that form."""
+    """Return the event as it is after its file is closed; its checksum is computed for that
+    form."""
     flags = event[_FLAGS_OFFSET] & ~EventFlag.IN_USE
     return event[:_FLAGS_OFFSET] + bytes([flags]) + event[_FLAGS_OFFSET + 1 :]
 

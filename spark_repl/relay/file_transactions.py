@@ -53,7 +53,8 @@ _WINDOW_BYTES = 128 << 20
 
 
 def begin(log: RelayLog, file: RelayFile, before: Open | None = None) -> FileIndex:
-    """Return the index of a file of which nothing was scanned yet. ``before``: as in ``FileIndex``."""
+    """Return the index of a file of which nothing was scanned yet. ``before``: as in
+    ``FileIndex``."""
     head = log.head(file.number)
     no_records = np.zeros(0, RECORD)
     checksum = head.source.checksum
@@ -199,7 +200,8 @@ def _records(file: RelayFile, buf: np.ndarray, scan: Scan) -> tuple[np.ndarray, 
 def _classify_compressed(
     file: RelayFile, buf: np.ndarray, scan: Scan, records: np.ndarray
 ) -> tuple[int, LogError | None]:
-    """Fill in kind and uncompressed size. Return (number of good records, error of the next one)."""
+    """Fill in kind and uncompressed size. Return (number of good records, error of the next
+    one)."""
     compressed = np.flatnonzero(records["flags"] & Flag.COMPRESSED)
     if not len(compressed):
         return len(records), None

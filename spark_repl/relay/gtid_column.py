@@ -12,7 +12,8 @@ from ..gtid import format_uuid
 
 
 def gtid_column(records: Any) -> pa.Array:
-    """Return StringArray[n]: ``uuid[:tag]:gno`` of index records; NULL for anonymous transactions."""
+    """Return StringArray[n]: ``uuid[:tag]:gno`` of index records; NULL for anonymous
+    transactions."""
     uuid = np.ascontiguousarray(records["uuid"]).view(np.uint64).reshape(-1, 2)
     tag, gno = records["tag"], records["gno"]
     changes = np.ones(len(records), bool)  # whether its UUID or tag differs from the one before

@@ -277,7 +277,8 @@ def _events(data: memoryview, begin: int, end: int) -> Iterator[tuple[int, Heade
 
 
 def _begin(file: RelayFile, offset: int) -> int:
-    """Return the offset in the source's file of the event at ``offset`` of this one, modulo 2**32."""
+    """Return the offset in the source's file of the event at ``offset`` of this one, modulo
+    2**32."""
     with open(file.path, "rb") as stream:
         stream.seek(offset + _LENGTH_AT)
         length, end = struct.unpack("<II", stream.read(8))
