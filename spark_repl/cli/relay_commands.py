@@ -48,7 +48,7 @@ def dump_relay(options: argparse.Namespace) -> int:
     """Print each event. Return 1 if a checksum is wrong."""
     damaged, lease = False, Lease()
     relay, _ = read_while_purged(options.dir, lambda log: lease.hold(log, 0))
-    for line in dump(relay, lease=lease, shown=without_secrets):
+    for line in dump(relay, lease=lease, show=without_secrets):
         damaged |= line.info.startswith(WRONG_CHECKSUM)
         if options.json:
             print(json.dumps(asdict(line), default=str))
