@@ -1,7 +1,9 @@
-"""``spark-repl config``: all faults of a configuration at once; its values, and where each is from;
-which of its rules decide about a table.
+"""``spark-repl config``: check a configuration, show its values, explain its rules.
 
-Neither shows a password, nor a command that prints one.
+``check`` prints all faults at once, and settings by which an engine other than Spark gives wrong
+rows or opens no table (docs/delta-features.md lists them all). ``show`` prints where each value is
+from. ``explain`` prints which rules decide about a table. None of them shows a password, nor a
+command that prints one.
 """
 
 from __future__ import annotations
@@ -46,20 +48,23 @@ _FLAGS = {
 
 
 def flags(options: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says on top of a file."""
+    """Return the values of the command line, which take precedence over the file's."""
     given = {key: getattr(options, name, None) for key, name in _FLAGS.items()}
     return {key: value for key, value in given.items() if value is not None}
 
 
 def check_config(options: argparse.Namespace) -> int:
-    """Says every fault that can be found without a run, of one file, or of several whose channels
-    run side by side; exit code 2 for one of the configuration, 1 for one of the source."""
+    """Print every fault that can be found without a run.
+
+    Several files are channels that run side by side. Return 2 for a fault of the configuration, 1
+    for a fault of the source.
+    """
     looked = {file: checked(file) for file in dict.fromkeys(options.config)}
     configs = {file: config for file, (config, _) in looked.items() if config is not None}
     findings = [
-        replace(one, what=f"{file}: {one.what}") if len(looked) > 1 else one
+        replace(finding, what=f"{file}: {finding.what}") if len(looked) > 1 else finding
         for file, (_, of_file) in looked.items()
-        for one in of_file
+        for finding in of_file
     ]
     findings += [Finding(ERROR, fault) for fault in side_by_side(configs)]
     wrong_here = any(finding.level == ERROR for finding in findings)
@@ -75,7 +80,7 @@ def check_config(options: argparse.Namespace) -> int:
 
 
 def surveyed(config: Config) -> list[Finding]:
-    """What there is to say of the source, also where it can't be reached."""
+    """Return the findings of the source, also if it can't be reached."""
     try:
         return list(survey(config).findings)
     except SparkReplError as error:
@@ -83,7 +88,7 @@ def surveyed(config: Config) -> list[Finding]:
 
 
 def tell(findings: list[Finding]) -> None:
-    """The errors, then the warnings, each with what to do, on standard error."""
+    """Print the errors, then the warnings, each with its hint, to standard error."""
     for level in (ERROR, WARNING):
         for finding in findings:
             if finding.level == level:
@@ -93,7 +98,7 @@ def tell(findings: list[Finding]) -> None:
 
 
 def checked(file: str) -> tuple[Config | None, list[Finding]]:
-    """The file's configuration, None where that can't be told, and what is wrong with it."""
+    """Return the file's configuration, None if it is unreadable, and its faults."""
     values: Mapping[str, Any] = {}
     try:
         values = read_values(file)
@@ -117,7 +122,7 @@ def checked(file: str) -> tuple[Config | None, list[Finding]]:
 
 
 def _failing(*tests: Callable[[], object]) -> list[Finding]:
-    """The faults of the tests that fail."""
+    """Return the faults of the tests that fail."""
     return [
         Finding(ERROR, fault, error.hint or "")
         for error in failing(*tests)
@@ -126,7 +131,8 @@ def _failing(*tests: Callable[[], object]) -> list[Finding]:
 
 
 def _folders(config: Config) -> Iterator[Finding]:
-    """What can't be written here: on the machine that is to run it, it can't there."""
+    """Yield the folders that can't be written on this machine, which has to be the one that runs
+    the applier."""
     target = config.target
     for key, path in (("target.path", target.path), ("target.state_path", target.state_path)):
         if not path or "://" in path:
@@ -144,8 +150,10 @@ def _folders(config: Config) -> Iterator[Finding]:
 
 
 def _unwritable(folder: str) -> str:
-    """Return why no folder can be made in a folder, "" if it can: modes don't tell it of root, of
-    /proc, or of what is mounted read-only."""
+    """Return why no folder can be created in a folder, "" if it can.
+
+    Only a try shows it for root, for /proc, and for read-only mounts: modes do not.
+    """
     try:
         os.rmdir(tempfile.mkdtemp(prefix=".spark_repl-", dir=folder))
     except OSError as error:
@@ -200,7 +208,7 @@ def _unwise(config: Config, values: Mapping[str, Any], file: str) -> Iterator[Fi
 
 
 def show_config(options: argparse.Namespace) -> int:
-    """Every key with its effective value, and where that is from. Raises ConfigError."""
+    """Print every key with its effective value, and where the value is from. Raise ConfigError."""
     values = read_values(options.config) if options.config else {}
     given = flags(options)
     config = Config.from_mapping(values, file=options.config).override(given)
@@ -217,8 +225,11 @@ def show_config(options: argparse.Namespace) -> int:
 
 
 def explain_config(options: argparse.Namespace) -> int:
-    """Which rule decides whether a table's rows are applied, what its statements may do, and what
-    ``[[tables]]`` makes of it. Raises ConfigError for what is no table's name."""
+    """Print which rules decide about a table's rows and statements, and what ``[[tables]]``
+    changes.
+
+    Raise ConfigError for a name that is no table's.
+    """
     if not all(options.table.partition(".")):
         raise ConfigError(f"{options.table!r} is no table", hint="give DATABASE.TABLE")
     config = load(options.config)
@@ -256,8 +267,8 @@ def explain_config(options: argparse.Namespace) -> int:
 
 
 def _on_source(name: str, rewrites: Rewrites) -> str:
-    """The name as the source has it, of a shard that is asked about by the target's. Raises
-    ConfigError where not one table has it."""
+    """Return the source's name of a shard that is named as in the target. Raise ConfigError unless
+    exactly one table has it."""
     if not rewrites.routes.is_shard(name):
         return name
     names = rewrites.sources(name)
@@ -270,8 +281,8 @@ def _on_source(name: str, rewrites: Rewrites) -> str:
 
 
 def _sharing(table: str, rules: TableRules) -> dict[str, str]:
-    """Which Delta table a shard is in, and by what its rows are known there; of that table's name
-    whose it is."""
+    """Return which Delta table a shard is in, and what identifies its rows there. For the name of
+    the Delta table, return the rule of its shards."""
     for number, rule in enumerate(rules.rules, 1):
         if rule.shards_by and rule.to == whole_of(table):
             shard = shard_of(table).replace("'", "''")
@@ -282,7 +293,7 @@ def _sharing(table: str, rules: TableRules) -> dict[str, str]:
 
 
 def _decided(table: str, rules: TableRules, config: Config, policies: Policies) -> dict[str, str]:
-    """What both a rule of ``[[tables]]`` and another key decide, and which of them did."""
+    """Return what a rule of ``[[tables]]`` and another key can both decide, and which one did."""
     rule, (pattern, policy) = rules.of_table(table), policies.deciding(table)
     own = f"tables[{rules.rules.index(rule) + 1}]" if rule.match else ""
     listed = f"ddl.policy has {pattern}" if pattern else "no entry of ddl.policy fits it"
@@ -296,8 +307,8 @@ def _decided(table: str, rules: TableRules, config: Config, policies: Policies) 
 
 
 def _named(table: str, filters: ReplicationFilters) -> dict[str, str]:
-    """The table's names: on the source, to filters and ``[[tables]]``, in the target; or why it
-    can't have the last."""
+    """Return the table's names on the source, for filters and ``[[tables]]``, and in the target, or
+    why it has none there."""
     names, rewrites = {"table": table}, filters.rewrites
     asked, own = rewrites.rewritten(table), rewrites.table(table)
     if asked != table:
@@ -310,7 +321,7 @@ def _named(table: str, filters: ReplicationFilters) -> dict[str, str]:
 
 
 def _origins(values: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(key, "flag --x", "file" or "default") of every key there is."""
+    """Yield (key, "flag --x", "file" or "default") of every key."""
     for top in fields(Config):
         section = getattr(Config(), top.name)
         if top.name == "tables":

@@ -1,4 +1,4 @@
-"""The configuration that a command goes by: its file, what the command line says on top."""
+"""Configuration of a command: its file, overridden by the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import log_lines
 
 
 def configuration(options: argparse.Namespace) -> Config:
-    """The file's settings with the command line's on top. Raises ConfigError."""
+    """Return the file's settings, overridden by the command line's. Raise ConfigError."""
     config = _read(options.config) if options.config else Config()
     given = {
         "relay.path": options.relay,
@@ -29,40 +29,40 @@ def configuration(options: argparse.Namespace) -> Config:
 
 
 def loaded(options: argparse.Namespace) -> Config:
-    """The configuration of a command that can't do without a file. Raises ConfigError."""
+    """Return the configuration of a command that requires a file. Raise ConfigError."""
     return read_as(options.config, options)
 
 
 def read_as(file: str, options: argparse.Namespace) -> Config:
-    """That file's configuration, with what the command line says of the log. Raises ConfigError."""
+    """Return a file's configuration, with the command line's log format. Raise ConfigError."""
     return _logged(checked(file), options)
 
 
 def checked(file: str) -> Config:
-    """That file's configuration alone. Raises ConfigError."""
+    """Return a file's configuration. Raise ConfigError."""
     return _checked(_read(file), file)
 
 
 def _read(file: str) -> Config:
-    """The file's configuration. Raises ConfigError with its faults, and those of expressions."""
+    """Return the file's configuration. Raise ConfigError with its faults, also of expressions."""
     values = read_values(file)
     try:
         return Config.from_mapping(values, file=file)
     except ConfigError as error:
-        rules = read_tables(values.get("tables", ()), [])  # what is right of them
+        rules = read_tables(values.get("tables", ()), [])  # the valid ones
         more = failing(lambda: check_row_filters(rules))
-        raise _as_one([error, *more], file) from None
+        raise _combined([error, *more], file) from None
 
 
 def _checked(config: Config, file: str | None) -> Config:
-    """The same configuration. Raises ConfigError with all that is wrong with it beyond its keys."""
+    """Return the configuration. Raise ConfigError with its faults beyond single keys."""
     if errors := failing(config.check_supported, lambda: check_row_filters(config.tables)):
-        raise _as_one(errors, file)
+        raise _combined(errors, file)
     return config
 
 
 def failing(*tests: Callable[[], object]) -> list[ConfigError]:
-    """The errors of the tests that fail."""
+    """Return the errors of the tests that fail."""
     errors = []
     for test in tests:
         try:
@@ -72,19 +72,19 @@ def failing(*tests: Callable[[], object]) -> list[ConfigError]:
     return errors
 
 
-def _as_one(errors: Sequence[ConfigError], file: str | None) -> ConfigError:
+def _combined(errors: Sequence[ConfigError], file: str | None) -> ConfigError:
     if len(errors) == 1:
         return errors[0]
-    faults = tuple(fault for one in errors for fault in one.faults or (one.message,))
+    faults = tuple(fault for error in errors for fault in error.faults or (error.message,))
     listed = "".join(f"\n  - {fault}" for fault in faults)
-    hints = dict.fromkeys(one.hint for one in errors if one.hint)
+    hints = dict.fromkeys(error.hint for error in errors if error.hint)
     error = ConfigError(f"{len(faults)} faults{listed}", file=file, hint="; ".join(hints) or None)
     error.faults = faults
     return error
 
 
 def _logged(config: Config, options: argparse.Namespace) -> Config:
-    """Has the log written as the command line says, or else the file."""
+    """Set the log's format: the command line's, or else the file's."""
     if options.log_format:
         config = config.override({"observe.log_format": options.log_format})
     log_lines.log_as(config.observe.log_format)

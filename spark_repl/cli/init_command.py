@@ -1,7 +1,7 @@
-"""``spark-repl init``: looks at a source, and writes a configuration for it.
+"""``spark-repl init``: examines a source, and writes a configuration for it.
 
-The file never holds a password, but says where one is taken from. It appears in one step, readable
-by its account alone; one that is there stays, but with ``--force``.
+The file never holds a password, but names where the password comes from. It appears in one step,
+readable only by its account. An existing file stays, unless ``--force`` is given.
 """
 
 from __future__ import annotations
@@ -65,18 +65,23 @@ _WRITTEN_ALWAYS = ("source.host", "source.user", "source.server_id", "relay.path
 
 @dataclass(frozen=True)
 class Answers:
-    """``values``: what the file is to say; ``password``: typed, for this look at the source alone.
-    ``""``: to be found where the file says."""
+    """Answers of the command line and the terminal.
+
+    ``values``: the keys of the file; ``password``: typed, and used only for this connection;
+    ``""``: the password comes from where the file says.
+    """
 
     values: dict[str, Any]
     password: str = ""
 
 
 def init(options: argparse.Namespace) -> int:
-    """Writes the configuration, and says what is to be mended on the source: then exit code 1.
-    Raises ConfigError, and SourceError where there is no connection: nothing is written then."""
+    """Write the configuration, and print the source's faults. Return 1 if there are some.
+
+    Raise ConfigError for a faulty value, SourceError without a connection: then nothing is written.
+    """
     if os.path.lexists(options.config) and not options.force:
-        raise _there(options.config)
+        raise _exists(options.config)
     terminal = sys.stdin.isatty() and not options.json
     answers = ask(options, _asked if terminal else None, getpass.getpass)
     config = Config().override(answers.values).beside(options.config)
@@ -108,9 +113,11 @@ def ask(
     asked: Callable[[str, Any], str] | None,
     hidden: Callable[[str], str],
 ) -> Answers:
-    """What the flags say, and a terminal's user where they say nothing; ``asked`` None: there is no
-    terminal. Paths of flags start at the working folder, paths that are typed at the file's.
-    Raises ConfigError for a value that can't be, by the rules of the file."""
+    """Return the values of the flags, and the terminal's answers for the others.
+
+    ``asked`` is None without a terminal. Paths of flags are relative to the working folder, typed
+    paths to the file's folder. Raise ConfigError for a value that breaks a rule of the file.
+    """
     values: dict[str, Any] = {}
     for key, (_, question) in _KEYS.items():
         value = getattr(options, key.replace(".", "_"))
@@ -147,8 +154,10 @@ def _with_password(config: Config, answers: Answers) -> Config:
 def look(
     config: Config, values: dict[str, Any], ask: Callable[[Config], Survey] = survey
 ) -> tuple[Survey, int]:
-    """What the source is like, and the server_id to follow it by: where ``values`` has none, a
-    number that neither the source nor a replica of it has now."""
+    """Return the survey of the source, and the server_id of the replica.
+
+    Without a server_id in ``values``, choose one that neither the source nor a replica of it has.
+    """
     if (given := values.get("source.server_id")) is not None:
         return ask(config), given
     while True:
@@ -159,7 +168,7 @@ def look(
 
 
 def text_of(values: dict[str, Any], looked: Survey | None) -> str:
-    """The file's text: what was given, what differs from the defaults, what the source lacks."""
+    """Return the file's text: given values, other values than defaults, faults of the source."""
     lines = [
         "# Configuration of one replica: spark-repl run --config FILE",
         "# Keys that are not here have their defaults: docs/configuration.md has all of them;",
@@ -187,7 +196,7 @@ def text_of(values: dict[str, Any], looked: Survey | None) -> str:
 
 
 def _size(size: int) -> str:
-    """An estimate of so many bytes, in a unit that leaves something of it."""
+    """Return an estimated size in bytes as text, in MB or GB."""
     if size < 1e6:
         return "less than 1 MB"
     return f"about {size / 1e6:.0f} MB" if size < 1e9 else f"about {size / 1e9:.1f} GB"
@@ -199,11 +208,11 @@ def _default(key: str) -> Any:
 
 
 def _plain(text: str) -> str:
-    """A text of the source on one line of a comment: names of tables may hold anything."""
+    """Return a source's text on one line of a comment: a table's name may hold any character."""
     return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
-def _there(file: str) -> ConfigError:
+def _exists(file: str) -> ConfigError:
     return ConfigError(
         "there is a file already", file=file,
         hint="--force replaces it; --config names another one",
@@ -211,8 +220,8 @@ def _there(file: str) -> ConfigError:
 
 
 def write(file: str, text: str, *, force: bool) -> None:
-    """The whole file, or none of it, durably. Raises ConfigError where one is already, without
-    ``force``, or where it can't be written."""
+    """Write the file durably in one step. Raise ConfigError if it exists, unless ``force``, or if
+    it can't be written."""
     part = f"{file}.{uuid.uuid4().hex}.part"
     try:
         try:
@@ -228,6 +237,6 @@ def write(file: str, text: str, *, force: bool) -> None:
             if os.path.exists(part):
                 os.unlink(part)
     except FileExistsError:
-        raise _there(file) from None
+        raise _exists(file) from None
     except OSError as error:
         raise ConfigError(f"can't write the configuration: {error.strerror}", file=file) from error

@@ -10,21 +10,20 @@ from typing import Any
 
 from ..runtime.threads import channel_here
 
-# What every record has; all else came by ``extra``.
+# Attributes of every record; the others come from ``extra``.
 _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class TextLines(logging.Formatter):
-    """Level, logger, whose line it is where the process has several channels, and what is said."""
+    """Lines with level, logger, channel if the process has several, and message."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         return f"{record.levelname} {record.name}: {named_here(record.message)}"
 
 
 class JsonLines(logging.Formatter):
-    """One object a line: ``at``, ``level``, ``logger``, ``message``, what the caller gave besides,
-    and ``exception`` with its traceback. Line ends in it are escaped, so that no value makes a line
-    of its own."""
+    """One JSON object a line: ``at``, ``level``, ``logger``, ``message``, the caller's ``extra``,
+    and ``exception`` with its traceback. Line ends are escaped, so that no value begins a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = line_of(record.levelname, record.name, record.getMessage(), record.created)
@@ -35,19 +34,19 @@ class JsonLines(logging.Formatter):
 
 
 def line_of(level: str, logger: str, message: str, at: float) -> dict[str, Any]:
-    """What every line has."""
+    """Return the fields that every line has."""
     text = datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
     channel = {"channel": name} if (name := channel_here()) else {}
     return {"at": text, "level": level, "logger": logger, **channel, "message": message}
 
 
 def named_here(text: str) -> str:
-    """The text behind the name of the channel whose thread this is."""
+    """Return the text, preceded by the name of this thread's channel."""
     return f"{name}: {text}" if (name := channel_here()) else text
 
 
 def log_as(form: str) -> None:
-    """Has what is logged from now on written in that form, ``text`` or ``json``."""
+    """Log from now on as ``text`` or ``json``."""
     formatter = JsonLines() if form == "json" else TextLines()
     for handler in logging.getLogger().handlers:
         if getattr(handler, "stream", None) is sys.stderr:
@@ -55,5 +54,5 @@ def log_as(form: str) -> None:
 
 
 def is_json() -> bool:
-    """Whether the log is JSON: errors are lines of it then."""
-    return any(isinstance(one.formatter, JsonLines) for one in logging.getLogger().handlers)
+    """Return whether the log is JSON. Errors are then lines of the log."""
+    return any(isinstance(handler.formatter, JsonLines) for handler in logging.getLogger().handlers)

@@ -16,7 +16,7 @@ from . import log_lines
 from .argument_parser import parser
 from .error_report import report
 
-# Command -> module of this room and function: a command loads what it needs, and no other's.
+# Command -> module of this room and function. A command loads only what it needs.
 _RUN = {
     "setup": "setup.setup",
     "init": "init_command.init",
@@ -66,25 +66,25 @@ _CURES = {
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "a folder is needed there: give another path"),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "make room, and start again"),
 }
-"""what to do, by what the system says"""
+"""hints by the system's error number"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
+    """Run one command, and return its exit code."""
     options = parser(_RUN).parse_args(arguments)
     logging.basicConfig(
         level=logging.INFO if getattr(options, "verbose", False) else logging.WARNING,
         stream=sys.stderr,
     )
     log_lines.log_as(getattr(options, "log_format", None) or "text")
-    # Py4J logs with a traceback how a batch ended, also that --until was reached.
+    # Py4J logs the end of a batch with a traceback, also the end at --until.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     with under_channel(os.environ.get(OF_CHANNEL, "")):
         return _done(options)
 
 
 def _done(options: argparse.Namespace) -> int:
-    """Runs the command, says what has stopped it; the exit code."""
+    """Run the command, report an error that stopped it, and return the exit code."""
     try:
         with extra_named():
             module, _, function = options.run.partition(".")
@@ -109,7 +109,7 @@ def _done(options: argparse.Namespace) -> int:
 
 
 def _refused(error: OSError) -> SparkReplError:
-    """What the system refuses, with the path that it names."""
+    """Return a system's error with the path that it names."""
     path = error.filename
     return SparkReplError(
         error.strerror or str(error) or type(error).__name__,

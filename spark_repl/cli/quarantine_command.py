@@ -1,5 +1,4 @@
-"""``spark-repl quarantine``: tables that stand still, what is kept of them, and what is decided
-about that by hand."""
+"""``spark-repl quarantine``: tables in quarantine, and decisions on their retained changes."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ _SHOWN = ("table", "since", "begun", "transactions", "bytes", "asked", "reason")
 
 
 @dataclass(frozen=True)
-class _Found:
-    """What the target has in quarantine."""
+class _Quarantined:
+    """The tables of a target that are in quarantine."""
 
     layout: Layout
     control: Control
@@ -41,7 +40,7 @@ class _Found:
     tables: dict[str, Quarantine]
 
     @classmethod
-    def of(cls, options: argparse.Namespace) -> _Found:
+    def of(cls, options: argparse.Namespace) -> _Quarantined:
         at = channel_of(options)
         control, layout = at.control, at.layout
         store = QuarantineStore(layout.quarantine, layout.target)
@@ -49,9 +48,9 @@ class _Found:
 
 
 def list_quarantined(options: argparse.Namespace) -> int:
-    """Each table, why it stands still, and how much is kept of it."""
-    quarantined = _Found.of(options)
-    lines = [_line(quarantined, one) for one in quarantined.tables.values()]
+    """Print each table, why it is in quarantine, and how much is retained."""
+    quarantined = _Quarantined.of(options)
+    lines = [_line(quarantined, table) for table in quarantined.tables.values()]
     if options.json:
         emit({"quarantined": lines}, True)
         return 0
@@ -62,52 +61,57 @@ def list_quarantined(options: argparse.Namespace) -> int:
     return 0
 
 
-def _line(quarantined: _Found, one: Quarantine) -> dict[str, Any]:
-    mark = mark_of(quarantined.control.last_cut(), one.path)
-    kept = quarantined.store.kept(one.id, mark.by_owner if mark else {})
-    failed = f" (replayed in vain: {one.failed})" if one.failed else ""
+def _line(quarantined: _Quarantined, table: Quarantine) -> dict[str, Any]:
+    mark = mark_of(quarantined.control.last_cut(), table.path)
+    kept = quarantined.store.kept(table.id, mark.by_owner if mark else {})
+    failed = f" (replayed in vain: {table.failed})" if table.failed else ""
     return {
-        "table": one.name, "path": one.path, "since": one.since, "gtid": one.gtid,
-        "position": one.position, "number": one.number, "begun": str(one.at),
+        "table": table.name, "path": table.path, "since": table.since, "gtid": table.gtid,
+        "position": table.position, "number": table.number, "begun": str(table.at),
         "transactions": sum(len(each.sizes) for each in kept),
         "bytes": sum(each.bytes for each in kept),
-        "asked": one.asked, "reason": one.reason + failed, "hint": cure_of(one),
+        "asked": table.asked, "reason": table.reason + failed, "hint": cure_of(table),
     }  # fmt: skip
 
 
 def show_quarantined(options: argparse.Namespace) -> int:
-    """The row changes that are kept of a table, decoded, in the log's order: a line of JSON each.
-    What can't be decoded is said in its place."""
-    from ..observe.quarantine_rows import kept_rows  # and pandas with it, through pyarrow
+    """Print the retained row changes of a table in the log's order, a line of JSON each. A change
+    that can't be decoded is an error in its place."""
+    from ..observe.quarantine_rows import kept_rows  # which loads pandas, through pyarrow
 
-    quarantined = _Found.of(options)
-    one = named(quarantined.tables, options.table)
+    quarantined = _Quarantined.of(options)
+    table = named(quarantined.tables, options.table)
     count = 0
-    for change in kept_rows(quarantined.layout, quarantined.control, quarantined.store, one):
+    for change in kept_rows(quarantined.layout, quarantined.control, quarantined.store, table):
         if count == options.rows:
             break
         print(json.dumps(change, default=str))
         count += 1
     if options.json:
-        emit({"table": one.name, "changes": count}, True)
+        emit({"table": table.name, "changes": count}, True)
     return 0
 
 
 def _ask(options: argparse.Namespace, action: str) -> int:
-    """Records the decision, who took it and when, as the target's owner: its applier must be
-    stopped, and carries it out when it starts next. Raises ConfigError, FencedError."""
-    quarantined = _Found.of(options)
-    one = named(quarantined.tables, options.table)
-    decide(quarantined.control, KIND, {"id": one.id, "name": one.name, "action": action})
-    emit({"table": one.name, "action": action, "when": "at the applier's next start"}, options.json)
+    """Record who decided what about a table and when, as the target's owner.
+
+    The applier must be stopped; it carries the decision out at its next start. Raise ConfigError
+    for a table that is not in quarantine, FencedError if an applier runs.
+    """
+    quarantined = _Quarantined.of(options)
+    table = named(quarantined.tables, options.table)
+    decide(quarantined.control, KIND, {"id": table.id, "name": table.name, "action": action})
+    emit(
+        {"table": table.name, "action": action, "when": "at the applier's next start"}, options.json
+    )
     return 0
 
 
 def replay_quarantined(options: argparse.Namespace) -> int:
-    """Has what is kept of a table applied."""
+    """Have the retained changes of a table applied."""
     return _ask(options, REPLAY)
 
 
 def drop_quarantined(options: argparse.Namespace) -> int:
-    """Has what is kept of a table forgotten: it lacks these changes from there on."""
+    """Have the retained changes of a table dropped: the table lacks them."""
     return _ask(options, DROP)

@@ -1,8 +1,8 @@
-"""Set-up, once: check Java and make the class archive, with which later starts are quick.
+"""Set-up, once: check Java and create the class archive, which makes later starts quick.
 
 ``spark-repl setup`` needs no network. ``--delta`` also fetches the jars with which this Spark reads
-the tables, ``--s3`` those for tables on S3; otherwise the first ``build_session`` that needs them
-does. The module itself, called with two paths, is the run whose JVM archives its classes.
+the tables, ``--s3`` the jars for tables on S3; otherwise the first ``build_session`` that needs
+them fetches them. The module itself, called with two paths, is the run whose classes are archived.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _TRAINING = Path(__file__).parents[1] / "demo" / "bank"
 
 
 def make_archive() -> Path:
-    """Runs the applier once on the demo's log; Java writes down the classes that it loaded."""
+    """Run the applier once on the demo's log, so that Java archives the classes that it loads."""
     path = archive()
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as work:
@@ -48,7 +48,7 @@ def make_archive() -> Path:
 
 
 def train(new_archive: str, target: str) -> None:
-    """A run whose JVM archives its classes when it ends."""
+    """Run an applier whose JVM archives its classes at its end."""
     from pyspark import SparkContext
 
     from ..apply.start.replica import Replica
@@ -72,8 +72,8 @@ def train(new_archive: str, target: str) -> None:
 
 
 def setup(options: argparse.Namespace) -> int:
-    """Print what was found and made, and return 0. Raise SetupError without Java, or if jars are
-    wanted and cannot be fetched."""
+    """Print the results, and return 0. Raise SetupError without Java, or if requested jars cannot
+    be fetched."""
     fields: dict[str, Any] = {"java": check_java()}
     print(f"Java {fields['java']}")
     if options.delta or options.s3:

@@ -1,6 +1,8 @@
-"""``spark-repl verify``: the server's rows beside the tables'. Exit 0: equal, 1: rows differ, a
-table could not be compared, or others have changed it since, 3: none differs for sure, but some
-changed at every look."""
+"""``spark-repl verify``: compare the server's rows with the tables'.
+
+Exit code 0: equal; 1: rows differ, a table could not be compared, or another writer changed it; 3:
+no row differs for certain, but some changed at every look.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,8 @@ def verify(options: argparse.Namespace) -> int:
 
 
 def exit_code(fields: dict[str, Any], only: Sequence[str] = ()) -> int:
-    """What the command ends with. A table whose mode keeps other rows than the source has is not
-    wrong, as it is not compared, unless it is one of those that were asked for ``only``."""
+    """Return the exit code. A table whose mode keeps other rows than the source is not compared,
+    and so not wrong, unless the user named it (``only``)."""
     wanting = failed_comparisons(fields).keys() | fields["not_compared"].keys() & set(only)
     if fields["differing"] or wanting or fields["by_others"] or fields["not_repaired"]:
         return 1

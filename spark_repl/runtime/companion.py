@@ -14,7 +14,7 @@ from ..errors import SparkReplError, Stopped
 from .retry import Retries, Wait, first_line, until_stopped
 from .threads import thread
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Companion:
@@ -72,7 +72,7 @@ class Companion:
         except BaseException as error:  # nobody else would hear of it
             if self.stop.is_set():
                 return  # what it worked with is gone: nobody waits for it
-            log.exception("the %s has ended", self.name)
+            logger.exception("the %s has ended", self.name)
             self._failed(self._named(error))
 
     def _named(self, error: BaseException) -> SparkReplError:

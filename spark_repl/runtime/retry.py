@@ -37,7 +37,7 @@ from ..errors import (
 )
 from .java import jvm_end
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 NO_GROUP = -2
 """slot of work that belongs to no group"""
@@ -295,7 +295,7 @@ class Retries:
                 if conflicts == CONFLICTS_MAX:
                     raise _always_beaten(error) from error
                 conflicts += 1
-                log.info("somebody else's commit came first (%s): planning anew", error)
+                logger.info("somebody else's commit came first (%s): planning anew", error)
                 self._on_retry(Retry(error, conflicts, slot, count.workers))
                 count.waits()
                 self._pause(min(conflicts - 1, PAUSE_MAX_S))
@@ -305,7 +305,7 @@ class Retries:
                 if disk_full(error):
                     if time.monotonic() - disk_logged_at >= _DISK_LOG_EVERY_S:
                         text = first_line(error)
-                        log.error("disk is full (%s): waiting for someone to free space", text)
+                        logger.error("disk is full (%s): waiting for someone to free space", text)
                         disk_logged_at = time.monotonic()
                     self._pause(_DISK_PAUSE_S)
                     continue
@@ -323,7 +323,7 @@ class Retries:
         if not number:
             raise self._given_up(error, workers) from error
         self._on_retry(Retry(error, number, slot, workers))
-        log.warning("attempt %d failed, retrying: %s", number, first_line(error))
+        logger.warning("attempt %d failed, retrying: %s", number, first_line(error))
         count.waits()
         self._pause(min(number, PAUSE_MAX_S))
 

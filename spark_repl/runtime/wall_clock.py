@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Callable
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 JUMP_S = 3600.0
 """what a clock that is set right now and then does not jump by: a time that is further ahead is of
@@ -44,7 +44,7 @@ class WallClock:
             return False
         if self._jumped_at is None:
             self._jumped_at = now
-            log.warning(
+            logger.warning(
                 "the clock has jumped %d s ahead: nothing is removed by its age until it is set"
                 " back, or for a day", jump,
             )  # fmt: skip

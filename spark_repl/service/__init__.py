@@ -1,9 +1,10 @@
-"""Service: ``run``: receiver and applier together, for as long as somebody wants.
+"""Service: ``run``, receiver and applier together, until it is stopped.
 
-In: a configuration with a source and a target; signals, and requests that commands have left. Out:
-tables that follow the source (``channel_run``). The receiver is a process of its own that is kept
-running (``supervisor``), the applier's stream is in this one; first copies, new copies, purging and
-scheduled verifies go on beside. Several channels have a thread each (``channel_runs``).
+In: a configuration with a source and a target; signals, and requests of commands. Out: tables that
+follow the source (``channel_run``). ``supervisor`` keeps the receiver's process running; the
+applier's stream is in this process. First copies, new copies, purging and scheduled verifies run
+beside it. Several channels have a thread each (``channel_runs``).
 
-Never writes a table, a cut or a log itself: it starts those who do, and sees when one has ended.
+The room never writes a table, a cut or a log itself: it starts the parts that do, and sees their
+end.
 """

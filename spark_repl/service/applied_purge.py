@@ -1,4 +1,4 @@
-"""Purging what was applied: files of the relay log that every table has passed."""
+"""Purging of applied files of the relay log, which every table has passed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..runtime.retry import Wait
     from .supervisor import Supervisor
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Purge = Callable[..., Purged]
 """``purge_applied``"""
@@ -38,17 +38,17 @@ _PURGE_EVERY_S = 5.0
 
 
 def applied_file(control: Control, relay: RelayLog) -> int:
-    """The number of the file where the applier stands: those before are not needed any more.
+    """Return the number of the applier's current file: earlier files are not needed any more.
 
-    0 when that can't be told. The last cut lists every table, so an idle one holds nothing back.
+    Return 0 if it is unknown. The last cut lists every table, so an idle table keeps no file.
     """
     cut = standing(control).needed
     if cut is None:
         return 0
-    for known in recorded(control):
-        number = (cut.position >> OFFSET_BITS) - known.base
-        if known.log_id == cut.log_id and relay.holds(number):
-            same = known.fingerprints.get(number) == relay.fingerprint(number)
+    for log in recorded(control):
+        number = (cut.position >> OFFSET_BITS) - log.base
+        if log.log_id == cut.log_id and relay.holds(number):
+            same = log.fingerprints.get(number) == relay.fingerprint(number)
             return number if same else 0
     return 0
 
@@ -56,10 +56,12 @@ def applied_file(control: Control, relay: RelayLog) -> int:
 def purge_applied(
     config: Config, control: Control | None = None, settle: Callable[[], None] | None = None
 ) -> Purged:
-    """Removes relay log files that every table has passed, when ``settle`` has made durable what
-    the tables have. Both are the applier's, which has read the control table's rows already; None:
-    of this call's own. Raises ConfigError where no receiver writes, OSError when a table can't be
-    made durable: then nothing is removed."""
+    """Remove relay log files that every table has passed, after the tables were made durable.
+
+    ``settle`` makes them durable. A running applier gives its own ``control`` and ``settle``, which
+    have read the control table already. Raise ConfigError if no receiver writes the log, OSError if
+    a table can't be made durable: then nothing is removed.
+    """
     control = control or control_of(config)
     folder = Path(config.relay.path)
     if settle is None:
@@ -78,7 +80,7 @@ def watch(
     purge: Purge = purge_applied,
     wait: Wait = until_stopped,
 ) -> Companion:
-    """Ends the following when the receiver has given up; has what was applied purged."""
+    """Return a thread that purges applied files, and stops the applier after a receiver's error."""
     purged, warned = time.monotonic(), ""
 
     def turn() -> bool:
@@ -89,7 +91,7 @@ def watch(
         if time.monotonic() - purged > _PURGE_EVERY_S:
             tracking = applier.tracking
             now = partial(purge, receiver.config, tracking.control, tracking.settle)
-            warned = _say_purged(now, warned)
+            warned = _log_purged(now, warned)
             purged = time.monotonic()
         return True
 
@@ -100,15 +102,15 @@ def watch(
     )  # fmt: skip
 
 
-def _say_purged(purge: Callable[[], Purged], said: str) -> str:
-    """What was warned of; ``said``: what was before, which is not said again."""
+def _log_purged(purge: Callable[[], Purged], warned: str) -> str:
+    """Purge, log the result, and return its warning; ``warned``: the last one, not logged again."""
     try:
         purged = purge()
     except (LogError, ConfigError) as error:  # the receiver is beginning a new log
-        log.info("nothing purged: %s", error)
-        return said
+        logger.info("nothing purged: %s", error)
+        return warned
     if purged.files:
-        log.info("purged %s to %s, %d bytes", purged.files[0], purged.files[-1], purged.bytes)
-    if purged.warning and purged.warning != said:
-        log.warning("%s", purged.warning)
+        logger.info("purged %s to %s, %d bytes", purged.files[0], purged.files[-1], purged.bytes)
+    if purged.warning and purged.warning != warned:
+        logger.warning("%s", purged.warning)
     return purged.warning

@@ -1,7 +1,7 @@
 """ChannelRun: one channel's receiver and applier, from the first copy until it is stopped.
 
-Neither hurts the other: the receiver is started again when it dies, and the applier goes on with
-what was received; when the applier dies, the receiver sees that its parent is gone and ends.
+Neither end harms the other. A dead receiver is started again, and the applier continues with what
+was received. After the applier's death the receiver sees that its parent is gone, and ends.
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ if TYPE_CHECKING:
     from ..copy.recopy import Recopier
     from ..observe.reports.applier_status import Result
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _POLL_S = 0.1
 
 
 class ChannelRun:
-    """``run`` goes on until ``stop``, which lets the group be finished. ``session`` gives the Spark
-    session, once it is needed; ``bar``: whether progress is shown, which one can have for itself;
-    ``start``: what starts the receiver."""
+    """A channel's run. ``run`` continues until ``stop``, which lets the current group finish.
+
+    ``session`` returns the Spark session, and is called when it is needed; ``bar``: whether to show
+    progress, which only one channel of a process can; ``start`` starts the receiver.
+    """
 
     def __init__(
         self, config: Config, config_file: str, session: Callable[[], SparkSession], *,
@@ -64,40 +66,40 @@ class ChannelRun:
 
     @property
     def has_claimed(self) -> bool:
-        """Whether the channel in the target was this process's last, so that there is nobody whom
-        it has to take it over from. False where that can't be asked."""
+        """Return whether this process was the target's last owner, so that no take-over is needed.
+        Return False if the target can't be read."""
         with suppress(SparkReplError, OSError):
             owner = control_of(self.config).owner()
             return owner is not None and owner[1].is_this_process
         return False
 
     def stop(self) -> None:
-        """Safe from any thread, and in a signal's handler."""
+        """Stop after the current group. Safe from any thread, and in a signal's handler."""
         self._stop.set()
         if (replica := self._replica) is not None:
             replica.stop()
 
     def reload(self) -> None:
-        """Has the file read anew, once it follows; safe as ``stop`` is."""
+        """Read the file again, once the run follows. Safe from any thread and signal handler."""
         self._reload.set()
 
     def is_at_work(self, wait_s: float) -> bool:
-        """Whether something of a run that has ended goes on after so long: a copy's chunk."""
+        """Return whether a copy of an ended run still works after ``wait_s`` seconds."""
         return self._recopier is not None and self._recopier.join(wait_s)
 
     def run(self) -> Result | None:
-        """What was applied; None: stopped before there was a log.
+        """Run, and return the result; None if stopped before there was a log.
 
-        Raises FencedError where another one has the target, ConfigError where metrics can't be
-        served, and what stopped either: with the receiver's refusal, all that was received is
-        applied first.
+        Raise FencedError if another process owns the target, ConfigError if the endpoint can't
+        listen, and the error that stopped applier or receiver. Before the receiver's error is
+        raised, everything that it received is applied.
         """
         config = self.config
         check_unowned(config, take_over=self._take_over)
         check_free(config.observe)
         try:
             result = self._followed(config)
-        except FencedError:  # the other one has a report of its own
+        except FencedError:  # the other process has a report of its own
             raise
         except BaseException as error:
             self._report.failed(error)
@@ -106,7 +108,7 @@ class ChannelRun:
         return result
 
     def _followed(self, config: Config) -> Result | None:
-        """``run`` where nobody has the target."""
+        """Run on a target without another owner."""
         from ..copy.copy_plan import plan_copy
 
         first = is_new(config) and config.source.auto_position
@@ -114,7 +116,7 @@ class ChannelRun:
             clear_state_of_removed(config)
             source = f"{config.source.host}:{config.source.port}"
             self._begins(f"asking {source} what is to be copied")
-            plan_copy(config)  # before the receiver starts: its log begins where that does
+            plan_copy(config)  # before the receiver starts: its log begins where the copy does
         clear_older(config)
         while True:
             try:
@@ -122,7 +124,7 @@ class ChannelRun:
             except PurgedError as error:
                 if config.source.on_purged != "snapshot" or self._stop.is_set():
                     raise
-                log.warning("%s: all tables are copied anew", error)
+                logger.warning("%s: all tables are copied anew", error)
             self._replica = None
             plan_copy(config, anew=True)
             clear(Path(config.relay.path))
@@ -133,8 +135,7 @@ class ChannelRun:
         self._report.begins(what)
 
     def _follow(self, *, first: bool) -> Result | None:
-        """Follows until it is stopped, or until the receiver has refused and what it received is
-        applied."""
+        """Follow until stopped, or until the receiver ended and all that it received is applied."""
         config, stop = self.config, self._stop
         with Supervisor(config, self._file, ending=stop, start=self._start) as receiver:
             if not wait_for_log(config, receiver, stop, self._begins):
@@ -150,8 +151,8 @@ class ChannelRun:
             return result
 
     def _copied(self, spark: SparkSession) -> bool:
-        """Makes the first copy; False: it was stopped."""
-        # By GTID it is known what a copy holds, so that a table may be left for later.
+        """Make the first copy. Return False if it was stopped."""
+        # GTIDs show what a copy holds, so that a table may be copied later.
         lenient = self.config.source.auto_position and self.config.ddl.unknown == "copy"
         self._begins("copying the tables")
         try:
@@ -167,7 +168,7 @@ class ChannelRun:
         return True
 
     def _announce_page(self, address: str) -> None:
-        """Say where the page is, once for the first copy and the applier."""
+        """Print the page's address, once for the first copy and the applier."""
         if address and address != self._page:
             announce(self.config, f"the page: {address}")
         self._page = address
@@ -203,20 +204,22 @@ class ChannelRun:
 
 
 def is_new(config: Config) -> bool:
-    """Return whether the target is empty, or holds no more than a first copy that isn't finished.
-    The relay log doesn't count: it may be older than the target, and holds no rows from before."""
+    """Return whether the target is empty, or holds only an unfinished first copy.
+
+    The relay log does not count: it may be older than the target, and lacks rows from before it.
+    """
     control = control_of(config)
     copy = last_copy(control)
-    if copy is not None and not copy.error:  # one that was given up was beside a running applier
+    if copy is not None and not copy.error:  # a copy that was given up was beside a running applier
         return copy.behind is None and not copy.is_done
     return not (control.exists() and (control.cut_count() or control.rows("table")))
 
 
 def _of_file(file: str, config: Config) -> Config:
-    """What the file says, without what the command line has said."""
+    """Return the file's configuration, without the command line's values."""
     try:
         return load(file)
-    except ConfigError:  # it has gone since
+    except ConfigError:  # it was removed since
         return config
 
 
@@ -243,6 +246,6 @@ def announce(config: Config, text: str) -> None:
     if config.channel != Config().channel or here:
         text = text if here and as_json else f"{config.channel}: {text}"
     if as_json:
-        log.info("%s", text)
+        logger.info("%s", text)
     else:
         print(text, file=sys.stderr, flush=True)

@@ -1,8 +1,8 @@
-"""ChannelRuns: several channels in this process, a thread and a Spark session each, in one JVM.
+"""ChannelRuns: several channels in one process, each with a thread and a Spark session, in one JVM.
 
-A channel that stops by an error leaves the others alone. It is begun again, as a service manager
-would do with a process of its own: after a while, with its file read anew; at once when that is
-asked for (SIGHUP); by that alone where its configuration is at fault. What ends the JVM ends all.
+A channel that an error stops does not affect the others. It begins again as a service manager would
+restart its process: after a pause, with its file read again, or at once at SIGHUP. After a fault of
+its configuration it begins only at SIGHUP. The end of the JVM ends all channels.
 """
 
 from __future__ import annotations
@@ -32,25 +32,27 @@ if TYPE_CHECKING:
     from ..observe.reports.applier_status import Result
     from .channel_run import ChannelRun
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _AGAIN_S, _AGAIN_MOST_S = 10.0, 600.0
-"""a failed channel is begun again after the first, each time twice as late; one that has gone on
-for the second begins with the first"""
+"""pause before a failed channel begins again: at first, and at most. It doubles after each
+failure, and is the first one again after a run that lasted as long as the second."""
 _POLL_S = 0.2
 _END_S = 30.0
-"""for what a run that has ended has left at work, where all are to end"""
+"""wait for the work that an ended run left, when all channels end"""
 _LASTING = (ConfigError, SetupError)
-"""mended by somebody, not by another start"""
+"""errors that a person has to correct: a new start does not help"""
 
 Begin = Callable[["Config", str, bool], "ChannelRun"]
-"""configuration, its file, whether the target is to be taken over as the command line may say"""
+"""configuration, its file, whether --take-over counts -> a run"""
 
 
 class ChannelRuns:
-    """``read`` reads a file's configuration; ``begin`` makes its run; ``failed`` is told of each
-    error of a channel, which is begun again after ``again_s``. Raises ConfigError where the files
-    can't be run side by side."""
+    """Runs of several channels. Raise ConfigError if the files can't run side by side.
+
+    ``read`` reads a file's configuration; ``begin`` creates its run; ``failed`` is called with each
+    error of a channel, which begins again after ``again_s`` seconds.
+    """
 
     def __init__(
         self,
@@ -74,32 +76,34 @@ class ChannelRuns:
             )
 
     def run(self) -> dict[str, Result]:
-        """What each channel has applied, once all have ended: by ``stop``, or since none of them
-        can go on. Raises the error of one that did not end well."""
+        """Return each channel's result after all have ended: by ``stop``, or because none can
+        continue. If a channel failed, raise the error that
+        ranks first (``_rank``)."""
         for channel in self._channels.values():
             channel.thread.start()
         while any(channel.thread.is_alive() for channel in self._channels.values()):
             channels = self._channels.values()
             if all(c.is_at_rest for c in channels) or any(c.jvm_ended for c in channels):
                 self.stop()
-            time.sleep(_POLL_S)  # signals are heard in between
+            time.sleep(_POLL_S)  # Python handles signals in between
         errors = [c.error for c in self._channels.values() if c.error is not None]
         if errors:
             raise min(errors, key=_rank)
         return {name: c.result for name, c in self._channels.items() if c.result is not None}
 
     def stop(self) -> None:
-        """Safe in a signal's handler."""
+        """Stop all channels. Safe in a signal's handler."""
         for channel in self._channels.values():
             channel.stop()
 
     def reload(self) -> None:
-        """Safe in a signal's handler."""
+        """Read all files again. Safe in a signal's handler."""
         for channel in self._channels.values():
             channel.reload()
 
     def _read_again(self, file: str) -> Config:
-        """Raises ConfigError, also where it does not go with the others' as they are now."""
+        """Return a file's new configuration. Raise ConfigError if it is faulty, or contradicts the
+        other channels' current ones."""
         with self._reading:
             former, config = self._configs[file], self._read(file)
             if config.channel != former.channel:
@@ -114,13 +118,16 @@ class ChannelRuns:
 
 
 def _rank(error: SparkReplError) -> int:
-    """Which of several errors is the process's: by 2, of a configuration's fault, a service manager
-    leaves it at rest, so any that another start may mend goes first."""
+    """Return the rank of an error; the process ends with that of the lowest rank.
+
+    A service manager does not restart after a configuration's fault (exit code 2), so errors that a
+    restart may cure come first.
+    """
     return 0 if isinstance(error, JvmEndedError) else 2 if isinstance(error, _LASTING) else 1
 
 
 class _Channel:
-    """One channel, begun again and again, in ``thread``. ``error``: how its last run ended."""
+    """One channel, which begins again after errors, in ``thread``. ``error``: of its last run."""
 
     def __init__(
         self,
@@ -140,7 +147,7 @@ class _Channel:
         self.result: Result | None = None
         self.error: SparkReplError | None = None
         self.is_at_rest = False
-        """whether it waits to be asked, or has ended"""
+        """whether the channel waits for SIGHUP, or has ended"""
         with under_channel(self._name):
             self.thread = thread(self._keep, f"channel {self._name}")
 
@@ -168,7 +175,7 @@ class _Channel:
             if self.error is None:
                 break
             if isinstance(self.error, TakenFirstError) and not taken:
-                taken = True  # by one of ours, perhaps: it goes beside that one at once
+                taken = True  # perhaps by another channel of this process: try again at once
                 continue
             taken = False
             if time.monotonic() - began > _AGAIN_MOST_S:
@@ -179,12 +186,12 @@ class _Channel:
         self.is_at_rest = True
 
     def _attempt(self, config: Config) -> SparkReplError | None:
-        """One run, to its end; the error that ended it."""
+        """Run once, and return the error that ended the run."""
         self.error = None
         try:
             self._again.clear()
             self._run = run = self._begin(config, self._file, self._take_over)
-            if self._again.is_set():  # by who asked right before it was there
+            if self._again.is_set():  # it was set right before the run existed
                 self._again.clear()
                 run.reload()
             if self._stopping.is_set():
@@ -196,16 +203,18 @@ class _Channel:
                 self._wait_for_threads(run)
         except SparkReplError as error:
             return error
-        except BaseException as error:  # unseen, it would be a channel that stands still
-            log.exception("channel %s", self._name)
+        except BaseException as error:  # otherwise the channel would stop unnoticed
+            logger.exception("channel %s", self._name)
             return jvm_end(error) or SparkReplError(f"{type(error).__name__}: {error}")
         finally:
             self._run = None
         return None
 
     def _wait_for_threads(self, run: ChannelRun) -> None:
-        """Until nothing of a run that has ended is at work any more; a copy's chunk may wait for
-        its source for an hour, and the process's end does not wait for that."""
+        """Wait until no thread of an ended run works.
+
+        A copy may wait an hour for its source. The end of the process waits only _END_S seconds.
+        """
         ends = None
         while run.is_at_work(_POLL_S):
             if self._stopping.is_set():
@@ -216,17 +225,17 @@ class _Channel:
     def _wait(
         self, config: Config, error: SparkReplError, wait_s: float, attempt: int
     ) -> Config | None:
-        """Says why it has stopped, and waits until it is to be begun again; the configuration for
-        that, None where it ends."""
+        """Report the error, and wait until the channel begins again. Return its configuration, None
+        if the channel ends."""
         while True:
             lasting = isinstance(error, _LASTING)
             ends = self._stopping.is_set() or self.jvm_ended
             when = "at SIGHUP" if lasting else f"in {wait_s:.0f} s, or at SIGHUP"
             again = "" if ends else f", is begun again {when}"
-            log.warning("channel %s stopped by an error%s", self._name, again)
+            logger.warning("channel %s stopped by an error%s", self._name, again)
             if not isinstance(error, FencedError):  # the other one has a report of its own
                 report_of(config).failed(error, None if lasting else wait_s, 0 if ends else attempt)
-            with suppress(OSError):  # nobody listens any more
+            with suppress(OSError):  # standard error is closed
                 self._failed(error)
             if ends:
                 self._stopping.set()

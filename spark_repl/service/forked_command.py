@@ -1,9 +1,9 @@
-"""Receivers of several channels, forked from one process that has in it what they need.
+"""Receivers of several channels, forked from one process that has imported their modules.
 
-A receiver by itself imports 100 MB that are the same in each. Python's own fork server
-(``multiprocessing``) is a process without threads that imports them once; what it forks has them in
-common, and takes 55 MB while it follows, instead of 116. It ends when this process and all
-receivers have, and is begun anew where it has ended.
+A receiver by itself imports 100 MB that are equal in each. Python's fork server
+(``multiprocessing``), a process without threads, imports them once. A forked receiver takes 55 MB
+while it follows, instead of 116. The fork server ends after this process and all receivers, and
+starts again if it has ended.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _FORKING = multiprocessing.get_context("forkserver")
 _PRELOADED = [f"{__package__}.receiver_parent"]
 _PROGRAM = __name__.partition(".")[0]
 _ASKING = threading.Lock()
-"""a process's end is told once, to who asks first: beginning another one asks of all"""
+"""guards processes: only the first question about an end gets its code, and a start asks for all"""
 _LINE = 15
 """bytes that the system keeps of a process's name"""
 
 
 def start(command: Sequence[str], options: Sequence[str]) -> ForkedCommand:
-    """Starts what ``command_process.start`` would, as it would."""
+    """Start a command as ``command_process.start`` does, but by a fork."""
     process = _FORKING.Process(
         target=_run, args=([*command, *options], channel_here()), name=command[0], daemon=True
     )
@@ -42,7 +42,7 @@ def start(command: Sequence[str], options: Sequence[str]) -> ForkedCommand:
 
 
 class ForkedCommand:
-    """A process that may be asked from any thread."""
+    """A forked process. Safe from any thread."""
 
     def __init__(self, process: ForkServerProcess) -> None:
         self._process = process
@@ -69,8 +69,8 @@ class ForkedCommand:
 
 
 def _run(command: list[str], channel: str) -> None:
-    """The command, in the process that was forked for it: with the streams, the process group and
-    the environment that ``command_process.start`` gives."""
+    """Run the command in the forked process, with the streams, the process group and the
+    environment of ``command_process.start``."""
     thread(_end_with_parent, "end with parent", daemon=True).start()
     os.setpgid(0, 0)
     nothing = os.open(os.devnull, os.O_RDWR)
@@ -83,8 +83,10 @@ def _run(command: list[str], channel: str) -> None:
 
 
 def _end_with_parent() -> None:
-    """Asks this process to end when the one that asked for it has ended. The fork server does not:
-    it lives as long as anything that it has forked."""
+    """Send SIGTERM to this process after the end of its parent.
+
+    The fork server does not end: it lives as long as any process that it has forked.
+    """
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -92,7 +94,7 @@ def _end_with_parent() -> None:
 
 
 def _name(name: str) -> None:
-    """What ``ps -o comm`` and ``top`` show; the command line is the fork server's."""
+    """Set the name that ``ps -o comm`` and ``top`` show; the command line is the fork server's."""
     try:
         with open("/proc/self/comm", "w") as comm:
             comm.write(name.encode()[:_LINE].decode(errors="ignore"))

@@ -1,4 +1,4 @@
-"""A relay log that is older than its target: the target was removed, or has another path now."""
+"""A relay log that is older than its target, which was removed or has another path now."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ if TYPE_CHECKING:
 
     Ask = Callable[[Source], tuple[GtidSet, GtidSet]]
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def clear_state_of_removed(config: Config) -> None:
-    """Remove the channel's working state if its control table is gone. With ``target.state_path``,
-    or a target on S3, the state lies elsewhere, and its notes are of tables that are gone."""
+    """Remove the channel's working state if its control table is gone.
+
+    With ``target.state_path``, or a target on S3, the state is elsewhere, and describes tables that
+    are gone.
+    """
     at = opened(config)
     if not at.control.exists():
         clear_state(at.layout)
@@ -57,13 +60,13 @@ def clear_unusable(config: Config, copy: Copy, *, ask: Ask = present_gtids) -> N
 
     Raises SourceError; LogError for another source's log, and for one that is written or read.
     """
-    path, looked = config.relay.path, _look(config)
-    if looked is None:
+    path, sets = config.relay.path, _gtid_sets(config)
+    if sets is None:
         return
-    previous, received = looked
+    previous, received = sets
     if previous and previous == copy.start:  # it was begun for this copy
         return
-    # Asked after the look: what a receiver adds meanwhile is not taken for another source's.
+    # After the log was read, so that its newest transactions are in the source's set.
     executed, purged = ask(config.source)
     if foreign := received.subtract(executed):
         raise LogError(
@@ -72,14 +75,13 @@ def clear_unusable(config: Config, copy: Copy, *, ask: Ask = present_gtids) -> N
             f" remove it: rm -r {shlex.quote(path)}",
         )  # fmt: skip
     if why := _unusable(copy.start, previous, received, purged):
-        log.warning("%s: the relay log is older than the target and is cleared: %s", path, why)
+        logger.warning("%s: the relay log is older than the target and is cleared: %s", path, why)
         clear(Path(path))
 
 
-def _look(config: Config) -> tuple[GtidSet, GtidSet] | None:
-    """Return (the GTID set before the relay log, that and what it holds); None: there is no log
-    with which a receiver would go on. What a killed receiver has left is put right, as the next
-    one would do. Raises LogError."""
+def _gtid_sets(config: Config) -> tuple[GtidSet, GtidSet] | None:
+    """Return (the GTID set before the relay log, that set and the log's); None without a log that a
+    receiver would continue. The log of a killed receiver is repaired. Raise LogError."""
     path, folder = config.relay.path, layout_of(config).index
 
     def indexed(relay: RelayLog) -> TransactionIndex:

@@ -1,4 +1,4 @@
-"""The receiver by itself, and where a new relay log begins: behind what the target has."""
+"""The receiver as a process of its own, and the position at which a new relay log begins."""
 
 from __future__ import annotations
 
@@ -21,36 +21,39 @@ from .command_process import at_signals
 if TYPE_CHECKING:
     from ..config import Config
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def executed_of(config: Config) -> GtidSet | None:
-    """The GTID set that the target has: a new relay log begins behind it. None: no target yet."""
+    """Return the target's GTID set, after which a new relay log begins. None: no target yet."""
     return standing(control_of(config)).executed
 
 
 def place_of(config: Config) -> tuple[str, int] | None:
-    """The file and position of the source up to which the target has everything: a new relay log of
-    a receiver without auto_position begins there. None: no target yet, or it does not say it."""
+    """Return the source's file and position up to which the target has everything.
+
+    A new relay log without auto_position begins there. Return None without a target, or if the
+    target does not record it.
+    """
     cut = standing(control_of(config)).needed
     place = SourcePlace.of(cut.source) if cut else None
     return (place.file, place.position) if place else None
 
 
 def _skipped(config: Config) -> GtidSet:
-    """Return what ``spark-repl skip`` has recorded. The receiver does not wait for the target."""
+    """Return the GTIDs of ``spark-repl skip``; none if the target can't be read now."""
     try:
         return skipped(control_of(config))
     except (SparkReplError, OSError) as error:
-        log.warning("what is to be left out is not known: %s", error)
+        logger.warning("what is to be left out is not known: %s", error)
         return GtidSet()
 
 
 def receive(config: Config, *, parent: int = 0, from_end: bool = False) -> dict[str, Any]:
-    """Runs the receiver in this process until SIGTERM, or until ``parent`` is gone. A new log
-    begins behind what the target has; with ``from_end`` behind what the source has.
+    """Run the receiver in this process until SIGTERM, or until ``parent`` is gone.
 
-    Raises SourceError when the source refuses, LogError when the relay log can't be written.
+    A new log begins after the target's transactions; with ``from_end`` after the source's. Raise
+    SourceError if the source refuses, LogError if the relay log can't be written.
     """
     begin = present_gtids(config.source)[0] if from_end else executed_of(config)
     place = None if config.source.auto_position else place_of(config)

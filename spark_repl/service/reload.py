@@ -1,8 +1,7 @@
-"""Reload: what SIGHUP has changed in the configuration's file, taken over while all goes on.
+"""Reload: takes over changes of the configuration's file at SIGHUP, while everything runs.
 
-Keys that can't be changed meanwhile are refused by name, in the log and in status, and keep the
-values that they have. The receiver reads the file itself, so it is started anew only where nothing
-of it is refused that it would read.
+Keys that can't change during a run are refused by name, in the log and in status, and keep their
+values. The receiver reads the file itself, so it restarts only if no key that it reads is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from .scheduled_verify import ScheduledVerify
     from .supervisor import Supervisor
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 HERE = ("observe.verify_hours", "observe.verify_rows_per_s", "apply.xa_age_limit_s")
 RECEIVER = (
@@ -33,14 +32,16 @@ RECEIVER = (
     "source.connect_retry_s", "source.connect_retry_max_s", "source.connect_retry_count",
     "relay.space_limit_bytes", "relay.sync_every_transactions", "relay.sync_interval_ms",
 )  # fmt: skip
-"""for these the receiver is started anew, which loses nothing"""
+"""keys that restart the receiver, which loses nothing"""
 _READ_BY_RECEIVER = ("source.", "relay.", "channel")
 _POLL_S = 0.2
 
 
 class Reload:
-    """Waits until it is ``asked`` to, within its ``with`` block. ``known``: what the file said when
-    the run began, without what the command line has said."""
+    """Reloads when ``asked`` is set, within its ``with`` block.
+
+    ``known``: the file's configuration at the start of the run, without the command line's values.
+    """
 
     def __init__(
         self,
@@ -75,39 +76,41 @@ class Reload:
         return True
 
     def reload(self) -> None:
-        """Takes over what can be; says what can't. Raises nothing: a file with faults changes
-        nothing."""
+        """Apply the changes that a running process can take over, and report the others.
+
+        Raise nothing: a faulty file changes nothing.
+        """
         try:
             new = load(self._file)
             new.check_supported()
         except ConfigError as error:
-            self._say(f"the configuration was not reloaded: {error}", "mend it, and send SIGHUP")
+            self._report(f"the configuration was not reloaded: {error}", "mend it, and send SIGHUP")
             return
         changed = [name for name in new.names() if value_of(new, name) != self._value(name)]
         refused = [name for name in changed if name not in (*HERE, *RECEIVER)]
         if any(name.startswith(_READ_BY_RECEIVER) for name in refused):
             refused += [name for name in changed if name in RECEIVER]
-        taken = [name for name in changed if name not in refused]
-        self._take(new, taken)
-        if taken:
-            log.warning("reloaded: %s", ", ".join(taken))
+        changed = [name for name in changed if name not in refused]
+        self._apply(new, changed)
+        if changed:
+            logger.warning("reloaded: %s", ", ".join(changed))
         if refused:
-            self._say(
+            self._report(
                 f"not reloaded, the old values stay: {', '.join(refused)}",
                 "start run again for these",
             )
         else:
             self._applier.note("reload", None)
-            log.info("nothing else has changed")
+            logger.info("nothing else has changed")
 
     def _value(self, name: str) -> object:
         return value_of(self._known, name)
 
-    def _say(self, what: str, hint: str) -> None:
-        log.warning("%s", what)
+    def _report(self, what: str, hint: str) -> None:
+        logger.warning("%s", what)
         self._applier.note("reload", Notice(what, hint))
 
-    def _take(self, new: Config, names: list[str]) -> None:
+    def _apply(self, new: Config, names: list[str]) -> None:
         self._known = self._known.override({name: value_of(new, name) for name in names})
         self._verify.reload(self._known.observe)
         self._applier.reload(self._known.apply)

@@ -1,7 +1,8 @@
-"""A verify each ``observe.verify_hours`` beside a running applier, in a process of its own.
+"""Scheduled verify: every ``observe.verify_hours`` beside a running applier, as a process of its
+own.
 
-When the last one ended is a file in the working state, so it survives a restart; one that a restart
-has cut off goes on with what it had read. Nothing that goes wrong with it stops the applier.
+A file of the working state records when the last verify ended, so that it survives a restart. A
+verify that a restart interrupts continues with what it had read. No error of it stops the applier.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..errors import SparkReplError
     from .command_process import CommandProcess
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _HOUR_S = 3600.0
 _STOP_S = 10.0
@@ -38,8 +39,11 @@ _CONNECTIONS = 1
 
 
 class ScheduledVerify:
-    """Starts a verify when one is due; ends it with the ``with`` block. ``note`` is told of one
-    that has found nothing out, and with None of the next one that has."""
+    """Starts a verify when one is due, and ends it with the ``with`` block.
+
+    ``note`` is called with a notice of a verify without a result, and with None after the next
+    result.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,7 @@ class ScheduledVerify:
     ) -> None:
         self._config, observe = config, config.observe
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
-        self._file, self._tell = config_file, note
+        self._file, self._set_notice = config_file, note
         self._process: CommandProcess | None = None
         self._before = ""
         attempts = config.apply.transaction_retries
@@ -60,7 +64,7 @@ class ScheduledVerify:
 
     @cached_property
     def _layout(self) -> Layout:
-        """To tell it, the control table is read: when a verify is asked for."""
+        """Return the target's layout. It reads the control table, so only if verifies are on."""
         return layout_of(self._config)
 
     @property
@@ -77,13 +81,13 @@ class ScheduledVerify:
         end(self._process, _STOP_S)
 
     def reload(self, observe: Observe) -> None:
-        """Takes over how often tables are compared, and how fast."""
+        """Use the new interval and rate."""
         self._hours, self._rows_per_s = observe.verify_hours, observe.verify_rows_per_s
         if not self._hours:
-            self._tell(None)
+            self._set_notice(None)
 
     def turn(self) -> bool:
-        """One look: has one ended, is one due? Always True."""
+        """Handle a verify that has ended, or start one that is due. Return True."""
         try:
             if self._process is None:
                 if self._is_due():
@@ -92,8 +96,10 @@ class ScheduledVerify:
                 self._process = None
                 self._ended(code)
         except OSError as error:
-            log.warning("no scheduled verify: %s", error)
-            self._tell(Notice(f"no scheduled verify: {error}", "it is tried again each second"))
+            logger.warning("no scheduled verify: %s", error)
+            self._set_notice(
+                Notice(f"no scheduled verify: {error}", "it is tried again each second")
+            )
         return True
 
     def _is_due(self) -> bool:
@@ -101,7 +107,7 @@ class ScheduledVerify:
             return False
         try:
             return time.time() - self._last.stat().st_mtime >= self._hours * _HOUR_S
-        except FileNotFoundError:  # it was never switched on: the first comes when the time is over
+        except FileNotFoundError:  # it was never on: the first one is due after the interval
             self._note(time.time())
             return False
 
@@ -111,7 +117,7 @@ class ScheduledVerify:
         os.utime(self._last, (at, at))
 
     def _start(self) -> None:
-        log.info("a scheduled verify begins")
+        logger.info("a scheduled verify begins")
         self._before = (read_verify_status(self._layout.verified) or {}).get("at", "")
         command = ["verify", "--config", self._file, "--connections", str(_CONNECTIONS)]
         rate = ["--rows-per-second", str(self._rows_per_s)] if self._rows_per_s else []
@@ -119,20 +125,20 @@ class ScheduledVerify:
 
     def _ended(self, code: int) -> None:
         now, verified = time.time(), read_verify_status(self._layout.verified)
-        if verified is None or verified["at"] == self._before:  # it has said why
+        if verified is None or verified["at"] == self._before:  # its log says why
             soon = min(self._hours, 1) * _HOUR_S
-            log.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
+            logger.warning("the scheduled verify ended with %s: again in %.0f s", code, soon)
             self._note(now - self._hours * _HOUR_S + soon)
-            self._tell(Notice(
+            self._set_notice(Notice(
                 f"the scheduled verify ended with {code}, and found nothing out: it comes again in"
                 f" {soon:.0f} s",
                 f"why it ended is in the log; see it: spark-repl verify --config {self._file}",
             ))  # fmt: skip
             return
-        self._tell(None)
+        self._set_notice(None)
         self._note(now)
         level = logging.INFO if code == 0 else logging.WARNING
-        log.log(
+        logger.log(
             level, "verify: %s rows differ, %s undecided, of %s in %s tables, %s not compared, %s"
             " changed by others", verified["differing"], verified["undecided"], verified["rows"],
             verified["tables"], len(verified["not_compared"]), len(verified.get("by_others", ())),

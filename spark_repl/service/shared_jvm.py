@@ -1,4 +1,4 @@
-"""SharedJvm: one JVM for several channels; each has a session of its own, and its share of it."""
+"""SharedJvm: one JVM for several channels, each with a session and a share of the slots."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
     from ..config import Config
 
 _MANY = 6
-"""so many workers take less memory and time if compiled kernels are loaded once for all of them"""
+"""number of workers from which loading compiled kernels once for all saves memory and time"""
 _IDLE = 2
-"""so many Python workers may wait for more to do; others end, and are forked again in 20 ms"""
+"""most idle Python workers; others end, and are forked again in 20 ms"""
 _DAEMON = "spark_repl.service.many_workers_daemon"
 
 
 class SharedJvm:
-    """Spark has as many slots as all channels have workers, and gives them out by channel (a fair
-    scheduler's pools), so that one whose tasks wait for its source leaves the others theirs."""
+    """Spark with one slot per worker of all channels, in a fair scheduler with a pool per channel.
+
+    A channel whose tasks wait for its source does not take the slots of others.
+    """
 
     def __init__(self, configs: Sequence[Config], master: str | None) -> None:
         workers = sum(config.apply.workers for config in configs)
@@ -36,8 +38,8 @@ class SharedJvm:
         self._first: SparkSession | None = None
 
     def session_of(self, config: Config) -> Callable[[], SparkSession]:
-        """What gives the channel's session, which has settings, streams and data sources of its
-        own."""
+        """Return a function that returns the channel's session, with settings, streams and data
+        sources of its own."""
         return partial(self._session, config)
 
     def _session(self, config: Config) -> SparkSession:
@@ -47,12 +49,12 @@ class SharedJvm:
 
         with self._making:
             if self._first is None:
-                made = build_session(master=self._master, settings=self._settings, delta=False)
-                # Two first streams at one moment would each begin it.
+                session = build_session(master=self._master, settings=self._settings, delta=False)
+                # Two channels that begin their first streams at once would each start it.
                 ensure_callback_server_started(  # type: ignore[no-untyped-call]
-                    made.sparkContext._gateway
+                    session.sparkContext._gateway
                 )
-                self._first = made
+                self._first = session
         session = self._first.newSession()
         session.conf.set(POOL, config.channel)
         session.sparkContext.setLocalProperty("spark.scheduler.pool", config.channel)

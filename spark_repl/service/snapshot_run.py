@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..copy.first_copy import CopyResult
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def copy_tables(
@@ -130,7 +130,7 @@ def _first_copy(
         if copy is None or not copy.unfinished:
             return done
         changed = ", ".join(sorted(copy.unfinished))
-        log.warning("%s: changed while it was copied: all is copied anew", changed)
+        logger.warning("%s: changed while it was copied: all is copied anew", changed)
         if attempt < _COPIES - 1:
             plan_copy(config, only, anew=True)
     raise SourceError(

@@ -22,19 +22,21 @@ if TYPE_CHECKING:
     from ..config import Config
     from .command_process import CommandProcess
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _POLL_S = 0.1
 _STEADY_S = 60.0
 _STOP_S = 30.0
-# The receiver's own exit codes: it said what is wrong, and would say it again.
+# Exit codes after an error that a new start would meet again.
 _REFUSED = (1, 2)
 
 
 class Supervisor:
-    """Keeps the receiver's process running; ``error`` is set when it refused to go on. ``ending``:
-    this process was asked to end, and whoever asked may have asked the receiver too. ``start``:
-    what starts it."""
+    """Keeps the receiver's process running. ``error``: set when the receiver refused to continue.
+
+    ``ending``: set if this process was asked to end; the receiver may have got the same signal.
+    ``start`` starts the receiver.
+    """
 
     def __init__(
         self,
@@ -68,11 +70,11 @@ class Supervisor:
         self._folder.cleanup()
 
     def reload(self, config: Config) -> None:
-        """Takes over how the source is reached, and how the relay log is written."""
+        """Use the new settings of source and relay log."""
         self.config = replace(self.config, source=config.source, relay=config.relay)
 
     def restart(self) -> None:
-        """Ends the process, which is started again, and reads the configuration then."""
+        """End the process. It is started again, and then reads the configuration."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
@@ -93,7 +95,7 @@ class Supervisor:
             return False
         if code == 0 and self._ending.wait(_POLL_S):
             return False
-        log.warning("the receiver ended with %s: it is started again", code)
+        logger.warning("the receiver ended with %s: it is started again", code)
         if time.monotonic() - began > _STEADY_S:
             self._wait_s = float(source.connect_retry_s)
         self._companion.wait(self._wait_s)
@@ -101,8 +103,8 @@ class Supervisor:
         return True
 
     def _refusal(self, code: int) -> SparkReplError:
-        """Return the error by which the receiver ended, itself; of the source's it is said that
-        they stopped the receiver."""
+        """Return the error by which the receiver ended. The text of a source's error says that it
+        stopped the receiver."""
         error = read_refusal(self._refused)
         if error is None:
             return SourceError(
@@ -121,7 +123,7 @@ class Supervisor:
         process = self._start(command, self.options)
         self._process = process
         self.starts += 1
-        if self._companion.is_ending:  # it was looked at, perhaps, before this process was there
+        if self._companion.is_ending:  # it may have been checked before this process existed
             end(process, _STOP_S)
         return process.wait()
 
@@ -129,8 +131,10 @@ class Supervisor:
 def wait_for_log(
     config: Config, receiver: Supervisor, stop: threading.Event, begins: Callable[[str], None]
 ) -> bool:
-    """Waits until the receiver has begun the relay log, of which ``begins`` is told. Raises its
-    refusal when there is none."""
+    """Wait until the receiver has begun the relay log. Return False if stopped.
+
+    Call ``begins`` before a wait. Raise the receiver's error if it ended without a log.
+    """
     is_waiting = False
     while not stop.is_set():
         try:

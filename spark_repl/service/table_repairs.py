@@ -1,5 +1,7 @@
-"""Repairs of tables that a verify has found to differ: of single rows where that can be, by the
-applier that owns the target, or here where none runs."""
+"""Repairs of tables that differ from the source, by rows if possible, else by a copy.
+
+The applier that owns the target repairs rows; if none runs, this process does.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..apply.start.replica import Replica
 from ..control.records.channels import control_of, layout_of
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from ..control.table.control import Control
     from ..copy.repair_request import RepairRequest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _POLL_S = 0.2
 
@@ -41,17 +43,21 @@ def repair_tables(
     *,
     pause: Callable[[float], object] = time.sleep,
 ) -> dict[str, Any]:
-    """Repair tables, and have ``copy`` copy those whose rows can't be repaired, for the reason that
-    is given or found. Return what a result says of it.
+    """Repair tables, and copy tables whose rows can't be repaired. Return fields of the result.
 
-    Tables that are ``outliving`` have what the source has no longer, which a copy would remove:
-    they are not copied, nor is a table whose repair ended with an error. Raises SourceError,
-    TargetError, FencedError.
+    ``repairs``: by table a request, or the reason why its rows can't be repaired; ``copy`` copies
+    tables.
+
+    Tables that are ``outliving`` have rows or columns that the source lacks, which a copy would
+    remove. They are not copied, nor is a table whose repair ended with an error. Raise SourceError,
+    TargetError or FencedError.
     """
     rows, copied, wrong = dict[str, int](), dict[str, str](), dict[str, str]()
-    for name, one in repairs.items():
-        done = Repair("", name, refused=one) if isinstance(one, str) else None
-        done = done or repair_table(config, cast("RepairRequest", one), session, pause)
+    for name, request in repairs.items():
+        if isinstance(request, str):
+            done = Repair("", name, refused=request)
+        else:
+            done = repair_table(config, request, session, pause)
         if done.failed:
             wrong[name] = done.failed
         elif done.refused and name in outliving:
@@ -61,11 +67,11 @@ def repair_tables(
         else:
             rows[name] = done.rows
     for name, reason in copied.items():
-        log.warning("%s is copied as a whole: %s", name, reason)
+        logger.warning("%s is copied as a whole: %s", name, reason)
     if copied:
         copy(tuple(copied))
-    mended = [name for name in repairs if name not in wrong]
-    return {"repaired": mended, "repaired_rows": rows, "copied": copied, "not_repaired": wrong}
+    repaired = [name for name in repairs if name not in wrong]
+    return {"repaired": repaired, "repaired_rows": rows, "copied": copied, "not_repaired": wrong}
 
 
 def repair_table(
@@ -74,8 +80,10 @@ def repair_table(
     session: Callable[[], SparkSession],
     pause: Callable[[float], object] = time.sleep,
 ) -> Repair:
-    """Has a request carried out by the applier that owns the target, or here where none runs.
-    Raises TargetError when the applier ended before, SourceError, FencedError."""
+    """Have a running applier carry out a request, or carry it out here if none runs.
+
+    Raise TargetError if the applier ended before it did so; SourceError; FencedError.
+    """
     control = control_of(config)
     folder = Path(layout_of(config).requests)
     name = leave(folder, request)
@@ -102,7 +110,7 @@ def repair_table(
 def _stopped(
     config: Config, control: Control, request: Path, session: Callable[[], SparkSession]
 ) -> Repair:
-    """While no applier runs: the tables have to hold all that the source has executed."""
+    """Repair while no applier runs: the tables have to hold all that the source has executed."""
     spark = session()
 
     def taken_in(folder: Path) -> RowsToRepair:
@@ -113,7 +121,7 @@ def _stopped(
         try:
             with applier:
                 return rows
-        except (LogError, HistoryError, TargetError) as error:  # a copy may do without
+        except (LogError, HistoryError, TargetError) as error:  # a copy does not need the log
             raise RowsRefused(str(error)) from error
 
     return answer_to(request, taken_in)
