@@ -1,8 +1,8 @@
-"""Runtime: the processes that we run in and beside: Java, the Spark session, workers, threads.
+"""Runtime: Java, the Spark session, workers, threads, file stores.
 
-In: settings. Out: a session, with Delta's jars for readers, an object store's address checked,
-tasks run on Spark partitions or in this process (``workers``), work tried again while its error is
-temporary (``retry``), threads whose end somebody sees (``companion``).
+In: settings. Out: a session, with Delta's jars for readers; tasks run on Spark partitions or in
+this process (``workers``); work that is retried after temporary errors (``retry``); threads whose
+end their owner notices (``companion``); files of a local disk or an object store (``store``).
 
-Knows nothing of binary logs, tables or positions, and never reads or writes a target.
+The room knows nothing of binary logs, tables or positions, and never decides what a target holds.
 """

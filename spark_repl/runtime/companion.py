@@ -1,7 +1,7 @@
-"""Companion: a thread that runs beside the stream, and whose end somebody sees.
+"""Companion: a thread beside the stream whose end its owner notices.
 
-An error that may pass is tried again, as the stream's own are; any other is handed to the owner,
-who stops by that name. So nothing waits for a thread that is gone.
+It retries temporary errors, as the stream does, and hands other errors to its owner, which then
+stops. So nothing waits for a thread that has ended.
 """
 
 from __future__ import annotations
@@ -18,9 +18,12 @@ logger = logging.getLogger(__name__)
 
 
 class Companion:
-    """Calls ``turn`` again and again, ``pause_s`` after each, until it returns False or ``stop`` is
-    set, as at the end of the ``with`` block. ``failed`` hears, in this thread, why it ended
-    otherwise. ``attempts``: so many more after a temporary error; ``wait``: see ``Retries``."""
+    """Calls ``turn`` repeatedly, with ``pause_s`` seconds after each call.
+
+    It ends when ``turn`` returns False or ``stop`` is set, as by the end of the ``with`` block.
+    After another end, ``failed`` is called with the error, in this thread. ``attempts``: retries
+    after a temporary error; ``wait``: see ``Retries``.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class Companion:
         self.end()
 
     def end(self) -> None:
-        """Has it end behind the turn that is under way. Safe from any thread."""
+        """Ask the thread to end after the current turn. Safe from any thread."""
         self.stop.set()
 
     @property
@@ -54,11 +57,11 @@ class Companion:
         return self.stop.is_set()
 
     def wait(self, seconds: float) -> None:
-        """For a turn that has to wait: returns at once when it is to end."""
+        """Wait within a turn. Return at once when the thread has to end."""
         self.stop.wait(seconds)
 
     def join(self, timeout_s: float) -> bool:
-        """Waits until it has ended, if it was begun; returns whether it goes on."""
+        """Wait until the thread ends, if it was started. Return whether it still runs."""
         if self._thread.ident is not None:
             self._thread.join(timeout_s)
         return self._thread.is_alive()
@@ -69,9 +72,9 @@ class Companion:
                 pass
         except Stopped:
             pass
-        except BaseException as error:  # nobody else would hear of it
+        except BaseException as error:  # otherwise the thread would end unnoticed
             if self.stop.is_set():
-                return  # what it worked with is gone: nobody waits for it
+                return  # its resources may be gone already: the error means nothing
             logger.exception("the %s has ended", self.name)
             self._failed(self._named(error))
 

@@ -28,11 +28,11 @@ _VERSIONS = ("17", "21")
 _ASK_S = 5.0
 _SPARK = re.compile(r"(py4j|pyspark)\b")
 _ENDING_S = (0.0, 0.05, 0.2, 0.75)
-"""before each look whether a JVM has ended, whose connection was lost"""
+"""pauses in seconds before each check whether a JVM has ended, after a lost connection"""
 
 
 def check_java() -> str:
-    """The version of the Java that Spark will use. Raises SetupError unless it is 17 or 21."""
+    """Return the version of the Java that Spark uses. Raise SetupError unless it is 17 or 21."""
     home = os.environ.get("JAVA_HOME")
     java = os.path.join(home, "bin", "java") if home else shutil.which("java")
     hint = "install OpenJDK 17 or 21 and put java on the PATH (or set JAVA_HOME)"
@@ -47,7 +47,7 @@ def check_java() -> str:
 
 
 def _release(java: str) -> str:
-    """The version from the file beside the runtime: starting Java to ask costs 0.3 s."""
+    """Return the version from the file beside the runtime: a start of Java costs 0.3 s."""
     try:
         text = Path(os.path.realpath(java)).parents[1].joinpath("release").read_text("utf-8")
     except OSError:
@@ -63,15 +63,17 @@ def _asked(java: str) -> str:
 
 
 def jvm_end(error: BaseException) -> JvmEndedError | None:
-    """The error for a connection that was lost because the JVM of this process's Spark has ended.
-    None where the JVM listens, or where ``error`` is no connection's. A process that is being
-    killed may close the connection some time before the port that listens: that is waited for,
-    unless Java answered, or the connection was another one's."""
+    """Return the error for a connection that was lost because Spark's JVM has ended, else None.
+
+    None if the JVM listens, or if ``error`` is not of a connection. A JVM that is being killed may
+    close the connection some time before its port. This is waited for, unless Java answered, or the
+    connection was not Spark's.
+    """
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
-    # Py4J says of any name that it "does not exist in the JVM" where nobody answers any more.
+    # Without an answer, Py4J reports that a name "does not exist in the JVM".
     if gateway is None or not isinstance(error, ConnectionError | Py4JError):
         return None
     at = gateway.gateway_parameters.address, gateway.gateway_parameters.port
@@ -89,20 +91,20 @@ def jvm_end(error: BaseException) -> JvmEndedError | None:
 
 
 def _is_of_spark(error: BaseException) -> bool:
-    """Whether Py4J or pyspark met it: a connection may be an object store's, or a server's."""
+    """Return whether Py4J or pyspark raised it: another connection may be of an object store."""
     from py4j.protocol import Py4JError
 
-    met = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
-    return isinstance(error, Py4JError) or any(_SPARK.match(name) for name in met)
+    modules = (frame.f_globals.get("__name__", "") for frame, _ in walk_tb(error.__traceback__))
+    return isinstance(error, Py4JError) or any(_SPARK.match(name) for name in modules)
 
 
 def _refuses(at: tuple[str, int]) -> bool:
-    """Whether nobody listens there."""
+    """Return whether nothing listens at the address."""
     try:
         socket.create_connection(at, _ASK_S).close()
     except ConnectionError:
         return True
-    except OSError:  # it is slow, or something else is
+    except OSError:  # it is slow, or the network is
         return False
     return False
 
@@ -121,20 +123,21 @@ def delta_package() -> str:
 
 
 def jar_folder() -> Path:
-    """Folder of this Delta version's jars."""
+    """Return the folder of this Delta version's jars."""
     return cache_folder() / "jars" / delta_package().replace(":", "_")
 
 
 def delta_jars() -> list[str]:
-    """Return the jars of Delta without those that Spark has. Ivy fetches them when they are not in
-    the cache yet."""
+    """Return Delta's jars without jars that Spark has. Ivy fetches jars that the cache lacks."""
     return _not_shipped(_jars(jar_folder(), [delta_package()]))
 
 
 def s3_jars() -> list[str]:
-    """The jars of S3A for Spark's version of Hadoop, 19 MB, fetched likewise, without those that
-    Spark has. S3A depends on a bundle of all of AWS, 600 MB: instead of it the four parts of the
-    same release are taken that S3A uses."""
+    """Return the jars of S3A for Spark's version of Hadoop, 19 MB, without jars that Spark has.
+
+    Ivy fetches them likewise. S3A depends on a bundle of all of AWS, 600 MB. The four parts of its
+    release that S3A uses replace it.
+    """
     hadoop = next((_pyspark() / "jars").glob("hadoop-client-api-*.jar")).stem.rpartition("-")[2]
     package = f"org.apache.hadoop:hadoop-aws:{hadoop}"
     parts = ("s3", "s3-transfer-manager", "sts", "url-connection-client")
@@ -165,12 +168,13 @@ def _artifact(name: str) -> str:
 
 
 def spark_home() -> str:
-    """The folder of Spark for a local JVM that we start: ``$SPARK_HOME``, or pyspark's own folder
-    without its zipped Python.
+    """Return Spark's folder for a local JVM: ``$SPARK_HOME``, or pyspark's without its zipped
+    Python.
 
-    Spark puts that zip before all else on its Python processes' path, and a zip has no bytecode:
-    each of them would compile pyspark anew, 0.6 s of processor time. Without it they import the
-    installed one, which is the same; the workers' Python may be another one, that has none.
+    Spark puts that zip first on the path of its Python processes, and a zip has no bytecode: each
+    process would compile pyspark again, 0.6 s of processor time. Without the zip they import the
+    installed pyspark, which is equal. If the workers' Python is of another environment, it may lack
+    pyspark, and the zip stays.
     """
     if "SPARK_HOME" in os.environ:
         return os.environ["SPARK_HOME"]
@@ -191,25 +195,26 @@ def spark_home() -> str:
 
 
 def _environment(python: str) -> str:
-    """The folder of an interpreter, by whatever links it is named. The interpreter's own link isn't
-    followed: those of all environments may lead to one file."""
+    """Return the real folder of an interpreter. The interpreter's own link is not followed: the
+    links of all environments may lead to one file."""
     return os.path.realpath(os.path.dirname(python))
 
 
 def _place() -> str:
-    """8 hex digits that tell pyspark's installations apart, also a later one at the same place."""
+    """Return 8 hex digits that identify pyspark's installation, also after a reinstallation."""
     jars = _pyspark() / "jars"
     return f"{zlib.crc32(f'{jars} {jars.stat().st_mtime_ns}'.encode()):08x}"
 
 
 def archive() -> Path:
-    """The class archive (class data sharing) for this Java and Spark's jars; it may not exist.
+    """Return the path of the class archive (class data sharing) for this Java and Spark's jars.
 
-    Loading Spark's 20,000 classes is most of a start: with the archive a stream's first batch
-    comes in 9 s instead of 13.5 s, for 15 instead of 26 s of processor time (with C1 alone).
+    The archive may not exist. Loading Spark's 20,000 classes is most of a start. With the archive,
+    a stream's first batch comes after 9 s instead of 13.5 s, for 15 instead of 26 s of processor
+    time (with only C1).
     """
     versions = f"java-{check_java()}-pyspark-{version('pyspark')}"
-    # Java takes an archive only for the class path that it was made with, and for its very files.
+    # Java accepts an archive only for the class path and the files of its creation.
     home = zlib.crc32(spark_home().encode())
     return cache_folder() / f"{versions}-{_place()}-{home:08x}.jsa"
 

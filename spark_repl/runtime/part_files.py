@@ -1,7 +1,7 @@
-"""Part files: under another name, in which something is written before it is there as a whole.
+"""Part files: files under a temporary name that are written before they get their name in one step.
 
-Whoever is killed meanwhile leaves one, and nobody knows its name later: so each folder where such
-files are written is looked through at a start.
+A process that is killed meanwhile leaves its part file, whose name nobody knows later. So a start
+looks through each folder where part files are written.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from contextlib import suppress
 
 _PART = re.compile(r".*\.(part|new)|\..*\.tmp(\.crc)?")
 _DEAD_S = 3600
-"""nobody writes to a part for so long"""
+"""a part that was not written to for so long is dead"""
 
 
 def is_part(name: str) -> bool:
-    """Ours end with .part or .new; Spark's begin with a dot and end with .tmp."""
+    """Return whether a name is a part's: it ends with .part or .new, or Spark's: .NAME.tmp."""
     return _PART.fullmatch(name) is not None
 
 
 def remove_dead_parts(*folders: str | os.PathLike[str]) -> None:
-    """Removes parts that were last written to an hour ago and more. Folders may be missing; what
-    can't be removed stays for the next time."""
+    """Remove parts that were last written to at least an hour ago.
+
+    Folders may be missing. A part that can't be removed stays for the next time.
+    """
     for path in _parts(folders):
-        with suppress(OSError):  # gone meanwhile, or not ours to remove
+        with suppress(OSError):  # removed meanwhile, or not removable
             if time.time() - os.path.getmtime(path) > _DEAD_S:
                 os.remove(path)
 

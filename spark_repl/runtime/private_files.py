@@ -1,4 +1,4 @@
-"""Files and folders of ours that hold rows, or what an applier does: for its account alone."""
+"""Files and folders that hold rows, or what an applier does: only their account can read them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ FILE_MODE, FOLDER_MODE = 0o600, 0o700
 
 
 def opener(path: str, flags: int) -> int:
-    """For ``open(..., opener=opener)``: a file that is made is the account's alone."""
+    """Create a file that only its account can read, as ``opener`` of ``open``."""
     return os.open(path, flags, FILE_MODE)
 
 
 def make_folder(folder: str | os.PathLike[str]) -> None:
-    """Makes a folder for the account alone. One that is there keeps its mode, which somebody may
-    have chosen; folders above it that are made have the usual one. Raises OSError."""
+    """Create a folder that only its account can read. Raise OSError.
+
+    An existing folder keeps its mode, which a person may have chosen. Parent folders get the usual
+    mode.
+    """
     os.makedirs(folder, FOLDER_MODE, exist_ok=True)

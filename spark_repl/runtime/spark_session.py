@@ -1,7 +1,7 @@
 """The Spark session with the settings that the applier needs.
 
-Settings of ours belong to sessions of ours: beside a session that somebody else has made (a
-notebook's) ours is a new one of the same SparkContext.
+The settings belong to a session of this module. If another program (a notebook) has a SparkContext
+already, the session is a new one of that context.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # A second attempt of a task that still runs would write its files twice for nothing.
     "spark.speculation": "false",
-    # Buffers of workers on large pages: a page of 4 KB costs a virtual machine 10 us when it is
-    # first touched, a fifth of all processor time of a load of inserts. (malloc's, and Arrow's.)
+    # Large pages for buffers of workers (malloc's and Arrow's): the first touch of a 4 KB page
+    # costs a virtual machine 10 us, in all a fifth of the processor time of a load of inserts.
     "spark.executorEnv.GLIBC_TUNABLES": ":".join(
         filter(None, (os.environ.get("GLIBC_TUNABLES"), "glibc.malloc.hugetlb=1"))
     ),
@@ -55,12 +55,12 @@ _DELTA = {
     "spark.databricks.delta.snapshotPartitions": "1",
 }
 
-_made: SparkSession | None = None
-"""the session of the context that was made here"""
+_first: SparkSession | None = None
+"""the session of the SparkContext that this module created"""
 _own: SparkSession | None = None
-"""the session beside those of a context that was there"""
+"""our session of a SparkContext that existed before"""
 
-# Workers are forked from it; on executors elsewhere nobody knows whether it is installed.
+# Workers are forked from it. Executors on other hosts may not have it installed.
 _DAEMON = "spark_repl.service.worker_daemon"
 
 _INCUBATOR = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
@@ -90,10 +90,10 @@ def build_session(
 
     If the process has a SparkContext that is not from here, the session is a new one of that
     context: SQL settings, temporary views and data sources are its own, and master, jars and log
-    level are the context's. Under spark-submit master and jars are kept. ``java_options`` go to the
-    driver's JVM. Raises SetupError, ConfigError.
+    level are the context's. Under spark-submit, master and jars are kept. ``java_options`` go to
+    the driver's JVM. Raise SetupError or ConfigError.
     """
-    global _made
+    global _first
     remote = delta and bool(target) and on_s3(target)
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -101,7 +101,7 @@ def build_session(
     read = {**(_DELTA if delta else {}), **(spark_settings() if remote else {})}
     merged = {**_SETTINGS, **read, **settings}
     context = SparkContext._active_spark_context
-    if context is not None and not (_made and _made.sparkContext is context):
+    if context is not None and not (_first and _first.sparkContext is context):
         return _beside(context, merged)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # not started by spark-submit
         master = master or "local[*]"
@@ -114,10 +114,10 @@ def build_session(
     interrupted = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if interrupted not in (None, signal.default_int_handler, signal.getsignal(signal.SIGINT)):
-        signal.signal(signal.SIGINT, interrupted)  # a new SparkContext took it for itself
+        signal.signal(signal.SIGINT, interrupted)  # a new SparkContext replaced the handler
     session.sparkContext.setLogLevel("ERROR")
     _end_quietly(session.sparkContext)
-    _made = session
+    _first = session
     return session
 
 
@@ -140,19 +140,18 @@ def jvm_process(spark: SparkSession) -> int:
 
 
 def _beside(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
-    """Return our session of somebody else's context, with those of the settings that a session can
-    have."""
+    """Return our session of another's context, with the settings that a session can have."""
     global _own
     if _own is None or _own.sparkContext is not context:
         _own = SparkSession(context).newSession()
     for key, value in settings.items():
-        with suppress(AnalysisException):  # it is the context's
+        with suppress(AnalysisException):  # only a context can have the setting
             _own.conf.set(key, value)
     return _own
 
 
 def _end_quietly(context: SparkContext) -> None:
-    """Keeps pyspark's accumulator thread from printing a traceback where the JVM ends first."""
+    """Keep pyspark's accumulator thread from printing a traceback if the JVM ends first."""
     server: Any = context._accumulatorServer
 
     def handle_error(*request: Any) -> None:
@@ -163,8 +162,11 @@ def _end_quietly(context: SparkContext) -> None:
 
 
 def _launch(settings: Mapping[str, str]) -> None:
-    """Starts the JVM out of reach of a signal to our process group: SIGTERM and Ctrl-C are for us,
-    who finish the group first. It ends with us all the same, by the end of its input."""
+    """Start the JVM in a session of its own, which signals to this process group don't reach.
+
+    After SIGTERM or Ctrl-C this process finishes the current group first. The JVM ends with this
+    process, by the end of its input.
+    """
     if SparkContext._gateway is None:
         conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
         pipe, write_end = os.pipe()
@@ -178,17 +180,19 @@ def _launch(settings: Mapping[str, str]) -> None:
 
 
 def _pass_on(pipe: int) -> None:
-    """Passes the JVM's standard error on to ours, without Java's warning of a module that Spark
-    asks for at each start, which no option keeps back."""
+    """Copy the JVM's standard error to this process's, without a warning of each start.
+
+    Java warns of a module that Spark uses, and no option suppresses that.
+    """
     with open(pipe, "rb") as stderr:
         for line in stderr:
             if line != _INCUBATOR:
-                with suppress(OSError, ValueError):  # nobody listens any more
+                with suppress(OSError, ValueError):  # standard error is closed
                     os.write(2, line)
 
 
 def _own_jvm(master: str, java_options: str, jars: Sequence[str]) -> dict[str, str]:
-    """Settings of a JVM that we start: memory, jars, logging, the class archive if it was made."""
+    """Return settings of a JVM: memory, jars, logging, the class archive if it exists."""
     settings = {"spark.driver.memory": "1536m"}
     if master.startswith("local"):  # YARN hands the zipped Python on
         os.environ["SPARK_HOME"] = spark_home()
@@ -198,7 +202,7 @@ def _own_jvm(master: str, java_options: str, jars: Sequence[str]) -> dict[str, s
     if master.startswith("local["):
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         if archive().exists() and not java_options:
-            # Java says nothing and starts without it when the archive doesn't fit.
+            # If the archive does not fit, Java starts without it, and without a message.
             options.append(f"-XX:SharedArchiveFile={archive()} -Xlog:cds=off -Xlog:cds+dynamic=off")
     if jars:  # not on Java's own class path, which the class archive was made for
         settings["spark.jars"] = ",".join(jars)

@@ -1,6 +1,6 @@
-"""Errors of object stores, as Python's and the project's exceptions: the only translation.
+"""Errors of object stores as Python's exceptions and the project's: the only translation.
 
-obstore passes the text of a store's answer on, in exceptions of its own.
+obstore passes the text of a store's answer in exceptions of its own.
 """
 
 from __future__ import annotations
@@ -52,8 +52,11 @@ _SIGNATURE = re.compile(r"((?:sig|signature|X-Amz-\w+|X-Goog-\w+)=)[^&\s)]+", re
 
 @contextmanager
 def asking(path: str) -> Iterator[None]:
-    """A context for obstore's calls about ``path``. Raises FileNotFoundError, FileExistsError,
-    OSError with a number of what a retry may cure, OSError without one, and TargetError."""
+    """Translate the errors of obstore's calls about ``path``.
+
+    Raise FileNotFoundError, FileExistsError, TargetError, or OSError, with a number if a retry may
+    cure it.
+    """
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
@@ -89,8 +92,10 @@ def _text(error: Exception) -> str:
 
 
 def lasting(error: OSError, path: str) -> TargetError | None:
-    """Return what an error of anybody's that asked the store means if no retry can cure it: no
-    bucket, refused credentials. ``error`` has no number."""
+    """Return the TargetError of an error that no retry can cure: no bucket, refused credentials.
+
+    ``error`` is of any client of the store, and has no number. Return None for another error.
+    """
     text = _text(error)
     if _NO_BUCKET.search(text):
         return no_bucket(path)

@@ -1,5 +1,7 @@
-"""Threads that know whose they are: that of the channel whose thread began them, where a process
-has several, so that each line of its log says it."""
+"""Threads that know their channel: a new thread inherits it from the thread that creates it.
+
+In a process of several channels, each line of the log names its thread's channel.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +12,28 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 OF_CHANNEL = "SPARK_REPL_LOG_CHANNEL"
-"""in the environment of a process that a channel has beside it: the channel"""
+"""environment variable with the channel, for a process that a channel starts"""
 
-_HERE: ContextVar[str] = ContextVar("channel", default="")
+_CHANNEL: ContextVar[str] = ContextVar("channel", default="")
 
 
 def channel_here() -> str:
-    """Whose this thread is; "" in a process of one channel, and of what is about no channel."""
-    return _HERE.get()
+    """Return this thread's channel; "" in a process of one channel, and for work of no channel."""
+    return _CHANNEL.get()
 
 
 @contextmanager
 def under_channel(name: str) -> Iterator[None]:
-    """This thread, and those that it begins meanwhile, are the channel's."""
-    before = _HERE.set(name)
+    """Assign this thread, and threads that it starts meanwhile, to the channel."""
+    before = _CHANNEL.set(name)
     try:
         yield
     finally:
-        _HERE.reset(before)
+        _CHANNEL.reset(before)
 
 
 def thread(target: Callable[[], object], name: str, *, daemon: bool = False) -> threading.Thread:
-    """One that calls ``target``, as of the channel that this thread is of."""
+    """Return a thread that calls ``target`` and has this thread's channel."""
     channel = channel_here()
 
     def run() -> None:
@@ -42,7 +44,7 @@ def thread(target: Callable[[], object], name: str, *, daemon: bool = False) -> 
 
 
 class Pool(ThreadPoolExecutor):
-    """One whose threads are of the channel that the thread is of which has made it."""
+    """A pool whose threads have the channel of the thread that creates the pool."""
 
     def __init__(self, most: int, thread_name_prefix: str = "") -> None:
-        super().__init__(most, thread_name_prefix, _HERE.set, (channel_here(),))
+        super().__init__(most, thread_name_prefix, _CHANNEL.set, (channel_here(),))

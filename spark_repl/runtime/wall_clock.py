@@ -1,5 +1,6 @@
-"""Clocks: whether the host's clock has jumped ahead, so that all seems old (``WallClock``), and a
-time of day that never goes back (``SteadyTime``)."""
+"""Clocks: whether the host's clock has jumped ahead (``WallClock``), and a time of day that never
+goes back (``SteadyTime``).
+"""
 
 from __future__ import annotations
 
@@ -10,13 +11,12 @@ from collections.abc import Callable
 logger = logging.getLogger(__name__)
 
 JUMP_S = 3600.0
-"""what a clock that is set right now and then does not jump by: a time that is further ahead is of
-one that was wrong"""
+"""a clock that is corrected now and then jumps by less: a time further ahead is of a wrong clock"""
 _BELIEVED_S = 86400.0
 
 
 def running_s() -> float:
-    """Seconds since the host began, also while it slept; another zero elsewhere than on Linux."""
+    """Return seconds since the host's start, including sleep (on other systems another zero)."""
     return time.clock_gettime(clock) if (clock := _BOOTTIME) is not None else time.monotonic()
 
 
@@ -24,9 +24,11 @@ _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class WallClock:
-    """Compares the time of day with the time that the host has been running. What is removed by its
-    age must not go because a clock was a week ahead for a minute: a jump ahead by more than an hour
-    is believed when it has stood for a day. A clock that goes back makes nothing old."""
+    """Compares the time of day with the time since the host's start.
+
+    Nothing may be removed by its age because a clock was a week ahead for a minute. A jump ahead by
+    more than an hour is believed after a day. A clock that goes back makes nothing old.
+    """
 
     def __init__(
         self, wall: Callable[[], float] = time.time, running: Callable[[], float] = running_s
@@ -36,7 +38,10 @@ class WallClock:
         self._jumped_at: float | None = None
 
     def is_ahead(self) -> bool:
-        """Whether it has jumped ahead, and nobody knows yet that it was set right by that."""
+        """Compare the clocks, log a new jump, and return whether the clock may be ahead.
+
+        A jump may also have corrected a slow clock: after a day it counts as that.
+        """
         now = self._running()
         jump = self._wall() - now - self._offset
         if jump <= JUMP_S:
@@ -55,9 +60,11 @@ class WallClock:
 
 
 class SteadyTime:
-    """The time of day, which goes on with the host where its clock is set back. Files that are
-    retired are stamped by it. By a clock that is slow they would seem old as soon as it is set
-    right, and the next VACUUM would remove what cuts still need."""
+    """Time of day that continues if the host's clock is set back.
+
+    It stamps retired files. With a slow clock they would seem old once it is corrected, and the
+    next VACUUM would remove files that cuts still need.
+    """
 
     def __init__(
         self, wall: Callable[[], float] = time.time, running: Callable[[], float] = running_s
@@ -66,7 +73,7 @@ class SteadyTime:
         self._offset = wall() - running()
 
     def follow(self, written_s: float) -> None:
-        """Take in when something was written, perhaps by another host: it is not later now."""
+        """Advance to the time of something written, perhaps by another host: it is in the past."""
         self._offset = max(self._offset, written_s - self._running())
 
     def now_s(self) -> float:

@@ -17,13 +17,13 @@ from ..errors import SparkReplError
 T = TypeVar("T")
 R = TypeVar("R")
 
-# Each task of Spark's costs 20 ms: above so many per worker it takes several of our tasks.
+# A Spark task costs 20 ms: with more tasks than this per worker, each one runs several of ours.
 _BUNDLES = 4
-# What is at most so large takes less time in this process than starting a Spark job for it: bytes
-# of log to read, staged rows to write, bytes of data files to rewrite.
+# Work up to these sizes takes less time in this process than the start of a Spark job: bytes of log
+# to read, staged rows to write, bytes of data files to rewrite.
 HERE_LOG_BYTES, HERE_ROWS, HERE_FILE_BYTES = 1 << 19, 4000, 1 << 20
 
-# The scheduler's pool of a session's jobs, where several channels have sessions on one JVM.
+# Setting with the scheduler's pool of a session's jobs, if several channels share a JVM.
 POOL = "spark_repl.pool"
 
 _warm = 0
@@ -39,39 +39,43 @@ class Workers:
 
     @staticmethod
     def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
-        """Whether so much work is done here, where a Spark job would cost more."""
+        """Return whether so much work costs less in this process than as a Spark job."""
         return log_bytes <= HERE_LOG_BYTES and rows <= HERE_ROWS and file_bytes <= HERE_FILE_BYTES
 
     def run(self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False) -> list[R]:
-        """Results in the order of the tasks, of which the heaviest should come first. ``here``: run
-        them in this process, where a Spark job would cost more than the work. Raises the error of
-        the first task that has one."""
+        """Run tasks, the heaviest first, and return their results in order.
+
+        ``here``: run them in this process, if a Spark job would cost more than the work. Raise the
+        error of the first task that failed.
+        """
         return all_of(self.outcomes(function, tasks, here=here))
 
     def outcomes(
         self, function: Callable[[T], R], tasks: Sequence[T], *, here: bool = False
     ) -> list[R | Exception]:
-        """The results as ``run`` has them, with a task's error in the place of its result: one that
-        fails takes nothing away from the others. Where Spark gives the whole job up, that is the
-        error of each task."""
+        """Run tasks as ``run`` does, and return each task's result or error.
+
+        A failed task does not affect the others. If Spark aborts the job, its error is the error of
+        each task.
+        """
         guarded = _Guarded(function)
         if here or not tasks:
             return [guarded.outcome(task) for task in tasks]
         count = min(len(tasks), _BUNDLES * self.count)
-        if self._pool:  # of Spark's slots, which are several channels', no more than ours
+        if self._pool:  # other channels share Spark's slots: use only our own
             count = min(count, self.count)
             self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
         bundles = [tasks[first::count] for first in range(count)]
         try:
             outcomes = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
-        except (PySparkException, Py4JError, OSError) as error:  # a task's own come home
+        except (PySparkException, Py4JError, OSError) as error:  # errors of tasks are outcomes
             return [error] * len(tasks)
         self.task_retries += sum(attempt for attempt, _ in outcomes)
         return [outcomes[i % count][1][i // count] for i in range(len(tasks))]
 
 
 def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
-    """The results. Raises the first error among them."""
+    """Return the results. Raise the first error among them."""
     results = []
     for outcome in outcomes:
         if isinstance(outcome, Exception):
@@ -81,20 +85,22 @@ def all_of(outcomes: Iterable[R | Exception]) -> list[R]:
 
 
 class _Guarded:
-    """Brings our own errors home as values: raised, Spark would turn them into text. Beside the
-    results stands which attempt of Spark's this was, from 0."""
+    """Returns errors of tasks as values, because Spark would turn raised errors into text.
+
+    It returns Spark's number of the attempt, from 0, with the outcomes.
+    """
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
     def __call__(self, tasks: Sequence[Any]) -> tuple[int, list[Any]]:
-        _settle()
+        _freeze_objects()
         context = TaskContext.get()
         attempt = context.attemptNumber() if context else 0
         try:
             return attempt, [self.outcome(task) for task in tasks]
         finally:
-            # Idle workers stay; what Arrow keeps for later tasks would count in each of them.
+            # Idle workers stay, and each would keep the memory that Arrow holds for later tasks.
             pa.default_memory_pool().release_unused()
 
     def outcome(self, task: Any) -> Any:
@@ -104,9 +110,12 @@ class _Guarded:
             return error
 
 
-def _settle() -> None:
-    """Freezes this worker's objects in its first tasks: pyspark runs a full gc.collect() after each
-    task, 60 ms with numba's heap, and frozen objects are not visited."""
+def _freeze_objects() -> None:
+    """Freeze this worker's objects during its first tasks.
+
+    pyspark runs a full gc.collect() after each task, 60 ms with numba's heap, which skips frozen
+    objects.
+    """
     global _warm
     _warm += 1
     if _warm <= 6:
