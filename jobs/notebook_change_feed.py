@@ -1,7 +1,7 @@
 # Databricks notebook source
 # COMMAND ----------
-# A silver table from the change feed of a table that is replicated. The target was made with
-# target.change_data_feed = true; "lake" is what notebook_replicate has made.
+# A silver table from the change feed of a replicated table. notebook_replicate has created the
+# target "lake", with target.change_data_feed = true.
 import os
 
 from pyspark.sql import DataFrame, Window
@@ -12,11 +12,11 @@ from spark_repl import build_session, cut
 spark = build_session("notebook_change_feed", target="lake")
 now = cut(spark, "lake")
 table, account = now.table("bank.account"), now.manifest()["tables"]["bank.account"]["path"]
-silver = os.path.abspath("silver/account")  # SQL takes whole paths alone
+silver = os.path.abspath("silver/account")  # SQL accepts only absolute paths
 checkpoint = os.path.abspath("silver/account_checkpoint")
 
 # COMMAND ----------
-# The key of a row, and what silver has of it.
+# The key of a row, and the columns of silver.
 keys, wanted = ["id"], ["id", "balance"]
 spark.createDataFrame([], table.select(*wanted).schema).write.format("delta").mode("ignore").save(
     silver
@@ -24,8 +24,8 @@ spark.createDataFrame([], table.select(*wanted).schema).write.format("delta").mo
 
 
 # COMMAND ----------
-# A batch of changes may have many of one row: the last one counts. A commit is one group of the
-# source's transactions, and has one change of a row at most.
+# A batch may have several changes of a row: the last one counts. A commit is one group of the
+# source's transactions, and has at most one change of a row.
 def merge(changes: DataFrame, batch: int) -> None:
     changes = changes.where("_change_type != 'update_preimage'")
     newest = Window.partitionBy(*keys).orderBy(col("_commit_version").desc())
@@ -43,7 +43,7 @@ def merge(changes: DataFrame, batch: int) -> None:
 
 
 # COMMAND ----------
-# Takes what is there now, then ends; run again, it goes on behind that.
+# Process the changes up to now, then end. The next run continues after them.
 feed = (
     spark.readStream.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
 )
@@ -57,6 +57,6 @@ query = (
 query.awaitTermination()
 
 # COMMAND ----------
-# At the newest version silver has the rows that the table has.
+# At the newest version silver has the rows of the table.
 rows = spark.read.format("delta").load(silver)
 print(rows.count(), "accounts,", rows.exceptAll(table.select(*wanted)).count(), "other than its")

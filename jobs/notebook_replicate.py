@@ -1,16 +1,16 @@
 # Databricks notebook source
 # COMMAND ----------
-# Where the log lies and where the tables go. Both must be on storage that all workers mount.
+# The folders of the log and of the tables. Both must be on storage that all workers mount.
 from spark_repl import Config, Replica, build_session, cut
 
 config = Config().override({
     "relay.path": "spark_repl/demo/bank", "target.path": "lake", "target.change_data_feed": True,
 })  # fmt: skip
-# A session of its own: in a notebook the one that is there keeps its settings.
+# A session of its own: a notebook's session keeps its settings.
 spark = build_session("notebook_replicate", target=config.target.path)
 
 # COMMAND ----------
-# Applies what the log holds now, then ends. Run again, it goes on where the tables are.
+# Apply what the log holds now, then end. The next run continues at the tables' position.
 with Replica(spark, config) as replica:
     result = replica.apply()
 print(f"{result.counters.transactions} transactions, now at {result.position}")

@@ -2,9 +2,9 @@
 
 spark-submit jobs/replicate.py conf/replica.toml [--available-now] [--until U]
 
-It takes what ``spark-repl apply`` takes, prints the same and ends with the same codes. It follows
-the log until SIGTERM, as ``apply --follow`` does. With ``--available-now`` it ends where the log
-ends now, as ``apply`` does. The master is spark-submit's.
+It takes the options of ``spark-repl apply``, prints the same and ends with the same codes. It
+follows the log until SIGTERM, as ``apply --follow`` does. With ``--available-now`` it ends where
+the log ends now, as ``apply`` does. The master is spark-submit's.
 """
 
 import sys
@@ -15,7 +15,7 @@ NOW = "--available-now"
 
 
 def command(words: list[str]) -> list[str]:
-    """Return what the command line takes of a job's words."""
+    """Return the words of the command line for a job's words."""
     given = [word for word in words if word not in (NOW, "--follow")]
     return ["apply", "--config", *given, *([] if NOW in words else ["--follow"])]
 

@@ -2,7 +2,7 @@
 
 spark-submit jobs/run.py conf/replica.toml [--take-over] [--verbose]
 
-It takes what ``spark-repl run`` takes, prints the same and ends with the same codes. The master
+It takes the options of ``spark-repl run``, prints the same and ends with the same codes. The master
 is spark-submit's.
 """
 

@@ -1,8 +1,8 @@
-"""spark-submit entry point: a copy of all tables into an empty target, or of some anew.
+"""spark-submit entry point: copies all tables into an empty target, or some tables again.
 
 spark-submit jobs/snapshot.py conf/replica.toml [--table DB.TABLE ...]
 
-It takes what ``spark-repl snapshot`` takes, prints the same and ends with the same codes. The
+It takes the options of ``spark-repl snapshot``, prints the same and ends with the same codes. The
 master is spark-submit's.
 """
 

@@ -1,9 +1,9 @@
-"""spark-submit entry point: the source's rows beside the tables', on the executors.
+"""spark-submit entry point: compares the source's rows with the tables', on the executors.
 
 spark-submit jobs/verify.py conf/replica.toml [--sample P] ...
 
-It takes what ``spark-repl verify`` takes, prints the same and ends with the same codes. The master
-is spark-submit's.
+It takes the options of ``spark-repl verify``, prints the same and ends with the same codes. The
+master is spark-submit's.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""``bench ddl``: what statements cost, each way that they go, on a log that is made for it."""
+"""``bench ddl``: costs of statements, by the way they are carried out, on a log made for it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SMALL = (
 
 @dataclass(frozen=True)
 class _Did:
-    """A statement: when it was done, how it went, for how many seconds, and its text."""
+    """A statement: when it ended, the way it was carried out, its seconds, and its text."""
 
     at: float
     way: str
@@ -50,8 +50,7 @@ class _Did:
 
 @dataclass(frozen=True)
 class DdlLoad:
-    """So many small ``statements`` over so many ``tables``, and a table of ``rows`` rows that is
-    written anew."""
+    """A load: small ``statements`` over ``tables``, and the rewrite of a table of ``rows`` rows."""
 
     statements: int
     tables: int
@@ -59,7 +58,7 @@ class DdlLoad:
 
 
 def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
-    """Applies a log of the load, behind a small one of the same kind for a warm session.
+    """Apply a log of the load, after a small log of the same kind that warms the session.
 
     ``per_s``: the small statements, from the first to the last, cuts and all that is between them
     included; ``ways``: of each way how many, and the seconds of one; ``processor_s``: of this
@@ -76,7 +75,7 @@ def bench_ddl(load: DdlLoad, workers: int) -> dict[str, Any]:
 
 
 def _apply(spark: SparkSession, folder: str, load: DdlLoad) -> list[tuple[_Did, float]]:
-    """What was done, each with the processor seconds up to then."""
+    """Return the applied statements, each with the processor seconds up to its end."""
     from ..apply.start.replica import Replica
     from ..runtime.spark_session import jvm_process
 
@@ -105,7 +104,7 @@ def _make(folder: Path, load: DdlLoad) -> None:
 
 
 class _Listener(logging.Filter):
-    """Hears what the applier says of each statement, and lets no more through than usual."""
+    """Collects the applier's log record of each statement, and prints no more than usual."""
 
     def __init__(self, jvm: int) -> None:
         super().__init__()
@@ -135,7 +134,7 @@ def _listening(jvm: int) -> Iterator[list[tuple[_Did, float]]]:
 
 
 def _processor_s(process: int) -> float:
-    """Seconds of a core that a process has used; 0 where the system doesn't say."""
+    """Return the processor seconds of a process; 0 if the system does not report them."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

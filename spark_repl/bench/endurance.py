@@ -1,5 +1,7 @@
-"""``bench endurance``: what a target that has been followed for so many days costs beside a new
-one: what is asked of it, as a new process would, and a live load."""
+"""``bench endurance``: costs of a target that was followed for many days, compared with a new one.
+
+Measured are the questions that a new process asks, and a live load.
+"""
 
 from __future__ import annotations
 
@@ -35,24 +37,26 @@ _FIGURES = ("commit_to_cut_p50_s", "commit_to_cut_p99_s", "status_s", "rss_mib")
 
 @dataclass(frozen=True)
 class Age:
-    """How old a target is: so many ``days`` of ``commits_per_day``, spread over its tables."""
+    """Age of a target: ``days`` of ``commits_per_day``, spread over its tables."""
 
     days: float
     commits_per_day: int
 
     def give(self, config: Config) -> int:
-        """Makes the target so old; returns how many commits a table has got."""
+        """Age the target, and return the number of commits per table."""
         last = Control.existing(config.target.path).last_cut()
         assert last is not None
         return make_old(config, self.days * 24, self.commits_per_day / 86400 / len(last.tables))
 
 
 def bench_endurance(recording: Recording, age: Age, rate: float, below: str = "") -> dict[str, Any]:
-    """Looks at a target that is new and at one of an ``age``, and has a recording come behind what
-    is prepared to each, ``rate`` transactions a second, in turns of one session. Times are in
-    seconds; of a transaction from when it is in the log to its cut. The figures of old targets are
-    the worse ones of two. ``below``: where the targets are made, also in a bucket; by default in a
-    folder for temporary files. Raises ConfigError."""
+    """Compare a new target with one of an ``age``, alternately in one session.
+
+    Each target gets the recording after its prepared part, at ``rate`` transactions per second.
+    Times are in seconds; a transaction's time is from the log to its cut. Figures of old targets
+    are the worse of two. ``below``: folder of the targets, also in a bucket; by default a temporary
+    folder. Raise ConfigError.
+    """
     from ..runtime.spark_session import build_session
 
     base = recording.config()
@@ -79,7 +83,7 @@ def bench_endurance(recording: Recording, age: Age, rate: float, below: str = ""
 
 
 def _apply(spark: Any, config: Config) -> None:
-    """What the log holds."""
+    """Apply all that the log holds."""
     from ..apply.start.replica import Replica
 
     with Replica(spark, config) as replica:
@@ -87,8 +91,8 @@ def _apply(spark: Any, config: Config) -> None:
 
 
 def _load(spark: Any, config: Config, growing: GrowingLog, rate: float) -> dict[str, float]:
-    """The first transaction alone, the stream's start with it; then all that are left, as they
-    come, until the last one's cut."""
+    """Apply the first transaction, with the stream's start, and then the others as they arrive,
+    until the last one's cut."""
     from ..apply.start.replica import Replica
 
     ends, shown, lands = list[int](), list[float](), Event()
@@ -126,8 +130,8 @@ def _load(spark: Any, config: Config, growing: GrowingLog, rate: float) -> dict[
 
 
 def _looks(spark: Any, config: Config) -> dict[str, float]:
-    """The best of some of each: a start, a takeover from an owner that is there still, a status,
-    the newest cut and all of them, a wait for what is there."""
+    """Return the best times of a start, a takeover from a live owner, a status, reading the newest
+    cut and all cuts, and a wait for transactions that a cut has."""
     target = config.target.path
     newest = Control.existing(target).last_cut()
     assert newest is not None

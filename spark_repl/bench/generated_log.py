@@ -1,5 +1,7 @@
-"""MadeLog: a binary log as a 9.7 server writes it, of statements and of rows of one form, so that
-a benchmark needs no server."""
+"""GeneratedLog: a binary log as a 9.7 server writes it, so that a benchmark needs no server.
+
+It holds statements, and rows of one form.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ ROWS_COLUMNS = "id INT PRIMARY KEY, a INT, v VARCHAR(40)"
 
 
 class GeneratedLog:
-    """Appends transactions to the one file of ``folder``; ``close`` when all are written."""
+    """Appends transactions to the one file of ``folder``. Call ``close`` after the last one."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,12 +40,12 @@ class GeneratedLog:
         self._event(EventType.PREVIOUS_GTIDS, struct.pack("<Q", 0))
 
     def statement(self, text: str) -> None:
-        """One DDL statement, in the database ``t``."""
+        """Append a DDL statement, in the database ``t``."""
         self._transaction([(EventType.QUERY, _query(text))])
 
     def insert(self, table: str, first: int, count: int) -> None:
-        """A transaction that puts rows with the ids from ``first`` into a table of
-        ROWS_COLUMNS."""
+        """Append a transaction that inserts ``count`` rows, with ids from ``first``, into a table
+        of ROWS_COLUMNS."""
         events = [(EventType.QUERY, _query("BEGIN"))]
         for begin in range(first, first + count, _EVENT_ROWS):
             rows = min(_EVENT_ROWS, first + count - begin)

@@ -1,4 +1,4 @@
-"""GrowingLog: a recorded log that is written anew, at the rate of a live source."""
+"""GrowingLog: a recorded log that is written again at the rate of a live source."""
 
 from __future__ import annotations
 
@@ -22,12 +22,15 @@ _STEP_S = 0.002
 
 
 class GrowingLog:
-    """The files of a recording, in a folder of their own, up to ``prepared``; what follows is
-    appended as it is asked for. ``ends``: packed ends of the transactions that follow, ``at``: when
-    each was there, in seconds of ``time.perf_counter``; 0: it is not yet."""
+    """A recording's files, in a folder of their own, up to ``prepared``; the rest is appended
+    later.
+
+    ``ends``: packed ends of the transactions after ``prepared``; ``at``: when each was appended, in
+    seconds of ``time.perf_counter``; 0: not yet.
+    """
 
     def __init__(self, recorded: str, folder: str, prepared: Until) -> None:
-        """Raises LogError, and ConfigError where nothing lies behind ``prepared``."""
+        """Raise LogError, or ConfigError if the log ends at ``prepared``."""
         self._log, self._folder = open_log(recorded), folder
         with tempfile.TemporaryDirectory() as work:
             records = build_index(self._log, work).records
@@ -36,29 +39,29 @@ class GrowingLog:
             raise ConfigError("--prepared: less than two transactions of the log lie behind it")
         self.ends = records["end"][count:].astype(np.int64)
         self.at = np.zeros(len(self.ends))
-        self._there = 0
+        self._appended = 0
         self._number, self._offset = self._log.files[0].number, 0
         os.makedirs(folder)
         self._append(int(records["end"][count - 1]) if count else int(records["position"][0]))
 
     def add(self, count: int = 1) -> None:
-        """Appends so many transactions more, or those that are left."""
-        there = min(self._there + count, len(self.ends))
-        if there > self._there:
-            self._append(int(self.ends[there - 1]))
-            self.at[self._there : there] = time.perf_counter()
-            self._there = there
+        """Append ``count`` more transactions, or the remaining ones."""
+        appended = min(self._appended + count, len(self.ends))
+        if appended > self._appended:
+            self._append(int(self.ends[appended - 1]))
+            self.at[self._appended : appended] = time.perf_counter()
+            self._appended = appended
 
     def grow(self, rate: float) -> None:
-        """Appends all that is left, ``rate`` transactions a second."""
-        began, first = time.perf_counter(), self._there
-        while self._there < len(self.ends):
+        """Append the remaining transactions, ``rate`` per second."""
+        began, first = time.perf_counter(), self._appended
+        while self._appended < len(self.ends):
             due = first + 1 + int((time.perf_counter() - began) * rate)
-            self.add(due - self._there)
+            self.add(due - self._appended)
             time.sleep(_STEP_S)
 
     def _append(self, end: int) -> None:
-        """Writes on up to a packed position; files that end before it are whole then."""
+        """Append up to a packed position. Files that end before it are then complete."""
         place = RelayPosition.unpack(end)
         while self._number < place.file_no:
             self._copy(os.path.getsize(self._log.file(self._number).path))

@@ -31,8 +31,8 @@ _READY = "ready"
 
 
 class HotReaders:
-    """So many readers of ``folder``, from before the log is there. ``published`` is to be told of
-    each end."""
+    """``count`` readers of ``folder``, started before the log exists. The caller has to call
+    ``published`` with each end."""
 
     def __init__(self, folder: str, count: int, *, idle: bool = False) -> None:
         self._folder, self._count, self._idle = folder, count, idle
@@ -58,8 +58,8 @@ class HotReaders:
         self._ends.append((time.time(), end.position.packed))
 
     def figures(self) -> dict[str, Any]:
-        """Ends the readers: how long after its publication each has seen an end, over all readers,
-        and their processor time."""
+        """End the readers, and return how long after its publication they saw an end, and their
+        processor time."""
         if not self._count:
             return {}
         late, cpu = list[float](), 0.0
@@ -82,7 +82,7 @@ class HotReaders:
 
 
 def follow(folder: str, ending: threading.Event) -> list[tuple[float, int]]:
-    """(moment, packed end of the last transaction) of each look at the log."""
+    """Return (time, packed end of the last transaction) of each look at the log."""
     seen: list[tuple[float, int]] = []
     known: TransactionIndex | None = None
     with tempfile.TemporaryDirectory() as store, EndWatch(folder) as watch:

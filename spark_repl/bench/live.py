@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..observe.reports.applier_status import Counters
 
 _POLL_S = 0.002
-_LOOK_S = 0.0002  # the published end is looked at, as by every reader: nothing wakes one
+_LOOK_S = 0.0002  # the published end is polled, as by every reader: nothing wakes it
 _WARM_UP_S = 20.0
 _SETTLE_S = 2.0
 
@@ -40,9 +40,10 @@ _SETTLE_S = 2.0
 def bench_receive(
     config: Config, mysqlbinlog: str = "", runs: int = 1, readers: int = 0
 ) -> dict[str, Any]:
-    """Receives everything that the source still has into a temporary folder; with the path of
-    ``mysqlbinlog`` that one too, by turns, and with ``readers`` also with so many processes that
-    follow the log meanwhile. The best of ``runs`` counts.
+    """Receive everything that the source still has into a temporary folder, ``runs`` times.
+
+    With the path of ``mysqlbinlog``, compare it, alternately. With ``readers``, measure also with
+    so many processes that follow the log meanwhile. The best run is reported.
 
     Raises SourceError, SetupError. Shows up on the source as a replica of its own.
     """
@@ -93,7 +94,7 @@ def _receive(config: Config, readers: int = 0) -> dict[str, Any]:
 
 
 def _raw(config: Config, mysqlbinlog: str) -> float:
-    """Seconds that ``mysqlbinlog --raw`` takes for the same."""
+    """Return the seconds that ``mysqlbinlog --raw`` takes for the same log."""
     source = config.source
     connection = connect(source)
     try:
@@ -133,10 +134,12 @@ def _watch(receiver: Receiver, want: int, done: list[float]) -> None:
 def bench_steady(
     config: Config, config_file: str, seconds: int, readers: int = 0
 ) -> dict[str, Any]:
-    """How long transactions take from the source's commit to the published end of a relay log,
-    under the load that the source has meanwhile. The receiver is a process of its own; it begins
-    where the source is, in an empty ``relay.path``. The source dates a commit before its own fsync,
-    which so counts too. With ``readers`` also how long so many processes take to see an end.
+    """Measure the time from the source's commit to the published end of a relay log.
+
+    The source has its own load meanwhile. The receiver is a process of its own, which begins at the
+    source's current position in an empty ``relay.path``. The source dates a commit before its own
+    fsync, so the fsync is included. With ``readers``, measure also how long so many processes take
+    to see an end.
 
     Needs the source's clock to be this machine's. Raises SourceError, ConfigError.
     """
@@ -169,10 +172,10 @@ def bench_steady(
 
 
 def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
-    """Copies all tables of the source, ``runs`` times in one session, each into a fresh target. The
-    first run's JVM is cold; the last one is reported, and the first one's speed beside it.
+    """Copy all tables of the source, ``runs`` times in one session, each into a new target.
 
-    Raises what ``snapshot`` raises.
+    The first run's JVM is cold. The last run is reported, and the speed of the first one. Raise the
+    errors of ``snapshot``.
     """
     from ..copy.copy_plan import plan_copy
     from ..copy.first_copy import FirstCopy
@@ -200,9 +203,10 @@ def bench_snapshot(config: Config, runs: int) -> dict[str, Any]:
 
 
 def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, Any]:
-    """How long transactions take from the source's commit to the cut that shows them, under the
-    load that the source has meanwhile. Starts ``run``'s receiver and applier on the configured
-    target; what is committed in the first 20 s (a cold JVM) doesn't count.
+    """Measure the time from the source's commit to the cut that shows a transaction.
+
+    The source has its own load meanwhile. ``run``'s receiver and applier work on the configured
+    target. Commits of the first 20 s (a cold JVM) do not count.
 
     Needs the source's clock to be this machine's. Raises what ``run`` raises.
     """
@@ -245,7 +249,7 @@ def _reported(took: npt.NDArray[np.float64], seconds: int) -> dict[str, Any]:
 
 
 def _latencies(records: Any, shown: list[tuple[float, int]]) -> npt.NDArray[np.float64]:
-    """Seconds from each commit to the first place shown at or behind its end, where one was."""
+    """Return seconds from each commit to the first cut at or after its end, if there was one."""
     moment = np.array([at for at, _ in shown])
     first_shown = np.searchsorted([position for _, position in shown], records["end"])
     seen = first_shown < len(shown)

@@ -1,4 +1,4 @@
-"""What memory a run takes, with all its processes."""
+"""Memory of a run with all its processes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _GROWN = 1.01
 class Memory:
     """Peak of the process tree's proportional set size (shared pages counted once), in MiB.
 
-    To read it Linux walks all pages, a quarter of a core at four times a second: so it is read only
-    when the resident sizes, which cost nothing, add up to more than before.
+    To read it, Linux walks all pages, which costs a quarter of a core at four times a second. So it
+    is read only if the sum of the resident sizes, which cost nothing, has grown.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ def _tree() -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """A process's resident size in pages; 0 when it is gone."""
+    """Return a process's resident size in pages; 0 if it is gone."""
     try:
         with open(f"/proc/{pid}/statm") as line:
             return int(line.read().split()[1])

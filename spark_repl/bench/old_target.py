@@ -33,8 +33,10 @@ if TYPE_CHECKING:
 
 
 def make_old(config: Config, hours: float, rate: float) -> int:
-    """Gives each table the commits of so many hours, as far as its log keeps them, and the control
-    table their cuts; returns how many commits a table has got."""
+    """Add the commits of ``hours`` to each table, as far as its log retains them, and their cuts.
+
+    ``rate``: commits per second and table. Return the number of commits per table.
+    """
     layout = Layout(config.target.path)
     control = Control(layout.control)
     last = control.last_cut()
@@ -57,12 +59,12 @@ def make_old(config: Config, hours: float, rate: float) -> int:
         control.path, pa.Table.from_pylist(rows, schema), mode="append",
         storage_options=options(control.path),
     )  # fmt: skip
-    DurabilityBarrier(control, layout)()  # as whoever has followed it so far has done
+    DurabilityBarrier(control, layout)()  # as an applier that had followed it would have
     return count
 
 
 def _promised(retention: Retention, hours: float, rate: float) -> list[timedelta]:
-    """How old the cuts are that are kept of so many hours, the oldest first."""
+    """Return the ages of the cuts that are retained after ``hours``, the oldest first."""
     tiers = ((retention.every, 1 / rate), (retention.minute, 60.0), (retention.hour, 3600.0))
     ages = set[float]()
     for kept, apart in tiers:
@@ -76,15 +78,17 @@ def _schema(folder: str) -> pa.Schema:
 
 
 def _cut_at(last: Cut, behind: int) -> Cut:
-    """A cut whose tables have so many commits behind those of ``last``."""
+    """Return a cut whose tables have ``behind`` more commits than in ``last``."""
     tables = last.tables.items()
-    shown = {name: replace(one, version=one.version + behind) for name, one in tables}
-    return replace(last, tables=shown)
+    later = {name: replace(table, version=table.version + behind) for name, table in tables}
+    return replace(last, tables=later)
 
 
 def _add_commits(folder: str, table: TableVersion, count: int, seconds: float) -> None:
-    """Commits that leave the table as it is: each names a file of it anew. Those of the last hour
-    have their checksums, as Delta's own have: clean-up leaves them for so long."""
+    """Add commits that do not change the table: each adds one of its files again.
+
+    Commits of the last hour have checksums, which Delta's clean-up keeps for so long.
+    """
     text, files = read_commit(folder, table.version), live_files(folder, table.version)
     assert text is not None
     now, add = time.time(), next(iter(files.values()), None)
@@ -116,7 +120,7 @@ def _read_if_there(path: str) -> bytes:
 
 
 def _put(path: str, content: bytes, at: float) -> None:
-    """Writes a file, where it can be dated as if it were of that time, in seconds."""
+    """Write a file, and set its time to ``at``, in seconds since 1970, if the storage can."""
     with open_output(path) as file:
         file.write(content)
     if not is_remote(path):

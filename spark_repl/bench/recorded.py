@@ -1,4 +1,4 @@
-"""Benchmarks: what this machine does, with the phases' shares. Figures, never tests."""
+"""Benchmarks of recorded logs: speed on this machine, with the share of each phase. No tests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ROUNDS = 5
 
 
 def bench_decode(files: Sequence[str]) -> dict[str, Any]:
-    """Relay log to Arrow: one core, no Spark, checksums verified; best of some rounds.
+    """Measure the decoding of a log to Arrow: one core, no Spark, checksums verified.
 
     ``rows``: row images (an UPDATE has two), every one into columns, by ``read_changes``, which
     reads the log's index too; dates that no calendar has are NULL. ``net_changes``: what a worker
@@ -68,7 +68,7 @@ def bench_decode(files: Sequence[str]) -> dict[str, Any]:
 
 
 def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
-    """(a worker's tasks, bytes) of all transactions in the files."""
+    """Return (a worker's tasks, bytes) of all transactions in the files."""
     tasks, size = list[StageTask](), 0
     for path in files:
         log = open_log(path)
@@ -107,8 +107,11 @@ def _images(path: str) -> int:
 
 @dataclass(frozen=True)
 class Recording:
-    """A relay log to be applied. ``settings``: keys of the section [apply]; ``prepared``: what lies
-    before it is in the tables already, and not timed; ``do_table``: what filters keep alone."""
+    """A relay log to apply.
+
+    ``settings``: keys of the section [apply]; ``prepared``: the position up to which the log is
+    applied before the measurement; ``do_table``: the only tables that filters keep.
+    """
 
     relay: str
     settings: Mapping[str, Any]
@@ -116,7 +119,7 @@ class Recording:
     do_table: tuple[str, ...] = ()
 
     def config(self) -> Config:
-        """Without a target."""
+        """Return the configuration, without a target."""
         filters = {"do_table": list(self.do_table)}
         return Config.from_mapping(
             {"relay": {"path": self.relay}, "apply": self.settings, "filters": filters}
@@ -124,8 +127,10 @@ class Recording:
 
 
 def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -> dict[str, Any]:
-    """The whole job into fresh targets, ``runs`` times in one session; the last run is reported.
-    ``fresh_index``: the tables have no key index, which is made anew within the time."""
+    """Apply a recording into new targets, ``runs`` times in one session. Report the last run.
+
+    ``fresh_index``: remove the tables' key index first, so that its rebuild is timed with the rest.
+    """
     from ..apply.start.replica import Replica
     from ..runtime.spark_session import build_session
 
@@ -136,8 +141,8 @@ def bench_apply(recording: Recording, runs: int, *, fresh_index: bool = False) -
         for number in range(max(1, runs)):
             target = os.path.join(folder, str(number))
             config = base.override({"target.path": target})
-            # Twice: Spark ends Python processes that were idle for a minute, as they are behind a
-            # long load; the second time, with nothing to do, has them started again.
+            # Twice: Spark ends Python processes that were idle for a minute, as after a long load.
+            # The second run, with nothing to do, starts them again.
             for _ in range(2 if recording.prepared else 0):
                 with Replica(spark, config, until=recording.prepared) as replica:
                     replica.apply()

@@ -1,11 +1,12 @@
-"""Config: a TOML file becomes frozen dataclasses, every rule checked once.
+"""Config: a TOML file becomes frozen dataclasses, and every rule is checked once.
 
-In: the file, and what the command line says on top. Out: a Config whose every key is one that there
-is, of its kind and in its range, or ConfigError with all faults of the file. ``settings`` has the
-sections and their keys, ``rules`` what a key may be, ``tables`` what is made of the tables that a
-pattern fits, ``renaming`` how ``to`` names them, ``faults`` what does not go together,
-``wildcards`` how a pattern names tables, ``side_by_side`` what several files have against each
-other. It looks at no source, no log and no target.
+In: the file, and the command line's values. Out: a Config, whose every key exists, is of its type
+and in its range; or ConfigError with all faults of the file. ``settings`` has the sections and
+their keys, ``rules`` what a key may be, ``tables`` the rules of ``[[tables]]``. ``renaming``
+applies their ``to``. ``faults`` and ``sharding`` find keys that do not go together. ``wildcards``
+matches names, and ``side_by_side`` finds what prevents several files from running together.
+
+The room reads no source, no log and no target.
 """
 
 from .settings import (

@@ -1,7 +1,8 @@
-"""Renaming: ``match`` and ``to`` of one of ``[[tables]]``, as a table's name there and back.
+"""Renaming: ``match`` and ``to`` of one of ``[[tables]]``, applied to a table's name in both
+directions.
 
-Both are asked part by part, the database's and the table's. What each ``%`` of one stands for
-comes, in order, where the other has its ``%``; ``_`` and what stands behind a backslash are plain
+The parts of database and table are matched separately. The text that each ``%`` of one pattern
+matches replaces the ``%`` of the other, in order. ``_`` and characters after a backslash are plain
 letters.
 """
 
@@ -18,24 +19,23 @@ _RESERVED = (*OF_THE_SERVER, "_repl")  # the last is our own folder
 _TOKEN = re.compile(r"\\.|.", re.DOTALL)
 _LONGEST = 64
 SHARD = "//"
-"""in the name of a table that is one of many in one Delta table, between that table's name and what
-tells it apart; a path has it likewise"""
+"""in a shard's name or path, the text between the Delta table's name and the shard's own part"""
 _SHARED = f"{SHARD}shared/"
 
 
 @dataclass(frozen=True)
 class Renaming:
-    """Has passed ``renaming_faults``."""
+    """A rule's ``match`` and ``to``, without ``renaming_faults``."""
 
     match: str
     to: str
 
     def there(self, name: Parts) -> Parts | None:
-        """The name in the target; None of a table that ``match`` does not fit."""
+        """Return the name in the target; None if ``match`` does not fit the table."""
         return _carried(self._match, self._to, name)
 
     def back(self, name: Parts) -> Parts | None:
-        """The name that becomes ``name`` in the target; None where none does."""
+        """Return the source's name of a target's table; None if there is none."""
         return _carried(self._to, self._match, name)
 
     @cached_property
@@ -48,50 +48,52 @@ class Renaming:
 
 
 def whole_of(name: str) -> str:
-    """The name, or path, of the Delta table that a shard is in."""
+    """Return the name, or path, of a shard's Delta table."""
     return name.partition(SHARD)[0]
 
 
 def shared_path(whole: str, number: int) -> str:
-    """The path of a shard, by its ``number``, of a Delta table that several channels feed."""
+    """Return the path of shard ``number`` of a Delta table that several channels feed."""
     return f"{whole}{_SHARED}{number}"
 
 
 def numbered(path: str) -> tuple[str, int]:
-    """The path of a table without its number, and the number: ``t/a`` is 1, ``t/a@7`` is 7. A name
-    has no @ of its own, as folders have it encoded."""
+    """Return a table's path without its number, and the number: 1 for ``t/a``, 7 for ``t/a@7``.
+
+    Folders encode the character @ of a name.
+    """
     first, _, number = path.rpartition("@")
     return (first, int(number)) if number.isdecimal() and first else (path, 1)
 
 
 def is_shared(path: str) -> bool:
-    """Whether several channels feed the Delta table that the shard at the ``path`` is in."""
+    """Return whether several channels feed the Delta table of the shard at ``path``."""
     return _SHARED in path
 
 
 def shard_of(name: str) -> str:
-    """What tells a shard apart, by its name; "" of a table that is none."""
+    """Return what identifies a shard in its name; "" for another table."""
     return name.partition(SHARD)[2]
 
 
 def halves(pattern: str) -> Parts:
-    """What a pattern says of the database, and of the table."""
+    """Return a pattern's parts for the database and for the table."""
     database, _, table = pattern.partition(".")
     return database, table
 
 
 def letters(pattern: str) -> list[str]:
-    """Those of a pattern as they stand in names, "" where a ``%`` is."""
+    """Return the letters of a pattern without backslashes, "" for each ``%``."""
     return ["" if token == "%" else token[-1] for token in _TOKEN.findall(pattern)]
 
 
 def has_bare_sign(pattern: str) -> bool:
-    """Whether there is a ``_`` without a backslash."""
+    """Return whether the pattern has a ``_`` without a backslash."""
     return "_" in _TOKEN.findall(pattern)
 
 
 def unusable(name: Parts) -> str:
-    """Why no table of the target can be called so; "" where one can."""
+    """Return why no table of the target can have the name; "" if one can."""
     database, table = name
     if not database or not table:
         return "a part of the name would be empty"
@@ -101,12 +103,12 @@ def unusable(name: Parts) -> str:
 
 
 def unusable_database(name: str) -> str:
-    """The same of a database's name alone."""
+    """Return why no database of the target can have the name; "" if one can."""
     return f"the database {name} is not for tables" if name in _RESERVED else ""
 
 
 def standing_for(pattern: Parts, name: Parts) -> list[str] | None:
-    """What each ``%`` of the pattern stands for in a name, in order; None where it does not fit."""
+    """Return the text that each ``%`` of the pattern matches in a name; None if it does not fit."""
     values = list[str]()
     for part, text in zip(pattern, name, strict=True):
         fitting = _compiled(part).fullmatch(text)
@@ -121,9 +123,9 @@ def _carried(pattern: Parts, into: Parts, name: Parts) -> Parts | None:
     if values is None:
         return None
     if len(values) != sum(letters(part).count("") for part in into):
-        return None  # of many tables one: there is no way back
-    left = iter(values)
-    database, table = ("".join(sign or next(left) for sign in letters(part)) for part in into)
+        return None  # several tables become one: there is no way back
+    remaining = iter(values)
+    database, table = ("".join(sign or next(remaining) for sign in letters(part)) for part in into)
     return database, table
 
 

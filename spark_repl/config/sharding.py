@@ -1,5 +1,7 @@
-"""What ``[[tables]]`` that put many tables into one, by ``key_prefix`` or of several channels, do
-not go together with."""
+"""Faults of ``[[tables]]`` rules that put many tables into one: keys that do not go together.
+
+Such a rule has ``key_prefix``, or feeds a table of several channels.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _BY_CHANNEL = f'extra_columns = ["{CHANNEL}"]'
 
 
 def sharding_faults(config: Mapping[str, Any]) -> list[str]:
-    """The faults of each rule, and of the other keys where there is one with many tables in one."""
+    """Return the faults of each rule, and of other keys if a rule puts many tables into one."""
     rules: Sequence[TableRule] = config["tables"]
     faults = [
         f"tables[{number}].{fault}"
@@ -32,7 +34,7 @@ def sharding_faults(config: Mapping[str, Any]) -> list[str]:
 
 
 def _asked(rule: TableRule) -> str:
-    """By what the rule puts many tables into one, as one reads it in the configuration."""
+    """Return the key by which a rule puts many tables into one, as the configuration has it."""
     return "key_prefix" if rule.key_prefix else _BY_CHANNEL
 
 
@@ -73,7 +75,7 @@ def _faults(rule: TableRule, config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_shards(rule: TableRule) -> Iterator[str]:
-    """The faults of a rule whose tables ``key_prefix`` tells apart."""
+    """Yield the faults of a rule whose tables ``key_prefix`` identifies."""
     if rule.match and letters(rule.match).count("") != 1:
         yield f"match {rule.match}: with key_prefix it has one %, which tells the shards apart"
     if rule.row_filter:
@@ -85,7 +87,7 @@ def _of_shards(rule: TableRule) -> Iterator[str]:
 
 
 def _of_channel(rule: TableRule) -> Iterator[str]:
-    """The same of one whose table other channels feed, told apart by row filters."""
+    """Yield the faults of a rule whose table several channels feed, separated by row filters."""
     if letters(rule.match).count(""):
         yield f"match {rule.match}: with {_BY_CHANNEL} it is one table's name, without %"
     if not rule.channels:
@@ -98,7 +100,7 @@ def _of_channel(rule: TableRule) -> Iterator[str]:
 
 
 def _shared(rule: TableRule, channel: str) -> Iterator[str]:
-    """The faults of a rule whose table other channels feed, too."""
+    """Yield the faults of a rule whose table other channels also feed."""
     if not rule.channels:
         return
     if channel not in rule.channels:
@@ -110,7 +112,7 @@ def _shared(rule: TableRule, channel: str) -> Iterator[str]:
 
 
 def _plain(rule: TableRule, rules: Sequence[TableRule]) -> Iterator[str]:
-    """The same of a rule that gives each table a name of its own."""
+    """Yield the faults of a rule that gives each table its own name."""
     if rule.channels:
         yield (
             "channels needs key_prefix: what tells the channels' tables apart in one; or row_filter"

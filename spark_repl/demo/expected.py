@@ -1,7 +1,7 @@
-"""The server's own end state, and whether the Delta tables have it, value for value.
+"""Comparison of Delta tables with the server's own end state, value by value.
 
-A file ``<db>.<table>.jsonl`` holds the columns and the key in its first line and then a JSON array
-per row, values as the server prints them, binary ones as upper-case hex.
+A file ``<db>.<table>.jsonl`` holds the columns and the key in its first line, and then a JSON array
+per row. Values are as the server prints them, binary values as upper-case hex.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def expected_tables(folder: Path) -> Iterator[tuple[str, list[dict[str, Any]], list[Any]]]:
-    """(db.table, columns, rows) of each file of a folder. Raises FileNotFoundError where there is
+    """Yield (db.table, columns, rows) of each file of a folder. Raise FileNotFoundError if there is
     none: nothing would be compared."""
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
@@ -33,10 +33,10 @@ def differences(
     columns: list[dict[str, Any]],
     rows: list[Any],
 ) -> list[str]:
-    """Rows that only one side has, as text; empty when both are equal. The order doesn't count.
+    """Return the rows that only one side has, as text; none if both are equal in any order.
 
-    ``names`` and ``got`` are what was read (rows of Python values), ``columns`` and ``rows`` the
-    server's.
+    ``names`` and ``got`` were read from the table (rows of Python values); ``columns`` and ``rows``
+    are the server's.
     """
     wanted = [column["name"] for column in columns]
     if list(names) != wanted:
@@ -51,7 +51,7 @@ def differences(
 
 
 def server_text(value: Any, column: dict[str, Any]) -> str | None:
-    """One value as the server prints it."""
+    """Return a value as the server prints it."""
     if value is None:
         return None
     if isinstance(value, bool):
