@@ -19,10 +19,10 @@ from ..config import load
 from ..control.cuts.cut_export import manifest
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import unknown_sources, uuids_of, wait_at
-from ..control.cuts.previous_folders import former_lines, former_tables
+from ..control.cuts.previous_folders import previous_folder_lines, previous_folders
 from ..control.records.retention import pin, pins, promised_until, recorded, unpin
 from ..control.records.shared_tables import shared_shards
-from ..control.table.cut import shown_tables
+from ..control.table.cut import reader_tables
 from ..errors import ConfigError, SourceError, TargetError
 from ..observe.status.status import position_text
 from .command_target import channel_of
@@ -47,7 +47,7 @@ def list_cuts(options: argparse.Namespace) -> int:
         print(json.dumps({"cuts": shown}, default=str))
         return 0
     rows = [
-        (str(cut.at), position_text(cut), cut.gtid_executed, str(len(shown_tables(cut))), until)
+        (str(cut.at), position_text(cut), cut.gtid_executed, str(len(reader_tables(cut))), until)
         for cut, until in kept
     ]  # fmt: skip
     print_table(("published", "position", "gtid_executed", "tables", "kept"), rows)
@@ -57,7 +57,7 @@ def list_cuts(options: argparse.Namespace) -> int:
 def kept_cuts(control: Control, now: datetime) -> Iterator[tuple[Cut, str]]:
     """Yield each retained cut with the reason: a time in UTC, the names of its pins, or that it is
     the newest one. Cuts whose retention has ended are left out: their files may be gone."""
-    cuts, names = control.held(), dict[tuple[int, datetime], list[str]]()
+    cuts, names = control.snapshot(), dict[tuple[int, datetime], list[str]]()
     for name, pin_of_cut in sorted(pins(control).items()):
         names.setdefault(pin_of_cut.cut, []).append(name)
     until = promised_until(control, cuts, now)
@@ -82,9 +82,9 @@ def show_cut(options: argparse.Namespace) -> int:
         return 0
     print(f"gtid_executed: {cut.gtid_executed}")
     print(f"position: {position_text(cut)}")
-    rows = [(name, table.path, str(table.version)) for name, table in shown_tables(cut).items()]
+    rows = [(name, table.path, str(table.version)) for name, table in reader_tables(cut).items()]
     print_table(("table", "path", "version"), rows)
-    for line in former_lines(former_tables(at.layout, find_cut(at.control, "latest"))):
+    for line in previous_folder_lines(previous_folders(at.layout, find_cut(at.control, "latest"))):
         print(line)
     for name, shards in shared_shards(cut).items():
         print(f"other channels feed it, too: {name}: of the cut are the shards {', '.join(shards)}")
@@ -170,7 +170,7 @@ def cut_json(cut: Cut) -> dict[str, Any]:
         "at": cut.at,
         "tables": {
             name: {"path": table.path, "version": table.version, **own.get(name, {})}
-            for name, table in shown_tables(cut).items()
+            for name, table in reader_tables(cut).items()
         },
         "waiting": {name: asdict(why) for name, why in cut.waiting.items()},
         "quarantined": {name: asdict(why) for name, why in cut.quarantined.items()},

@@ -54,7 +54,7 @@ def reset(options: argparse.Namespace) -> int:
         raise ConfigError(f"--table {odd[0]}: give DATABASE.TABLE, as the target has it")
     at = opened(config)
     planned = plan_all(at) if options.all else plan_tables(at, options.table)
-    for line in planned.said:
+    for line in planned.notices:
         print(line, file=sys.stderr)
     if not options.dry_run and at.control.exists():
         check_unowned(config, take_over=options.take_over)

@@ -134,7 +134,7 @@ def _record(config: Config, control: Control, copy: Copy) -> None:
     where a table has come to one of the paths: choose again."""
     own = [(name, path) for name, path in copy.paths.items() if not is_shared(path)]
     names = {*copy.paths, *(whole_name(*pair) for pair in own)}
-    check = _names(config, control).before_making(names)
+    check = _names(config, control).before_creating(names)
     for name in sorted(copy.paths.keys() & current_paths(control).keys()):
         rule = TableRules(config.tables).shaping(name)
         if name in copy.without_rows:

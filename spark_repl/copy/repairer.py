@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from ..control.records.copies import standing
-from ..control.records.repair_results import Repair, record
+from ..control.records.repair_results import RepairResult, record_result
 from ..errors import (
     FormatError,
     NoTableError,
@@ -79,13 +79,13 @@ class Repairer:
         request, *_ = left(self._folder)
         control = self._applier.control
         answer = answer_to(request, lambda folder: self._rows(request, folder))
-        record(control, answer)
+        record_result(control, answer)
         request.unlink(missing_ok=True)
 
     def fail(self, error: str) -> None:
         """Answer the oldest request by the error that ended it. Raises FencedError."""
         for request in left(self._folder)[:1]:
-            record(self._applier.control, Repair(request.name, "", failed=error))
+            record_result(self._applier.control, RepairResult(request.name, "", failed=error))
             request.unlink(missing_ok=True)
 
     def _rows(self, request: Path, folder: Path) -> RowsToRepair:
@@ -139,7 +139,7 @@ def last_cut(control: Control) -> Cut:
     return standing_copy.cut
 
 
-def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair:
+def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> RepairResult:
     """What became of a request, whose staged files lie in a folder beside it meanwhile."""
     folder = request.with_suffix(READ)
     make_folder(folder)
@@ -151,11 +151,11 @@ def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> Repair
         version = rows.outcome.result(timeout=0)
     except (RowsRefused, FormatError) as refused:
         logger.warning("%s: its rows are not repaired: %s", table or request.name, refused)
-        return Repair(request.name, table, keys, refused=str(refused))
+        return RepairResult(request.name, table, keys, refused=str(refused))
     except RowsFailed as failed:
-        return Repair(request.name, table, keys, failed=str(failed))
+        return RepairResult(request.name, table, keys, failed=str(failed))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     count = sum(part.rows for part in rows.parts)
     logger.warning("%s: %d rows are as the source has them", table, count)
-    return Repair(request.name, table, keys, count, version)
+    return RepairResult(request.name, table, keys, count, version)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..control.cuts.previous_folders import Former, former_lines
+from ..control.cuts.previous_folders import PreviousFolder, previous_folder_lines
 from .reports.latency import BOUNDS_S, quantile
 from .reports.verify_status import repaired_tables
 from .reports.worker_status import IDLE
@@ -261,7 +261,7 @@ def _tables(status: Status) -> Iterator[str]:
     if rows:
         yield ""
         yield from columns(_TABLES, rows)
-    yield from former_lines([Former(**former) for former in status["former"]])
+    yield from previous_folder_lines([PreviousFolder(**former) for former in status["former"]])
     for name, count in status["row_filters"].items():
         yield f"left out by row_filter of {name}: {count:,} row changes"
     for name, count in status["passed_over"].items():

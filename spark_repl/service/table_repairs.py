@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..apply.start.replica import Replica
 from ..control.records.channels import control_of, layout_of
-from ..control.records.repair_results import Repair, answers
+from ..control.records.repair_results import RepairResult, repair_results
 from ..copy.copy_requests import check_answers
 from ..copy.read_repair_rows import read
 from ..copy.repair_request import leave
@@ -55,7 +55,7 @@ def repair_tables(
     rows, copied, wrong = dict[str, int](), dict[str, str](), dict[str, str]()
     for name, request in repairs.items():
         if isinstance(request, str):
-            done = Repair("", name, refused=request)
+            done = RepairResult("", name, refused=request)
         else:
             done = repair_table(config, request, session, pause)
         if done.failed:
@@ -79,7 +79,7 @@ def repair_table(
     request: RepairRequest,
     session: Callable[[], SparkSession],
     pause: Callable[[float], object] = time.sleep,
-) -> Repair:
+) -> RepairResult:
     """Have a running applier carry out a request, or carry it out here if none runs.
 
     Raise TargetError if the applier ended before it did so; SourceError; FencedError.
@@ -96,7 +96,7 @@ def repair_table(
             path.unlink(missing_ok=True)
     while True:
         pause(_POLL_S)
-        if answer := answers(control).get(name):
+        if answer := repair_results(control).get(name):
             return answer
         owner = control.owner()
         if owner is None or owner[1].is_dead:
@@ -109,7 +109,7 @@ def repair_table(
 
 def _stopped(
     config: Config, control: Control, request: Path, session: Callable[[], SparkSession]
-) -> Repair:
+) -> RepairResult:
     """Repair while no applier runs: the tables have to hold all that the source has executed."""
     spark = session()
 

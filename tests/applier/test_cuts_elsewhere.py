@@ -17,7 +17,7 @@ import pytest
 from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.records.retention import pin
-from spark_repl.control.table.cut import Cut, shown_tables
+from spark_repl.control.table.cut import Cut, reader_tables
 from spark_repl.delta import checkpoint
 from tests.applier.test_promised_cuts import SHORT, hours_pass
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -97,7 +97,7 @@ def test_what_is_promised_is_read_by_delta_rs_and_duckdb(
     left = promised(target)
     assert len(left) > 2
     places = [(f"{target}/{at.path}", at.version) for cut in left
-              for name, at in shown_tables(cut).items() if name == "t.a"]  # fmt: skip
+              for name, at in reader_tables(cut).items() if name == "t.a"]  # fmt: skip
     rows = [at_cut(target, cut)["t.a"] for cut in left]
     known = [(cut, found) for cut, found in zip(left, rows, strict=True) if cut.position in shown]
     assert len(known) > 1, "the pinned one, and others; fewer where a minute has passed meanwhile"

@@ -220,7 +220,7 @@ def test_as_many_tables_as_cuts_tell_by_what_has_changed(log: LogWriter, target:
             assert found.control.prune(PruneBy(Retention(0, 0, 0)), found.tracking.settle)
             left = found.control.rows("cut")
         assert len(left) < min(there, cut_encoding.MOST_SINCE + 2)
-        assert cut_encoding.mark_of(left[0]["detail"])[1] == "", "it tells all"
+        assert cut_encoding.base_of(left[0]["detail"])[1] == "", "it tells all"
     assert below_target(target)
     assert len(at_cut(target, cuts(target)[-1])["t.a"]) == 2 * (cut_encoding.MOST_SINCE // 2 + 20)
 

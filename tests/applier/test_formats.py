@@ -213,7 +213,7 @@ def test_a_target_that_merge_wrote_goes_on(of_before):
 def test_cuts_that_are_told_since_others_go_on(tmp_path):
     lake = shutil.copytree(TOLD, tmp_path / "told", copy_function=shutil.copy) / "many"
     details = [row["detail"] for row in channel_at(str(lake), "default").control.rows("cut")]
-    assert 1 < sum(map(bool, (cut_encoding.mark_of(one)[1] for one in details))) < len(details)
+    assert 1 < sum(map(bool, (cut_encoding.base_of(one)[1] for one in details))) < len(details)
     before = [at_cut(lake, cut) for cut in cuts(lake, "default")]
     assert run(lake.parent / "east", lake, keys={"compact_files": 0}, **RULES)
     found = cuts(lake, "default")

@@ -55,9 +55,9 @@ class Faults:
                     meet("cut")
                 super().publish(cut, later=later)
 
-            def write_held_back(self) -> None:
+            def write_pending(self) -> None:
                 meet("held back")
-                super().write_held_back()
+                super().write_pending()
 
         parts = replace(local_delta.HERE, stage=self._stage, delta_log=Delta, control=Cuts)
         monkeypatch.setattr(local_delta, "HERE", parts)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.control.table.cut import shown_tables
+from spark_repl.control.table.cut import reader_tables
 from spark_repl.errors import SchemaError, SettingError
 from tests.support.binlog_writer import LogWriter, Table, delete, insert
 from tests.support.local_delta import cuts, last_shown, run, stopped
@@ -25,7 +25,7 @@ def test_commands_show_what_readers_see(log: LogWriter, tmp_path: Path, capsys: 
     """The Delta table, as ``cut()`` has it, and no path that is the applier's own."""
     target = str(tmp_path / "lake")
     assert run(filled(log).folder, tmp_path / "lake", **BOTH)
-    (want,) = [(name, at.path) for name, at in shown_tables(cuts(tmp_path / "lake")[-1]).items()]
+    (want,) = [(name, at.path) for name, at in reader_tables(cuts(tmp_path / "lake")[-1]).items()]
     assert want[0] == "lake.orders"
     assert main(["cut", "show", "--target", target, "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)["tables"]

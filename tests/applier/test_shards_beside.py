@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from spark_repl.control.records.channels import channel_at
-from spark_repl.control.table.cut import shown_tables
+from spark_repl.control.table.cut import reader_tables
 from spark_repl.errors import (
     DecodeError,
     OtherChannelError,
@@ -143,7 +143,7 @@ def test_another_channel_of_the_same_table(log: LogWriter, tmp_path: Path) -> No
     assert isinstance(error, OtherChannelError) and error.table == "lake.orders"
     other = {**BOTH, "tables": [{**RULE, "to": "lake.us"}]}
     assert run(us.folder, target, channel="us", **other)
-    assert {*shown_tables(channel_at(str(target), "us").control.cuts()[-1])} == {"lake.us"}
+    assert {*reader_tables(channel_at(str(target), "us").control.cuts()[-1])} == {"lake.us"}
 
 
 def test_others_commits_stop(log: LogWriter, tmp_path: Path) -> None:

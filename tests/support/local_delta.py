@@ -26,7 +26,7 @@ from spark_repl.apply.group import stager
 from spark_repl.apply.start.replica import OnGroup, Parts, Replica
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.table.control import Control
-from spark_repl.control.table.cut import Cut, shown_tables
+from spark_repl.control.table.cut import Cut, reader_tables
 from spark_repl.control.table.layout import Layout
 from spark_repl.crash_points import listening
 from spark_repl.delta import storage
@@ -229,7 +229,7 @@ def cuts(target: Path | str, channel: str = "") -> list[Cut]:
 def at_cut(target: Path | str, cut: Cut) -> dict[str, list[tuple[Any, ...]]]:
     """The rows of every table that a cut shows, sorted, by the table's name."""
     shown = {}
-    for name, at in shown_tables(cut).items():
+    for name, at in reader_tables(cut).items():
         found = read(f"{target}/{at.path}", at.version)
         shown[name] = sorted((tuple(row.values()) for row in found.to_pylist()), key=_order)
     return shown

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spark_repl.control.table.cut import shown_tables
+from spark_repl.control.table.cut import reader_tables
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, cuts, run
@@ -32,7 +32,7 @@ def of_each(target: Path) -> dict[str, Rows]:
     found: dict[str, dict[str, Any]] = {}
     for cut in cuts(target):
         shards = found.setdefault(cut.gtid_executed, {})
-        for name, at in shown_tables(cut).items():
+        for name, at in reader_tables(cut).items():
             own = name.removeprefix("lake.orders").removeprefix("_")
             if not own:
                 shards |= {one.partition("//")[2]: [] for one in cut.tables}
@@ -49,13 +49,13 @@ def of_each(target: Path) -> dict[str, Rows]:
 
 
 def columns(target: Path) -> list[str]:
-    (at,) = shown_tables(cuts(target)[-1]).values()
+    (at,) = reader_tables(cuts(target)[-1]).values()
     return list(read(f"{target}/{at.path}", at.version).column_names)
 
 
 def fields(target: Path) -> dict[str, Any]:
     """The columns of the Delta table, with Delta's types."""
-    (at,) = shown_tables(cuts(target)[-1]).values()
+    (at,) = reader_tables(cuts(target)[-1]).values()
     there = LocalDelta().snapshot(f"{target}/{at.path}", at.version)
     assert there is not None
     return {one["name"]: one["type"] for one in json.loads(there.schema_string)["fields"]}

@@ -11,7 +11,7 @@ from typing import Any
 
 from spark_repl.config.renaming import shard_of
 from spark_repl.control.records.shared_tables import shared_shards
-from spark_repl.control.table.cut import shown_tables
+from spark_repl.control.table.cut import reader_tables
 from spark_repl.delta.log_replay import read_commit
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -45,7 +45,7 @@ def seen(target: Path, channel: str) -> dict[str, Rows]:
         rows = found.setdefault(cut.gtid_executed, {})
         rows |= {shard_of(name): [] for name in cut.tables}
         own = shared_shards(cut)
-        for name, at in shown_tables(cut).items():
+        for name, at in reader_tables(cut).items():
             for row in read(f"{target}/{at.path}", at.version).to_pylist():
                 if row["shop"] in own[name]:
                     values = {k: v for k, v in row.items() if v is not None}

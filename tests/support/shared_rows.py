@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_repl.control.records.shared_tables import shared_shards
-from spark_repl.control.table.cut import shown_tables
+from spark_repl.control.table.cut import reader_tables
 from spark_repl.delta.reader import read
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import cuts, run
@@ -44,7 +44,7 @@ def seen(target: Path, channel: str) -> dict[str, Any]:
     found = dict[str, Any]()
     for cut in cuts(target, channel):
         own, rows = shared_shards(cut), found.setdefault(cut.gtid_executed, [])
-        for name, at in shown_tables(cut).items():
+        for name, at in reader_tables(cut).items():
             for row in read(f"{target}/{at.path}", at.version).to_pylist():
                 values = {key: value for key, value in row.items() if value is not None}
                 shard = values.pop("_channel", None)

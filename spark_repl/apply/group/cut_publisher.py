@@ -154,9 +154,9 @@ class CutPublisher:
         """Write the notes of names, and the cuts that were held back, up to ``last_cut``."""
         cut = self.last_cut if self.held_back is not None else None
         if cut is None:
-            self._retries.run(self._control.write_held_back, slot=slot)
+            self._retries.run(self._control.write_pending, slot=slot)
             return
-        self._write(self._control.write_held_back, cut.position, slot)
+        self._write(self._control.write_pending, cut.position, slot)
         self._note_published(cut.position)
 
     def _write(self, write: Callable[[], None], position: int, slot: int) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from ...config.rules import LISTEN
-from ...control.records.channels import opened, say_if_new
+from ...control.records.channels import opened, warn_if_new
 from ...control.records.copies import CatchUp
 from ...control.records.log_history import NOWHERE, Begin
 from ...control.table.control import Control
@@ -160,7 +160,7 @@ class Replica:
         with Pool(1) as meanwhile:
             registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
             self._control = control = self._at.control
-            say_if_new(self._at)
+            warn_if_new(self._at)
             control.claim(take_over=self._take_over)
             succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
             remove_dead_parts(*self.layout.written_to(control.epoch))

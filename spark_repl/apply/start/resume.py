@@ -33,7 +33,7 @@ from ...control.records.log_history import (
     Begin,
     check_beginning,
     check_continuity,
-    goes_on_at,
+    continues_at,
     indexed,
     is_anonymous,
     record,
@@ -181,7 +181,7 @@ def _begin(
         if cut is None:
             anonymous = is_anonymous(index)
             return _Begin(relay.previous_gtids(), 0, applied.first_place(), anonymous)
-        start = goes_on_at(applied.find, relay, index, cut)
+        start = continues_at(applied.find, relay, index, cut)
         if start is not None:
             executed, place = GtidSet.parse(cut.gtid_executed), SourcePlace.of(cut.source)
             log.warning("another relay log: it goes on at %s of the source", place)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...alter.alteration import KeptColumn
 from ...alter.online_tools import check_tool_alteration, copied
 from ...alter.rename import like, rename
-from ...control.records.ignored_tables import LeftTable
+from ...control.records.schema_tool_tables import SchemaToolTable
 from ...errors import SettingError
 from ...rules.tool_names import Role, ToolTable, tool_tables
 from ...sql.ddl_outcome import DdlOutcome
@@ -110,7 +110,7 @@ class ToolTables:
         log.warning("%s is left out: %s", made.name, logged.text)
         return True
 
-    def _made(self, logged: StatementEvent) -> LeftTable | None:
+    def _made(self, logged: StatementEvent) -> SchemaToolTable | None:
         """The tool's table that a CREATE makes; None for one that is not left out."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
@@ -125,7 +125,7 @@ class ToolTables:
         definition = definition and self._kept(definition, copy=copy)
         if copy and (definition is None or not _same(table.definition_in_log, definition)):
             return None  # a table of somebody's who calls it so
-        return LeftTable(name, tool.of, definition, copy)
+        return SchemaToolTable(name, tool.of, definition, copy)
 
     def _kept(self, definition: TableDefinition, *, copy: bool) -> TableDefinition | None:
         """A tool's table as it is kept on record; None for one that is no copy, and that the rule
@@ -214,7 +214,7 @@ class ToolTables:
         made = copied(was, rename(known.definition, name))
         session = Session(time_zone="+00:00", at=logged.query.at)  # not strict: INSERT IGNORE
         way = self._alterations.change(table, made, session, logged)
-        self._left.put(LeftTable(old, name, rename(was, old)), logged.cut)
+        self._left.put(SchemaToolTable(old, name, rename(was, old)), logged.cut)
         self._left.end(copy, logged.cut)
         return way
 

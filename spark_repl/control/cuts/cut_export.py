@@ -1,4 +1,5 @@
-"""A cut as a manifest for other engines: each table's place, version, schema and data files."""
+"""Cut export: a cut as a manifest for other engines, with each table's place, version, schema and
+data files."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ..records.channels import channels
 from ..records.shared_tables import shared_shards
 from ..records.table_notes import checked_versions
 from ..table.control_rows import ControlRows
-from ..table.cut import shown_tables
+from ..table.cut import reader_tables
 
 if TYPE_CHECKING:
     from ..table.cut import Cut, TableVersion
@@ -26,13 +27,13 @@ FORMAT = 1
 
 
 def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str, Any]:
-    """What a reader needs to see the cut: per table ``path`` and ``version`` for engines that read
-    Delta, and the version's files with their sizes and rows.
+    """Return what a reader needs to see the cut: per table ``path`` and ``version`` for engines
+    that read Delta, and the version's files with their sizes and rows.
 
     ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows: no
-    row is marked as deleted, no column is mapped to another name or lies in the path alone.
+    row is marked as deleted, and no column is mapped to another name or is only in the path.
     ``sound_statistics``: whether delta-rs, DuckDB and Polars find all rows by a condition.
-    ``quarantined``: also those in quarantine, as they were before. Raises TargetError when a
+    ``quarantined``: include tables in quarantine, as they were before. Raise TargetError if a
     table's version can't be read.
     """
     marked, shards = () if quarantined else cut.quarantined, shared_shards(cut)
@@ -43,7 +44,7 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
         "at": cut.at and cut.at.isoformat(),
         "tables": {
             name: _table(name, layout.table(at.path), at, shards.get(name), checked)
-            for name, at in shown_tables(cut).items()
+            for name, at in reader_tables(cut).items()
             if name not in marked
         },
         "quarantined": {name: why.reason for name, why in cut.quarantined.items()},
@@ -52,10 +53,10 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
 
 
 def _checked(layout: Layout, cut: Cut) -> dict[str, int]:
-    """Return the versions from which on tables have sound statistics, by their paths: of tables
-    that other channels feed as well, another channel may have checked them."""
+    """Return the versions from which on tables have sound statistics, by their paths. Another
+    channel may have checked a table that several channels feed."""
     shared = any(is_shared(at.path) for at in cut.tables.values())
-    controls = [one.control for one in channels(layout.target)] if shared else []
+    controls = [channel.control for channel in channels(layout.target)] if shared else []
     versions = checked_versions(ControlRows(layout.control))
     for control in controls:
         versions |= checked_versions(control)
@@ -65,8 +66,8 @@ def _checked(layout: Layout, cut: Cut) -> dict[str, int]:
 def _table(
     name: str, folder: str, at: TableVersion, shards: list[str] | None, checked: dict[str, int]
 ) -> dict[str, Any]:
-    """``shards``: whose files count, of a table that other channels feed, too; ``checked``: see
-    ``_checked``."""
+    """Return a table's entry. ``shards``: whose files count, in a table that other channels feed
+    also; ``checked``: see ``_checked``."""
     version = at.version
     folder = folder if is_remote(folder) else os.path.abspath(folder)
     files = live_files(folder, version)
@@ -77,7 +78,7 @@ def _table(
     mapped = properties.get("delta.columnMapping.mode", "none") != "none"
     own = [add for add in files.values() if shards is None or _is_of(add, shards)]
     listed = [_file(folder, add) for add in own]
-    marked = any(one["deleted_rows"] for one in listed)
+    marked = any(file["deleted_rows"] for file in listed)
     return {
         "path": folder,
         "version": version,
@@ -91,7 +92,8 @@ def _table(
 
 
 def _is_of(add: dict[str, Any], shards: list[str]) -> bool:
-    """Whether a file, of a table that has one partition's column, is of one of the ``shards``."""
+    """Return whether a file belongs to one of the ``shards``. Its table has one partition
+    column."""
     (value,) = add["partitionValues"].values()
     return value in shards
 

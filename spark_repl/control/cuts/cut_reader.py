@@ -1,4 +1,4 @@
-"""Cuts for readers: every table of a target at one committed state of the source."""
+"""CutReader: every table of a target at one committed state of the source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..records.channels import channel_at
 from ..records.retention import is_name, pinned
 from ..records.shared_tables import Shards, shared_shards, shared_tables
 from ..table.control import Control
-from ..table.cut import shown_tables
+from ..table.cut import reader_tables
 from ..table.layout import Layout
 from .cut_export import manifest
 from .history_views import create_history_views, has_history
@@ -37,19 +37,19 @@ _ENFORCED = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRet
 
 
 class CutReader:
-    """The tables of one cut. Other commits, before or after, are not seen."""
+    """The tables of one cut. Commits before or after it are not visible."""
 
     def __init__(
         self, spark: SparkSession, layout: Layout, cut: Cut, *, quarantined: bool = False
     ) -> None:
-        """``quarantined``: whether tables in quarantine are read, which lack what came since."""
+        """``quarantined``: read also tables in quarantine, which lack later changes."""
         self._spark, self._layout, self._cut = spark, layout, cut
         self._quarantined = quarantined
-        self._shown, self._shards = shown_tables(cut), shared_shards(cut)
+        self._tables, self._shards = reader_tables(cut), shared_shards(cut)
 
     @property
     def tables(self) -> Sequence[str]:
-        return list(self._shown)
+        return list(self._tables)
 
     @property
     def waiting(self) -> Sequence[str]:
@@ -61,51 +61,52 @@ class CutReader:
         return self._cut.gtid_executed
 
     def table(self, name: str) -> DataFrame:
-        """``db.table`` as it was at the cut. Raises ConfigError when the cut has no such table, or
-        one in quarantine."""
-        version = self._shown.get(name)
-        if why := self._cut.waiting.get(name):
+        """Return ``db.table`` as it was at the cut. Raise ConfigError if the cut has no such table,
+        or has it in quarantine."""
+        version = self._tables.get(name)
+        if waiting := self._cut.waiting.get(name):
             raise ConfigError(
-                f"the cut does not show {name}, which waits for a copy since {why.since}:"
-                f" {why.reason}",
+                f"the cut does not show {name}, which waits for a copy since {waiting.since}:"
+                f" {waiting.reason}",
                 hint="take a cut from before that, or one that shows the copy",
             )
         if version is None:
             raise ConfigError(
-                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._shown)}"
+                f"the cut has no table {name!r}", hint=f"it has: {', '.join(self._tables)}"
             )
-        if (mark := self._cut.quarantined.get(name)) and not self._quarantined:
+        if (quarantine := self._cut.quarantined.get(name)) and not self._quarantined:
             raise ConfigError(
-                f"{name} is in quarantine at the cut since {mark.since}: {mark.reason}",
+                f"{name} is in quarantine at the cut since {quarantine.since}: {quarantine.reason}",
                 hint="cut(..., quarantined=True) reads it as it was before; or take an earlier cut",
             )
         frame = self._load(self._layout.table(version.path), version.version)
         return self._own(name, frame) if name in self._shards else frame
 
     def is_shared(self, name: str) -> bool:
-        """Whether other channels feed the table, too: the cut shows this one's rows alone."""
+        """Return whether other channels feed the table also: the cut shows only this channel's
+        rows."""
         return name in self._shards
 
     def _own(self, name: str, frame: DataFrame) -> DataFrame:
-        """The rows of this channel's shards, of a table that other channels feed, too."""
+        """Return the rows of this channel's shards, of a table that other channels feed also."""
         from pyspark.sql.functions import col
 
         shared = shared_tables(Control(Layout(self._layout.target).control))
-        if (there := shared.get(fold(name))) is None:
+        if (recorded := shared.get(fold(name))) is None:
             raise TargetError(
                 "what tells the channels' rows apart is not on record any more", table=name,
                 hint="put the control table of the target's first channel back as it was",
             )  # fmt: skip
-        return frame.where(col(quoted(there.column)).isin(self._shards[name]))
+        return frame.where(col(quoted(recorded.column)).isin(self._shards[name]))
 
     def _load(self, folder: str, version: int) -> DataFrame:
-        """Return a version, also of a cut that was pinned for longer than Delta lets a version be
-        read: it can't know that the files were kept. Raise SetupError in a session without Delta.
-        """
+        """Return a version, even of a cut that was pinned for longer than Delta lets a version be
+        read: Delta can't know that the files were kept. Raise SetupError in a session without
+        Delta."""
         reader = self._spark.read.format("delta").option("versionAsOf", version)
         try:
             return reader.load(folder)
-        except Exception as error:  # without Delta it is Py4J's, which Spark Connect has not
+        except Exception as error:  # without Delta a class of Py4J's, which Spark Connect lacks
             if "DATA_SOURCE_NOT_FOUND" in str(error):
                 raise SetupError(
                     "this Spark session can't read Delta tables: it has no Delta",
@@ -125,12 +126,12 @@ class CutReader:
                 self._spark.conf.set(_ENFORCED, before)
 
     def union(self, pattern: str, column: str = "_shard") -> DataFrame:
-        """All tables that ``pattern`` fits (db.table, with one ``%``) as one: behind ``column``,
-        which has what ``%`` stands for, their columns by name, NULL where a table lacks one. Raises
-        ConfigError as ``Shards`` does, and where ``table`` does for one of them."""
+        """Return all tables that ``pattern`` matches (db.table, with one ``%``) as one: ``column``,
+        which has the part that ``%`` matches, and then their columns by name, NULL where a table
+        lacks one. Raise ConfigError as ``Shards``, and as ``table`` for each of them."""
         from pyspark.sql.functions import col, lit
 
-        shards = Shards.of(pattern, {*self._shown, *self._cut.waiting})
+        shards = Shards.of(pattern, {*self._tables, *self._cut.waiting})
         frames = {name: self.table(name) for name in shards.parts}
         of_each = {
             name: {field.name: field.dataType.simpleString() for field in frame.schema}
@@ -139,23 +140,24 @@ class CutReader:
         columns = shards.union(of_each, column)
         parts = []
         for name, frame in frames.items():
-            mine = {there.lower(): there for there in of_each[name]}
+            own_names = {field.lower(): field for field in of_each[name]}
             values = [
-                col(quoted(mine[one.lower()])).alias(one)
-                if one.lower() in mine
-                else lit(None).cast(kind).alias(one)
-                for one, kind in columns.items()
+                col(quoted(own_names[column_name.lower()])).alias(column_name)
+                if column_name.lower() in own_names
+                else lit(None).cast(kind).alias(column_name)
+                for column_name, kind in columns.items()
             ]
             parts.append(frame.select(lit(shards.parts[name]).alias(column), *values))
-        return reduce(lambda one, other: one.union(other), parts)
+        return reduce(lambda left, right: left.union(right), parts)
 
     def manifest(self) -> dict[str, Any]:
-        """What ``spark-repl cut export`` writes: each table's place, version, schema and files."""
+        """Return what ``spark-repl cut export`` writes: each table's place, version, schema and
+        files."""
         return manifest(self._layout, self._cut, quarantined=self._quarantined)
 
     def create_views(self, prefix: str = "") -> list[str]:
-        """Temporary views ``<prefix><db>_<table>`` of the tables at the cut; returns the names.
-        Raises TargetError, before any is made, where two tables would have one view."""
+        """Create temporary views ``<prefix><db>_<table>`` of the tables at the cut, and return
+        their names. Raise TargetError, before any is created, if two tables would have one view."""
         views = view_names(self.tables, prefix)
         for name, view in views.items():
             self.table(name).createOrReplaceTempView(quoted(view))
@@ -163,21 +165,21 @@ class CutReader:
 
     @property
     def histories(self) -> dict[str, DataFrame]:
-        """Its tables of mode history, by name; none of them is ever in quarantine."""
-        frames = ((n, self.table(n)) for n in self._shown if n not in self._cut.quarantined)
+        """The tables of mode history, by name; none of them is ever in quarantine."""
+        frames = ((n, self.table(n)) for n in self._tables if n not in self._cut.quarantined)
         return {name: frame for name, frame in frames if has_history(frame)}
 
     def create_history_views(self, prefix: str = "") -> list[str]:
-        """For each table of mode history the temporary views ``<prefix><db>_<table>_versions`` and
-        ``_current``, and SQL functions of its rows as they were: ``_at(gtid_executed)``,
-        ``_at_time(moment)``, ``_at_position(position)``; returns the names. Raises TargetError
-        where two would have one name."""
-        return create_history_views(self.histories, self._shown, prefix)
+        """Create for each table of mode history the temporary views
+        ``<prefix><db>_<table>_versions`` and ``_current``, and SQL functions of its former rows:
+        ``_at(gtid_executed)``, ``_at_time(moment)``, ``_at_position(position)``. Return the names.
+        Raise TargetError if two would have one name."""
+        return create_history_views(self.histories, self._tables, prefix)
 
 
 def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
-    """The name of each table's view. Spark takes views whose names differ in case alone for one.
-    Raises TargetError where two tables would have one view."""
+    """Return the name of each table's view. Spark treats views whose names differ only in case as
+    one. Raise TargetError if two tables would have one view."""
     views, by_view = dict[str, str](), dict[str, str]()
     for name in tables:
         views[name] = prefix + name.replace(".", "_")
@@ -191,14 +193,14 @@ def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
 
 
 def find_cut(control: Control, at: str) -> Cut:
-    """The newest cut (``latest``), the one that is pinned by a name, the last one that was
-    published by a time (ISO 8601; without a zone in UTC), or the first of those that are kept that
-    holds all of a GTID set.
+    """Return the cut that ``at`` selects: the newest (``latest``), one by the name of its pin, the
+    last one that was published by a time, or the first kept one that holds all of a GTID set. A
+    time is ISO 8601; without a zone in UTC.
 
-    Raises TargetError when there is none, ConfigError for what is none of these.
+    Raise TargetError if there is none, ConfigError if ``at`` is none of these.
     """
-    held = control.held()
-    newest = held.last_cut()
+    snapshot = control.snapshot()
+    newest = snapshot.last_cut()
     if newest is None:
         raise TargetError(
             "no cut has been published yet",
@@ -206,14 +208,14 @@ def find_cut(control: Control, at: str) -> Cut:
             hint="give the folder that apply or run was given as its target",
         )
     if at == "latest":
-        return held.cut_of(newest)
-    rows = list(held.cut_rows())
+        return snapshot.cut_of(newest)
+    rows = list(snapshot.cut_rows())
     if is_name(at):
         pin = pinned(control, at)
-        one = next(row for row in rows if (row["position"], row["at"]) == pin.cut)
-        return held.cut_of(one)
+        row = next(row for row in rows if (row["position"], row["at"]) == pin.cut)
+        return snapshot.cut_of(row)
     if _TIME.match(at):
-        return held.cut_of(_published_by(rows, at, control))
+        return snapshot.cut_of(_published_by(rows, at, control))
     if _HOUR.fullmatch(at):
         raise ConfigError(
             f"{at!r} has no date",
@@ -226,7 +228,7 @@ def find_cut(control: Control, at: str) -> Cut:
 
     first = bisect_left(rows, True, key=holds)
     if first < len(rows):
-        return held.cut_of(rows[first])
+        return snapshot.cut_of(rows[first])
     raise TargetError(
         f"no cut holds all of {at}",
         file=control.path,
@@ -235,7 +237,7 @@ def find_cut(control: Control, at: str) -> Cut:
 
 
 def _published_by(rows: Sequence[Row], at: str, control: Control) -> Row:
-    """The row of what readers saw as the newest state at a time: by the applier's clock."""
+    """Return the row of what readers saw as the newest state at a time, by the applier's clock."""
     try:
         time = datetime.fromisoformat(at)
     except ValueError:
@@ -260,21 +262,24 @@ def cut(
     quarantined: bool = False,
     channel: str = "",
 ) -> CutReader:
-    """All tables of a ``channel`` below ``target`` at one point: the newest, one that was pinned by
-    a name, the last one that was published by a time, or the first that holds a GTID set.
-    ``quarantined``: whether its tables in quarantine may be read, too, as they were before.
+    """Return all tables of a ``channel`` below ``target`` at the cut that ``at`` selects, as in
+    ``find_cut``. ``quarantined``: allow reading tables in quarantine, as they were before.
 
-    Raises TargetError where there is no such cut, ConfigError where there are several channels and
-    none is named: ``joint_cut`` reads the tables of all.
+    Raise TargetError if there is no such cut, ConfigError if there are several channels and none is
+    named: ``joint_cut`` reads the tables of all.
     """
     make_readable(spark, target)
-    one = channel_at(target, channel)
-    return CutReader(spark, one.layout, find_cut(one.control, at), quarantined=quarantined)
+    named_channel = channel_at(target, channel)
+    return CutReader(
+        spark, named_channel.layout, find_cut(named_channel.control, at), quarantined=quarantined
+    )
 
 
 def make_readable(spark: SparkSession, target: str) -> None:
-    """Raises ConfigError for a wrong ``target``, SetupError where the session can't read it."""
-    from ...runtime.spark_session import check_store  # Spark, which looking at cuts does without
+    """Raise ConfigError for a wrong ``target``, SetupError if the session can't read it."""
+    from ...runtime.spark_session import (
+        check_store,
+    )  # imports Spark, which looking at cuts does not need
 
     if on_s3(target):
         check_store(spark)

@@ -1,6 +1,6 @@
-"""Waiting for a cut: a reader that must see what it has written itself, or knows of, to the source.
+"""Waiting for a cut: for a reader that must see its own writes to the source, or known ones.
 
-MySQL has WAIT_FOR_EXECUTED_GTID_SET for it; here what counts is a cut, which readers can see.
+MySQL has WAIT_FOR_EXECUTED_GTID_SET for this. Here the reader waits for a cut that it can read.
 """
 
 from __future__ import annotations
@@ -23,44 +23,45 @@ _FIRST_PAUSE_S, _PAUSE_MAX_S, _SLOWER = 0.02, 0.5, 1.5
 
 
 def wait_for(target: str, gtid_set: str, timeout_s: float = 60.0, channel: str = "") -> Cut:
-    """The newest cut, once it holds all of a GTID set; needs neither Spark nor the applier's
-    process, and asks twice a second at most. ``channel``: whose, where the target has several.
+    """Return the newest cut, once it holds all of a GTID set. This needs neither Spark nor the
+    applier's process, and reads twice a second at most. ``channel``: which one, if the target has
+    several.
 
-    Raises TargetError when ``timeout_s`` seconds went by before, ConfigError for what is no GTID
-    set, no time and no channel.
+    Raise TargetError if ``timeout_s`` seconds pass before, ConfigError for an invalid GTID set,
+    time or channel.
     """
     return wait_at(channel_at(target, channel).control, target, gtid_set, timeout_s)
 
 
 def wait_at(control: Control, target: str, gtid_set: str, timeout_s: float) -> Cut:
-    """The same of the channel whose control table is ``control``."""
+    """Return as ``wait_for`` the cut of the channel whose control table is ``control``."""
     wanted = GtidSet.parse(gtid_set)
     if unknown := unknown_sources(control, gtid_set):
         log.warning("no cut has a transaction of %s yet", ", ".join(unknown))
-    if not timeout_s >= 0:  # no NaN either
+    if not timeout_s >= 0:  # NaN is refused also
         raise ConfigError(f"a timeout of {timeout_s} seconds", hint="give 0 or more")
     until, pause = time.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         newest = control.last_cut()
-        shown = GtidSet.parse(newest.gtid_executed) if newest else GtidSet()
-        if newest is not None and wanted.issubset(shown):
+        executed = GtidSet.parse(newest.gtid_executed) if newest else GtidSet()
+        if newest is not None and wanted.issubset(executed):
             return newest
-        left = until - time.monotonic()
-        if left <= 0:
-            raise _too_late(control, target, wanted.subtract(shown), timeout_s)
-        time.sleep(min(pause, left))
+        remaining_s = until - time.monotonic()
+        if remaining_s <= 0:
+            raise _too_late(control, target, wanted.subtract(executed), timeout_s)
+        time.sleep(min(pause, remaining_s))
         pause = min(pause * _SLOWER, _PAUSE_MAX_S)
 
 
 def unknown_sources(control: Control, gtid_set: str) -> list[str]:
     """Return the UUIDs of a GTID set of which the newest cut has no transaction."""
     newest = control.last_cut()
-    shown = GtidSet.parse(newest.gtid_executed if newest else "")
-    return sorted(uuids_of(GtidSet.parse(gtid_set)) - uuids_of(shown))
+    executed = GtidSet.parse(newest.gtid_executed if newest else "")
+    return sorted(uuids_of(GtidSet.parse(gtid_set)) - uuids_of(executed))
 
 
 def uuids_of(gtids: GtidSet) -> set[str]:
-    """Return the UUIDs of the servers that a set has transactions of."""
+    """Return the UUIDs of the servers whose transactions a set has."""
     return {format_uuid(uuid) for uuid, _ in gtids.intervals}
 
 

@@ -36,14 +36,14 @@ def history_at(
     time: datetime | None = None,
     position: int | None = None,
 ) -> DataFrame:
-    """The rows that were current then, without the columns of mode history. ``gtid_executed``:
-    behind all of its transactions and no other; ``time``: behind those that the source had
-    committed until then (without a zone in UTC); ``position``: behind those up to the one that
-    begins there (``_valid_from_position``).
+    """Return the rows that were current then, without the columns of mode history.
+    ``gtid_executed``: after all of its transactions and no other; ``time``: after those that the
+    source had committed until then (without a zone in UTC); ``position``: after those up to the one
+    that begins there (``_valid_from_position``).
 
-    Raises ConfigError for what is no GTID set, for one that lacks transactions which a copy's rows
-    have (what was before is not known), and for one asked of a table that has versions of anonymous
-    transactions, which no GTID set tells.
+    Raise ConfigError for an invalid GTID set, for one that lacks transactions which a copy's rows
+    contain (the earlier state is not known), and for a GTID set if the table has versions of
+    anonymous transactions, which no GTID set contains.
     """
     wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
     if gtid_executed:
@@ -56,9 +56,9 @@ def history_at(
 def history_condition(
     *, gtid_executed: str = "", time: datetime | None = None, position: int | None = None
 ) -> str:
-    """What ``history_at`` asks of the rows, as SQL: for a view, and for other readers. A copy's
-    rows are taken to be there from the beginning, and what anonymous transactions did as not done
-    yet where a GTID set is asked for. Raises ConfigError."""
+    """Return the condition of ``history_at`` as SQL, for a view and for other readers. A copy's
+    rows count as existing from the beginning. For a GTID set, changes of anonymous transactions
+    count as not made yet. Raise ConfigError."""
     if sum((bool(gtid_executed), time is not None, position is not None)) != 1:
         raise ConfigError(f"history_condition: {_ONE}")
     if gtid_executed:
@@ -74,23 +74,23 @@ def history_condition(
 
 
 def _among(column: str, executed: GtidSet) -> str:
-    """Whether a column's GTID is one of ``executed``."""
-    asked = []
+    """Return SQL for whether a column's GTID is one of ``executed``."""
+    cases = []
     for (uuid, tag), intervals in executed.intervals.items():
         head = f"{format_uuid(uuid)}:{tag}:" if tag else f"{format_uuid(uuid)}:"
         number = f"CAST(SUBSTR({column}, {len(head) + 1}) AS BIGINT)"
         spans = " OR ".join(f"{number} BETWEEN {a} AND {b - 1}" for a, b in intervals)
-        # CASE: what has a tag, and no number there, is not cast.
+        # CASE: a GTID with a tag has no number there, and is not cast.
         of_head = f"SUBSTR({column}, 1, {len(head)}) = '{head}'"
         plain = f"{of_head} AND SUBSTR({column}, {len(head) + 1}) NOT LIKE '%:%'"
-        asked.append(f"CASE WHEN {plain} THEN {spans} ELSE FALSE END")
-    return f"({' OR '.join(asked)})"
+        cases.append(f"CASE WHEN {plain} THEN {spans} ELSE FALSE END")
+    return f"({' OR '.join(cases)})"
 
 
 def check_known(executed: GtidSet, copied: Iterable[str], anonymous: bool) -> None:
-    """Raises ConfigError where what a table was behind ``executed`` is not known: ``copied``: GTID
-    sets of copies that it has rows of; ``anonymous``: whether transactions without a GTID have
-    changed it."""
+    """Raise ConfigError if a table's state after ``executed`` is not known. ``copied``: GTID sets
+    of copies whose rows it has; ``anonymous``: whether transactions without a GTID have changed it.
+    """
     for gtids in copied:
         if not GtidSet.parse(gtids).issubset(executed):
             raise ConfigError(
@@ -123,35 +123,36 @@ _AMONG = (
 
 
 def has_history(frame: DataFrame) -> bool:
-    """Whether it is a table of mode history."""
+    """Return whether the frame is a table of mode history."""
     return {*_COLUMNS}.issubset(frame.columns)
 
 
 def create_history_views(
     tables: Mapping[str, DataFrame], all_tables: Iterable[str], prefix: str = ""
 ) -> list[str]:
-    """Makes the temporary views and functions of ``tables`` of mode history, by their names
-    (db.table): of each ``<prefix><db>_<table>`` with ``_versions``, ``_current``, ``_at``,
-    ``_at_time`` and ``_at_position``; returns these names. ``all_tables``: of whose views none may
-    be one of them.
+    """Create the temporary views and functions of ``tables`` of mode history, by their names
+    (db.table): for each ``<prefix><db>_<table>`` with ``_versions``, ``_current``, ``_at``,
+    ``_at_time`` and ``_at_position``. Return these names. ``all_tables``: tables whose views must
+    not have one of them.
 
-    Raises TargetError, before any is made, where two would have one name."""
+    Raise TargetError, before any is created, if two would have one name.
+    """
     names = {name: prefix + name.replace(".", "_") for name in tables}
-    taken = {fold(prefix + name.replace(".", "_")): name for name in all_tables}
-    made = list[str]()
+    owners = {fold(prefix + name.replace(".", "_")): name for name in all_tables}
+    created = list[str]()
     for name, head in names.items():
         for end in (*_VIEWS, *_FUNCTIONS):
-            one = f"{head}_{end}"
-            other = taken.setdefault(fold(one), name)
-            if other != name or one in made:
+            view = f"{head}_{end}"
+            other = owners.setdefault(fold(view), name)
+            if other != name or view in created:
                 raise TargetError(
-                    f"the view of {other} would be this table's, too ({one})", table=name,
+                    f"the view of {other} would be this table's, too ({view})", table=name,
                     hint="give another prefix; or read the one by history_at",
                 )  # fmt: skip
-            made.append(one)
+            created.append(view)
     for name, frame in tables.items():
         _create(frame, names[name])
-    return made
+    return created
 
 
 def _create(frame: DataFrame, head: str) -> None:
@@ -165,28 +166,31 @@ def _create(frame: DataFrame, head: str) -> None:
 
 
 def _define(spark: SparkSession, head: str, end: str, parameter: str, own: Sequence[str]) -> None:
-    """A function's argument is named beside no column of the table, which would hide it."""
+    """Create one function. Its argument's name is not used beside a column of the table, which
+    would hide it."""
     versions, name = quoted(f"{head}_versions"), parameter.split()[0]
     if end == "at":
         copies = _COPIES.format(versions)
-        asked = f"SELECT {_READ}({name}, _copied, _anonymous) AS _spans FROM ({copies})"
-        begun, ended = (_AMONG.format(f"_valid_{way}_gtid") for way in ("from", "to"))
+        argument = f"SELECT {_READ}({name}, _copied, _anonymous) AS _spans FROM ({copies})"
+        begun, ended = (_AMONG.format(f"_valid_{end_name}_gtid") for end_name in ("from", "to"))
     else:
         what = end.removeprefix("at_")
-        asked = f"SELECT coalesce({name}, raise_error('say a {what}')) AS _then"
-        begun, ended = (f"`_v`._valid_{way}_{what} <= `_asked`._then" for way in ("from", "to"))
+        argument = f"SELECT coalesce({name}, raise_error('say a {what}')) AS _then"
+        begun, ended = (
+            f"`_v`._valid_{end_name}_{what} <= `_asked`._then" for end_name in ("from", "to")
+        )
     columns = ", ".join(f"`_v`.{quoted(column)}" for column in own)
     spark.sql(
         f"CREATE OR REPLACE TEMPORARY FUNCTION {quoted(f'{head}_{end}')}({parameter})"
-        f" RETURNS TABLE RETURN SELECT {columns} FROM {versions} AS `_v` CROSS JOIN ({asked})"
+        f" RETURNS TABLE RETURN SELECT {columns} FROM {versions} AS `_v` CROSS JOIN ({argument})"
         f" AS `_asked` WHERE (`_v`._valid_from_position IS NULL OR {begun})"
         f" AND (`_v`._valid_to_position IS NULL OR NOT ({ended}))"
     )
 
 
 def _spans(gtids: str | None, copied: list[str], anonymous: bool) -> list[Span]:
-    """The spans of a GTID set: what a GTID begins with up to its number, and the numbers. Raises
-    ConfigError as ``history_at`` does."""
+    """Return the spans of a GTID set: what a GTID begins with up to its number, and the numbers.
+    Raise ConfigError as ``history_at``."""
     if not gtids:
         raise ConfigError("say a GTID set")
     executed = GtidSet.parse(gtids)

@@ -1,10 +1,10 @@
-"""Resetting: a channel's tables begin again, all of them or some.
+"""Channel reset: a channel's tables begin again, all of them or some.
 
-Invariants. The control table stays, with its owners and the paths that were given: an applier that
-sleeps is fenced off, and no path is given again. All tables are forgotten in one commit, which
-names their folders; these are removed afterwards, and a reset that was ended between two of them
-goes on when it is called again. A table that is reset alone waits for a copy from the next cut on.
-Its folder stays for the cuts that show it, and upkeep removes it after them.
+Invariants. The control table stays, with its owners and the paths that were given. So a sleeping
+applier is fenced off, and no path is given again. A reset of all tables removes their rows in one
+commit, which names their folders. It then removes the folders; after a crash in between the next
+call continues. A table that is reset by itself waits for a copy from the next cut on. Its folder
+stays for the cuts that show it, and upkeep removes it after them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .channels import Channel
 
 _STAY = ("owner", RETENTION, SKIP, CHANNEL_NAMES, SHARED_TABLE)
-"""kinds of rows that a reset of all tables leaves"""
+"""kinds of rows that a reset of all tables keeps"""
 _WORKING = (
     "checkpoint", "durable", "forgotten", "index", "keys", "replaced", "requests", "staging",
     "vacuumed", "verify",
@@ -52,17 +52,17 @@ _REASON = "reset by hand"
 
 @dataclass(frozen=True)
 class Planned:
-    """What a reset does. ``tables``: their names; ``folders``: what it removes, absolute; ``said``:
-    a line for each thing that the user should know before."""
+    """What a reset does. ``tables``: their names; ``folders``: what it removes, absolute;
+    ``notices``: a line for each thing that the user should know before."""
 
     tables: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    said: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def plan_all(at: Channel) -> Planned:
-    """Return what a reset of all of a channel's tables removes. Raises TargetError for a pinned
-    cut, and for a table that several channels feed."""
+    """Return what a reset of all of a channel's tables removes. Raise TargetError for a pinned cut,
+    and for a table that several channels feed."""
     control, layout = at.control, at.layout
     if not control.exists():
         return Planned()
@@ -74,15 +74,17 @@ def plan_all(at: Channel) -> Planned:
     own = {path: layout.table(path) for path in used if storage.exists(layout.table(path))}
     paths = sorted({own[path] for path in own if removes_folder(path, own[path], beside)})
     folders = [*paths, layout.quarantine, layout.xa]
-    there = tuple(folder for folder in folders if storage.exists(folder))
-    said = [f"{control.cut_count()} cuts"] if control.cut_count() else []
-    return Planned(tuple(tables), there, (*(f"folder {one}" for one in there), *said))
+    existing = tuple(folder for folder in folders if storage.exists(folder))
+    notices = [f"{control.cut_count()} cuts"] if control.cut_count() else []
+    return Planned(
+        tuple(tables), existing, (*(f"folder {folder}" for folder in existing), *notices)
+    )
 
 
 def reset_all(at: Channel, remover: Remover) -> Planned:
-    """Forget all of a channel's tables, and remove their folders; the caller owns the target. A
-    folder that is still there, as an applier that was taken over wrote to it, is upkeep's, or the
-    next reset's. Raises as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
+    """Remove all of a channel's tables, and their folders; the caller owns the target. A folder
+    that still exists, since a former applier wrote to it, is left to upkeep, or to the next reset.
+    Raise as ``plan_all``, and what ``Control.write`` and the ``remover`` raise."""
     planned, control = plan_all(at), at.control
     paths = sorted(used_paths(control))
     reset = {RESET: json.dumps({"paths": paths})}
@@ -93,13 +95,15 @@ def reset_all(at: Channel, remover: Remover) -> Planned:
     for folder in planned.folders:
         remover.folder(folder, bool)
     beside = named_beside(control, at.layout.target, paths)
-    left = [
+    remaining = [
         path for path in paths
         if whole_of(path) not in beside and storage.exists(at.layout.table(path))
     ]  # fmt: skip
-    details = {GIVEN: forgotten(control.held()).with_paths(set(paths) - set(left)).to_detail()}
-    if left:
-        details[RESET] = json.dumps({"paths": left})
+    details = {
+        GIVEN: forgotten(control.snapshot()).with_paths(set(paths) - set(remaining)).to_detail()
+    }
+    if remaining:
+        details[RESET] = json.dumps({"paths": remaining})
     control.begin_again(_STAY, details)
     return planned
 
@@ -115,7 +119,7 @@ def _refuse_pinned(at: Channel) -> None:
 
 
 def clear_state(layout: Layout) -> None:
-    """Remove a channel's working state, which is of tables that are gone."""
+    """Remove a channel's working state, whose tables are gone."""
     for name in _WORKING:
         shutil.rmtree(os.path.join(layout.state, name), ignore_errors=True)
     for path in (layout.status, layout.run):
@@ -123,8 +127,8 @@ def clear_state(layout: Layout) -> None:
 
 
 def plan_tables(at: Channel, names: Iterable[str]) -> Planned:
-    """Return what a reset of some tables does. Raises ConfigError for a table that the newest cut
-    doesn't have, TargetError where there is no cut, and for shards."""
+    """Return what a reset of some tables does. Raise ConfigError for a table that the newest cut
+    doesn't have, TargetError if there is no cut, and for shards."""
     control, layout, now = at.control, at.layout, datetime.now(UTC)
     cut = standing(control).cut
     if cut is None:
@@ -132,7 +136,7 @@ def plan_tables(at: Channel, names: Iterable[str]) -> Planned:
             "no cut shows the tables yet", file=layout.target,
             hint="begin again with all of them: spark-repl reset --all --config F",
         )  # fmt: skip
-    said, chosen = list[str](), tuple(dict.fromkeys(names))
+    notices, chosen = list[str](), tuple(dict.fromkeys(names))
     wholes = {whole_of(name) for name in cut.tables if SHARD in name}
     for name in chosen:
         if name in wholes or SHARD in name:
@@ -149,18 +153,18 @@ def plan_tables(at: Channel, names: Iterable[str]) -> Planned:
         if name in cut.tables:
             until = _kept_until(control, cut.tables[name].path, now)
             folder = layout.table(cut.tables[name].path)
-            said.append(f"{name} waits for a copy; {folder} is removed {until}")
-    return Planned(chosen, (), tuple(said))
+            notices.append(f"{name} waits for a copy; {folder} is removed {until}")
+    return Planned(chosen, (), tuple(notices))
 
 
 def reset_tables(at: Channel, names: Iterable[str]) -> Planned:
-    """Have tables wait for a copy from the next cut on; the caller owns the target. A copy that no
-    cut shows yet is given up. Raises as ``plan_tables``, and what ``Control.write`` raises."""
+    """Have tables wait for a copy from the next cut on; the caller owns the target. Give up a copy
+    that no cut shows yet. Raise as ``plan_tables``, and what ``Control.write`` raises."""
     planned, control = plan_tables(at, names), at.control
-    stands = standing(control)
-    if stands.copy is not None:
-        record_copy(control, replace(stands.copy, error=_REASON))
-    cut = stands.cut
+    start = standing(control)
+    if start.copy is not None:
+        record_copy(control, replace(start.copy, error=_REASON))
+    cut = start.cut
     assert cut is not None
     gone = set(planned.tables)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -168,25 +172,27 @@ def reset_tables(at: Channel, names: Iterable[str]) -> Planned:
     control.publish(
         replace(
             cut,
-            tables={name: one for name, one in cut.tables.items() if name not in gone},
+            tables={name: table for name, table in cut.tables.items() if name not in gone},
             waiting={**cut.waiting, **waiting},
-            quarantined={n: one for n, one in cut.quarantined.items() if n not in gone},
+            quarantined={
+                n: quarantine for n, quarantine in cut.quarantined.items() if n not in gone
+            },
         )
     )
     return planned
 
 
 def _kept_until(control: Control, path: str, now: datetime) -> str:
-    """Return when the folder of a table goes, for a message."""
-    held = control.held()
+    """Return, for a message, when the folder of a table is removed."""
+    snapshot = control.snapshot()
     cuts = {
         (row["position"], row["at"])
-        for row in held.cut_rows()
-        if any(one["path"] == path for one in json.loads(row["detail"])["tables"].values())
+        for row in snapshot.cut_rows()
+        if any(table["path"] == path for table in json.loads(row["detail"])["tables"].values())
     }
     if cuts & {pin.cut for pin in pins(control).values()}:
         return "after the cuts that are pinned are unpinned"
-    ends = [end for place, end in promised_until(control, held, now).items() if place in cuts]
+    ends = [end for place, end in promised_until(control, snapshot, now).items() if place in cuts]
     last = max(ends, default=now)
     return f"after its last cut, {last:%Y-%m-%d %H:%M} UTC" if last > now else "soon"
 

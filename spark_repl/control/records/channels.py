@@ -1,8 +1,8 @@
-"""Channels: which there are on a target, and where each has what is its own.
+"""Channels: which ones a target has, and where each has its own state.
 
-The channel that had the target first lies where a target with one channel always did, in ``_repl``;
-each other one in ``_repl/channels/<name>``: its own control table, owner, histories, cuts, XA
-branches. Tables lie together; ``names`` says whose each is.
+The channel that had the target first is in ``_repl``, as in a target with one channel. Each other
+one is in ``_repl/channels/<name>`` with its own control table, owner, histories, cuts and XA
+branches. The tables of all channels are together; ``names`` records which belong to whom.
 """
 
 from __future__ import annotations
@@ -20,53 +20,53 @@ from ..table.fence import check_free
 from ..table.layout import Layout
 from .name_registry import channels_beside, first_is_gone
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Channel:
-    """``name``: "" where no owner of the target has said it."""
+    """One channel. ``name``: "" if no owner of the target has recorded it."""
 
     name: str
     layout: Layout
     control: Control
 
 
-def opened(config: Config, made: Callable[[str, str], Control] = Control) -> Channel:
-    """A configuration's channel: its place, also before anything is there, and its control table,
-    which has been ``made`` and read: that takes a look at each of its files. Raises TargetError
-    where the place can't be told, and what reading the target raises."""
+def opened(config: Config, create: Callable[[str, str], Control] = Control) -> Channel:
+    """Return a configuration's channel: its place, even before anything exists, and its control
+    table. ``create`` returns that table, which is then read: that costs a look at each of its
+    files. Raise TargetError if the place is unknown, and what reading the target raises."""
     name, layout = config.channel, Layout.of(config.target)
-    first = made(layout.control, name)
+    first = create(layout.control, name)
     beside = Layout.of(config.target, Layout.home_of(name))
     owner = first.owner()
     if owner is None and storage.exists(beside.control):
         raise first_is_gone(name, layout.control)
     if owner is None or owner[1].channel in ("", name):
         return Channel(name, layout, first)
-    return Channel(name, beside, made(beside.control, name))
+    return Channel(name, beside, create(beside.control, name))
 
 
-def say_if_new(at: Channel) -> None:
-    """Warns of a channel that goes beside others from now on: it may be misspelt."""
+def warn_if_new(at: Channel) -> None:
+    """Warn of a channel that is new to a target with others: its name may be misspelt."""
     if at.layout.home and not at.control.exists():
         what = 'the channel "%s" is new to %s, and goes beside the one that has it'
-        log.warning(what, at.name, at.layout.target)
+        logger.warning(what, at.name, at.layout.target)
 
 
 def layout_of(config: Config) -> Layout:
-    """Where a configuration's channel has its own. Raises as ``opened``."""
+    """Return the layout of a configuration's channel. Raise as ``opened``."""
     return opened(config).layout
 
 
 def control_of(config: Config) -> Control:
-    """The control table of a configuration's channel. Raises as ``opened``."""
+    """Return the control table of a configuration's channel. Raise as ``opened``."""
     return opened(config).control
 
 
 def check_unowned(config: Config, *, take_over: bool) -> None:
-    """Says before Spark starts what ``Control.claim`` will say: raises FencedError, naming the
-    owner, when another one is or may be alive. Else as ``opened``."""
+    """Check before Spark starts what ``Control.claim`` checks later: raise FencedError, naming the
+    owner, if another one is or may be alive. Otherwise raise as ``opened``."""
     control = control_of(config)
     owner = control.owner()
     if owner is not None and not take_over:
@@ -74,8 +74,8 @@ def check_unowned(config: Config, *, take_over: bool) -> None:
 
 
 def channels(target: str, state_path: str = "") -> list[Channel]:
-    """The channels of a target, that which had it first at first; empty: nothing has been applied
-    yet. One that has no table yet is not among them, but for the first."""
+    """Return the channels of a target, the first one first; none if nothing has been applied yet. A
+    channel without tables is not among them, except the first."""
     layout = Layout(target, state_path)
     first = Control(layout.control)
     if not first.exists():
@@ -91,30 +91,30 @@ def channels(target: str, state_path: str = "") -> list[Channel]:
 
 
 def _begun(target: str, name: str, state_path: str) -> Channel | None:
-    """The channel of that name, if it has started and has no table yet."""
+    """Return the channel of that name, if it has started and has no table yet."""
     layout = Layout(target, state_path, Layout.home_of(name))
     control = Control(layout.control)
     return Channel(name, layout, control) if control.exists() else None
 
 
 def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
-    """The channel of that name; "": the only one there is. Raises TargetError where nothing has
-    been applied, ConfigError where there is no such channel, or several and none is named."""
-    known = {one.name or Config.channel: one for one in channels(target, state_path)}
-    if not known:
+    """Return the channel of that name; "": the only one. Raise TargetError if nothing has been
+    applied, ConfigError if there is no such channel, or there are several and none is named."""
+    by_name = {channel.name or Config.channel: channel for channel in channels(target, state_path)}
+    if not by_name:
         Control.existing(target)  # which raises
-    if not name and len(known) == 1:
-        return next(iter(known.values()))
-    if name in known:
-        return known[name]
+    if not name and len(by_name) == 1:
+        return next(iter(by_name.values()))
+    if name in by_name:
+        return by_name[name]
     if name and (begun := _begun(target, name, state_path)):
         return begun
     if not name:
         raise ConfigError(
-            f"{target} has several channels: {', '.join(known)}", hint="name one: --channel NAME"
+            f"{target} has several channels: {', '.join(by_name)}", hint="name one: --channel NAME"
         )
-    near = difflib.get_close_matches(name, known, 1)
+    near = difflib.get_close_matches(name, by_name, 1)
     raise ConfigError(
         f"{target} has no table of a channel {name!r}" + (f": {near[0]!r}?" if near else ""),
-        hint=f"it has the channels {', '.join(known)}",
+        hint=f"it has the channels {', '.join(by_name)}",
     )

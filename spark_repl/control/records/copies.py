@@ -1,12 +1,13 @@
-"""Copies of tables from the source, as the control table knows them: planned, then done.
+"""Copies of tables from the source, as the control table records them: planned, then done.
 
-A copy reads without a lock while the source goes on, so its tables are of no single moment. They
-are consistent once the log has been applied from its beginning up to ``until``: idempotently for
-tables with a key, and exactly behind its own set for a table that was read as of one moment.
+A copy reads without a lock while the source continues, so its rows are of several moments. Its
+tables are consistent once the log has been applied from its beginning up to ``until``. Changes of
+tables with a key are applied idempotently. Those of a table that was read as of one moment are
+applied exactly, after the GTID set of its own.
 
-A copy of all tables goes into a log of its own. A copy of some tables goes beside the old ones;
-when it is done, the applier goes back to the cut behind which it began: the other tables have what
-follows already, by their own positions. Until a cut shows the copied tables, the copy *stands*.
+A copy of all tables begins a log of its own. A copy of some tables is written beside the old ones.
+When it is done, the applier goes back to the cut after which it began. The other tables already
+have what follows, by their own positions. A copy is *pending* until a cut shows its tables.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .operator_decisions import skipped
 if TYPE_CHECKING:
     from ...relay.log import RelayLog
     from ..table.control import Control
-    from ..table.control_snapshot import HeldRows, Row
+    from ..table.control_snapshot import ControlSnapshot, Row
     from .log_history import History
 
 KIND = "copy"
@@ -36,45 +37,45 @@ KIND = "copy"
 @dataclass(frozen=True)
 class Copy:
     start: GtidSet
-    """what the log that is needed begins behind"""
+    """the GTID set after which the log has to begin"""
     bounds: Mapping[str, tuple[str, ...]]
-    """table -> upper ends of its chunks but the last, as SQL literals of the first key column"""
+    """table -> upper ends of its chunks except the last, as SQL literals of the first key column"""
     paths: Mapping[str, str]
-    """table -> where it is copied to, relative to the target"""
+    """table -> the path of its copy, relative to the target"""
     views: tuple[str, ...] = ()
     """tables that are read as of one moment"""
     held: GtidSet = field(default_factory=GtidSet)
-    """executed before the first row was read: all rows are there, but for those of XA branches
-    that were prepared and not committed then (so ``start`` may be before it)"""
+    """executed before the first row was read. The copy has all rows of these transactions, except
+    of XA branches that were prepared and not committed then (so ``start`` may be earlier)."""
     until: GtidSet | None = None
     """executed after the last row was read: the high-water mark; None: not finished"""
     exact: Mapping[str, GtidSet] = field(default_factory=dict)
-    """table that was read as of one moment -> what its rows hold"""
+    """table that was read as of one moment -> the GTID set that its rows contain"""
     behind: Cut | None = None
-    """in a copy of some tables the cut that the applier goes back to; None: a copy of all"""
+    """in a copy of some tables: the cut that the applier goes back to; None: a copy of all"""
     rows: int = 0
     error: str = ""
-    """why it was given up"""
+    """why the copy was given up"""
     shown: bool = False
-    """whether a cut has shown it: that cut may be pruned, and the tables dropped"""
+    """whether a cut has shown the copy: that cut may be pruned, and the tables dropped"""
     at: datetime | None = None
     asked: str = ""
     """the request that it answers (``recopy.ask``)"""
     unfinished: Mapping[str, str] = field(default_factory=dict)
-    """table that was changed by a statement while it was read -> what the source said"""
+    """table that a statement changed while it was read -> the source's message"""
     again: str = ""
-    """why it has to begin again: a statement changed a table while it was read"""
+    """why the copy has to begin again: a statement changed a table while it was read"""
     digests: Mapping[str, str] = field(default_factory=dict)
     """table -> its definition's digest when the copy was planned"""
     lower_case_table_names: int = 0
-    """the source's; kept by itself (``name_case``)"""
+    """the source's; recorded by ``name_case``"""
     since: Mapping[str, int] = field(default_factory=dict)
-    """path of a Delta table that other channels feed, too -> the version of it that was there"""
+    """path of a Delta table that other channels feed also -> its version before the copy"""
     system_time_zone: str = ""
-    """the source's; kept by itself (``system_time_zone``)"""
+    """the source's; recorded by ``system_time_zone``"""
     without_rows: tuple[str, ...] = ()
-    """tables that begin empty (``copy = "none"``): what was planned counts, also for a copy that
-    goes on by another configuration"""
+    """tables that begin empty (``copy = "none"``), as planned: a copy that is resumed with another
+    configuration keeps them"""
 
     def to_detail(self) -> str:
         behind = self.behind and {
@@ -130,13 +131,14 @@ class Copy:
 
     @property
     def is_done(self) -> bool:
-        """Whether all rows are there; the tables are consistent only behind ``until``."""
+        """Whether all rows are copied. The tables are consistent only after ``until``."""
         return self.until is not None and not self.again
 
 
 def logged_while_copied(control: Control, copy: Copy) -> GtidSet:
     """Return the transactions that the source committed while a finished copy was read. The log has
-    all of them, and may lack what the target held before, or what somebody left out."""
+    all of them. It may lack transactions that the target held before, or that an operator skipped.
+    """
     assert copy.until is not None
     before = copy.held if copy.behind is None else GtidSet.parse(copy.behind.gtid_executed)
     return copy.until.subtract(before).subtract(skipped(control))
@@ -148,8 +150,8 @@ def last_copy(control: Control) -> Copy | None:
 
 
 def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool) -> None:
-    """Writes the copy's row; the caller owns the target. Raises FencedError when another took it
-    over, and what ``check`` raises, as ``Control.write`` has it."""
+    """Write the copy's row; the caller owns the target. Raise FencedError after a takeover, and
+    what ``check`` raises, as ``Control.write``."""
     of_cut = copy.behind.row_format() if copy.behind else 0
     number = SAFE if copy.without_rows else of_cut
     control.write(KIND, detail=copy.to_detail(), check=check, number=number)
@@ -157,76 +159,77 @@ def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool
 
 @dataclass(frozen=True)
 class Standing:
-    """What a target stands on. ``cut``: the newest one; None: there is none, or a copy of all
-    tables was begun behind it. ``copy``: the one that no cut shows yet."""
+    """What the next start continues from. ``cut``: the newest one; None: there is none, or a copy
+    of all tables was begun after it. ``copy``: the one that no cut shows yet."""
 
     cut: Cut | None
     copy: Copy | None
 
     @property
     def begin(self) -> Cut | None:
-        """The cut from which the applier goes on; None: from the log's beginning."""
+        """The cut from which the applier continues; None: from the log's beginning."""
         copy = self.copy
         return copy.behind if copy and copy.behind and copy.is_done else self.cut
 
     @property
     def needed(self) -> Cut | None:
-        """The cut behind which the log is still needed."""
+        """The cut after which the log is still needed."""
         return self.copy.behind if self.copy and self.copy.behind else self.cut
 
     @property
     def executed(self) -> GtidSet | None:
-        """The GTID set that a new log begins behind; None: nothing is there yet."""
+        """The GTID set after which a new log begins; None: the target is empty."""
         if self.copy and not self.copy.behind:
             return self.copy.start
         return GtidSet.parse(self.needed.gtid_executed) if self.needed else None
 
 
 def standing(control: Control) -> Standing:
+    """Return what the next start continues from. Raise as ``Control.rows``."""
     last, copy = control.last_cut(), last_copy(control)
-    if copy is None or copy.error or copy.shown or _is_shown(copy, control.held()):
+    if copy is None or copy.error or copy.shown or _is_shown(copy, control.snapshot()):
         return Standing(last, None)
     return Standing(last if copy.behind else None, copy)
 
 
 def note_shown(control: Control) -> None:
-    """Records that a cut has shown the last copy, which need not be found again. The caller owns
-    the target."""
+    """Record that a cut has shown the last copy, so that no later start searches for that cut. The
+    caller owns the target."""
     copy = last_copy(control)
-    if copy and not copy.shown and not copy.error and _is_shown(copy, control.held()):
+    if copy and not copy.shown and not copy.error and _is_shown(copy, control.snapshot()):
         record_copy(control, replace(copy, shown=True))
 
 
-def _is_shown(copy: Copy, held: HeldRows) -> bool:
+def _is_shown(copy: Copy, snapshot: ControlSnapshot) -> bool:
     if copy.shown or not copy.is_done:
         return copy.shown
-    return any(_shows(row, copy) for row in held.cut_rows(newest_first=True))
+    return any(_shows(row, copy) for row in snapshot.cut_rows(newest_first=True))
 
 
 def _shows(row: Row, copy: Copy) -> bool:
-    """Whether a cut's row tells of the copied tables, which those do that show them, or others that
-    are kept: cuts of the old ones may have been published behind the copy's end."""
+    """Return whether a cut's row names the copied tables. A row does that which shows them itself,
+    or another kept one; cuts of the old tables may have been published after the copy's end."""
     if not copy.paths:
         assert copy.at is not None
         return bool(row["at"] > copy.at)
-    told = {version["path"] for version in json.loads(row["detail"])["tables"].values()}
-    return not told.isdisjoint(copy.paths.values())  # whatever the clock said: no path comes twice
+    paths = {version["path"] for version in json.loads(row["detail"])["tables"].values()}
+    return not paths.isdisjoint(copy.paths.values())  # not by the clock: no path is given twice
 
 
 def consistent_paths(control: Control) -> frozenset[str]:
-    """Paths of copied tables past their high-water mark: each of their rows is known."""
+    """Return the paths of copied tables past their high-water mark: each of their rows is known."""
     copies = [Copy.of(row) for row in control.rows(KIND)]
     copies = [copy for copy in copies if copy.is_done and not copy.error]
-    held = control.held()
-    shown = [copy for copy in copies if _is_shown(copy, held)]
-    return frozenset(path for copy in shown for path in copy.paths.values())
+    snapshot = control.snapshot()
+    shown_copies = [copy for copy in copies if _is_shown(copy, snapshot)]
+    return frozenset(path for copy in shown_copies for path in copy.paths.values())
 
 
 def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
-    """Checks the log for a copy of all tables that no cut shows yet. ``executed``: what the log
-    begins behind.
+    """Check the log for a copy of all tables that no cut shows yet. ``executed``: the GTID set
+    after which the log begins.
 
-    Raises HistoryError for a gap between copy and log, and for a copy that is not finished.
+    Raise HistoryError for a gap between copy and log, and for a copy that is not finished.
     """
     if not copy.is_done:
         raise HistoryError(
@@ -244,31 +247,34 @@ def check_log(copy: Copy, executed: GtidSet, relay_path: str) -> None:
 def first_cut(
     relay: RelayLog, history: History, executed: GtidSet, tables: Mapping[str, TableVersion]
 ) -> Cut:
-    """The cut of a copy behind which nothing has to be applied, because the source was idle."""
+    """Return the cut of a copy after which nothing has to be applied, because the source was
+    idle."""
     number = relay.files[0].number
     begin = RelayPosition(history.base + number, relay.head(number).length)
     return Cut(begin.packed, str(executed), history.log_id, {}, dict(sorted(tables.items())))
 
 
 class CatchUp:
-    """Says what is different until the tables of a copy are consistent: their changes are applied
-    idempotently, and no cut is published. ``copy`` None: nothing was copied."""
+    """What differs until the tables of a copy are consistent: the applier applies their changes
+    idempotently, and publishes no cut. ``copy`` None: nothing was copied."""
 
     def __init__(self, copy: Copy | None) -> None:
         self._copy = copy if copy and copy.is_done else None
         self._noted = self._copy is None
 
     def active(self, executed: GtidSet) -> bool:
+        """Return whether some of the copy's tables are not consistent after ``executed``."""
         until = self._copy.until if self._copy else None
         return until is not None and not until.issubset(executed)
 
     def until(self, executed: GtidSet) -> GtidSet | None:
-        """What has to be executed before they are; None where they are."""
+        """Return the GTID set that has to be executed before they are consistent; None: they
+        are."""
         return self._copy.until if self._copy and self.active(executed) else None
 
     def cut_published(self, control: Control) -> None:
-        """Notes, at the first cut, that it shows the copy; a statement behind the copy may have
-        taken its tables out of the cut already."""
+        """Record, at the first cut, that it shows the copy. A statement after the copy may have
+        taken its tables out of that cut already."""
         if not self._noted:
             copy = last_copy(control)
             if copy and copy.is_done and not copy.shown and not copy.error:
@@ -276,22 +282,23 @@ class CatchUp:
             self._noted = True
 
     def tables(self, executed: GtidSet) -> Container[str]:
-        """Tables whose changes are applied idempotently: not those of ``held``, where nothing comes
-        twice."""
+        """Return the tables whose changes are applied idempotently: not those of ``held``, to which
+        no change is applied twice."""
         if self._copy is None or not self.active(executed):
             return frozenset()
         return self._copy.bounds.keys() - self._copy.exact.keys()
 
     def copies(self, executed: GtidSet) -> Container[str]:
-        """Tables that are not consistent yet."""
+        """Return the tables that are not consistent yet."""
         return self._copy.bounds if self._copy and self.active(executed) else ()
 
     def held(self, executed: GtidSet) -> Mapping[str, GtidSet]:
-        """The GTID sets of tables that were read as of one moment: they can't be applied twice."""
+        """Return the GTID sets of tables that were read as of one moment: their changes can't be
+        applied twice."""
         return self._copy.exact if self._copy and self.active(executed) else {}
 
     @property
     def copied(self) -> GtidSet:
-        """Transactions whose rows were copied: they change nothing, but for the XA branches that
+        """Transactions whose rows were copied: they change nothing, except the XA branches that
         they leave prepared."""
         return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

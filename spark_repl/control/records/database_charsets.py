@@ -1,8 +1,9 @@
-"""DatabaseCharsets: the character sets or collations of databases, as the log's statements said.
+"""DatabaseCharsets: the character sets or collations of databases, as the log's statements set
+them.
 
-A table without CHARACTER SET has its database's, which no event says (Q_CHARSET_DATABASE_CODE is
-the session's collation_database). Each CREATE, ALTER and DROP DATABASE leaves a row; what holds at
-a place is said by the rows up to it: by the statements' GTIDs, or by position where there are none.
+A table without CHARACTER SET has its database's, which no event contains (Q_CHARSET_DATABASE_CODE
+is the session's collation_database). Each CREATE, ALTER and DROP DATABASE leaves a row. The rows up
+to a place give what holds there: by the statements' GTIDs, or by position if there are none.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ KIND = "database_charset"
 
 
 class DatabaseCharsets:
-    """``charsets`` at the place that is applied: database -> character set or collation; one that
-    is not in it has an unknown one."""
+    """``charsets`` at the place that is applied: database -> character set or collation. A database
+    without an entry has an unknown one."""
 
     def __init__(self, control: Control) -> None:
         self._control, self.charsets = control, dict[str, str]()
         self._recorded: set[tuple[int, str, str]] = set()
 
     def load(self, cut: Cut | None) -> None:
-        """Reads what holds at ``cut``."""
+        """Read what holds at ``cut``."""
         at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
         self.charsets, self._recorded = {}, set()
         skip = skipped(self._control)
@@ -39,27 +40,29 @@ class DatabaseCharsets:
             self._recorded.add((row["position"], gtid, detail["name"]))
             if not (GtidSet.parse(gtid).issubset(executed) if gtid else row["position"] <= at):
                 continue
-            # What was recorded before somebody left the statement out says what it would have made.
+            # A row of a statement that an operator skipped later has what it would have made.
             if detail.get("ended") or (gtid and GtidSet.parse(gtid).issubset(skip)):
                 self.charsets.pop(detail["name"], None)
             else:
                 self.charsets[detail["name"]] = detail["charset"]
 
     def put(self, name: str, charset: str, cut: Cut) -> None:
-        """The database has it from the statement before ``cut`` on."""
+        """Record the charset of a database from the statement before ``cut`` on."""
         self._record({"name": name, "charset": charset}, cut)
         self.charsets = {**self.charsets, name: charset}
 
     def end(self, name: str, cut: Cut) -> None:
-        """The database is gone from the statement before ``cut`` on."""
+        """Record that the database is gone from the statement before ``cut`` on."""
         if name in self.charsets:
             self._record({"name": name, "ended": True}, cut)
-            self.charsets = {other: one for other, one in self.charsets.items() if other != name}
+            self.charsets = {
+                other: charset for other, charset in self.charsets.items() if other != name
+            }
 
     def _record(self, fields: dict[str, object], cut: Cut) -> None:
         row = cut.position, cut.group_gtids, str(fields["name"])
         if row not in self._recorded:
-            self._control.hold_back(
+            self._control.add_pending(
                 KIND,
                 position=cut.position,
                 gtid_executed=cut.group_gtids,

@@ -1,4 +1,4 @@
-"""Settle: all that the newest cut stands on is on the disk, before what it was made from goes."""
+"""DurabilityBarrier: syncs the tables of the newest cut before their sources are removed."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class DurabilityBarrier:
-    """Makes one target durable, from one process; safe from any thread. Called it raises OSError
-    when something can't be made durable: then nothing may be removed."""
+    """Makes one target durable, from one process; thread-safe. A call raises OSError if something
+    can't be made durable: then nothing may be removed."""
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout
         self.durable = Durable(layout.target, layout.durable)
 
     def __call__(self, *, checkpoint: bool = False) -> None:
-        """Tables first, and of the control table no more than there was before: a cut that is on
-        the disk names versions that are. ``checkpoint``: that of the control table too, while
-        nobody publishes a cut."""
+        """Sync the tables first, then only the rows that the control table had before: so a cut
+        that is durable names durable versions. ``checkpoint``: sync also the control table's
+        checkpoint; no process publishes a cut meanwhile."""
         rows = self.durable.newest(self._control.path)
         for path in sorted(used_paths(self._control)):
             self.durable.sync(self._layout.table(path))

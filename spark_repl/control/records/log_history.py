@@ -46,6 +46,7 @@ class History:
 
 
 def fingerprints(log: RelayLog) -> dict[int, str]:
+    """Return the fingerprints of the files that are complete enough to have one, by number."""
     return {
         file.number: log.fingerprint(file.number)
         for file in log.files
@@ -54,7 +55,7 @@ def fingerprints(log: RelayLog) -> dict[int, str]:
 
 
 def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> History:
-    """The history of ``log``. ``highest``: the largest position in any table or cut."""
+    """Return the history of ``log``. ``highest``: the largest position in any table or cut."""
     present = fingerprints(log)
     for earlier in reversed(recorded(control)):
         digests = earlier.fingerprints
@@ -63,36 +64,36 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> H
             continue
         if cut is None or cut.log_id == earlier.log_id:
             return replace(earlier, fingerprints={**digests, **present})
-        # The last cut is of another log. Where this one's positions lie above it, it was begun and
-        # has no cut yet; else the source has come back to an older log: numbers begin anew.
+        # The last cut is of another log. If this one's positions are above it, it was begun and
+        # has no cut yet. Otherwise the source has returned to an older log: numbers restart.
         if earlier.base + min(shared) > cut.position >> OFFSET_BITS:
             return replace(earlier, fingerprints={**digests, **present}, renewed=True)
         break
     base = max(0, (highest >> OFFSET_BITS) + 1 - min(present, default=1))
-    # Before the first cut tables may be there: their positions are of the log before, too.
+    # Tables may exist before the first cut: their positions are also of the log before.
     return History(uuid.uuid4().hex, base, present, renewed=cut is not None or highest > 0)
 
 
 def recorded(control: Control) -> list[History]:
-    """The logs that were applied, each with the files of all its rows; the one that was written
-    last at the end."""
+    """Return the logs that were applied, each with the files of all its rows; the one that was
+    written last is the last."""
     logs: dict[str, History] = {}
     for row in control.rows("history"):
         detail = json.loads(row["detail"])
         digests = {int(number): digest for number, digest in detail["fingerprints"].items()}
         before = logs.pop(detail["log_id"], None)
-        known = {**before.fingerprints, **digests} if before else digests
-        logs[detail["log_id"]] = History(detail["log_id"], detail["base"], known)
+        files = {**before.fingerprints, **digests} if before else digests
+        logs[detail["log_id"]] = History(detail["log_id"], detail["base"], files)
     return list(logs.values())
 
 
 def record(control: Control, history: History) -> None:
-    """Writes those files of the history that no row has: a row for each file, not all files with
-    each, or the rows would grow with the square of the files."""
-    known = next((log for log in recorded(control) if log.log_id == history.log_id), None)
-    have = known.fingerprints if known else {}
+    """Write those files of the history that no row has. A row for each file, and not all files in
+    each row: the rows would grow with the square of the files."""
+    recorded_log = next((log for log in recorded(control) if log.log_id == history.log_id), None)
+    have = recorded_log.fingerprints if recorded_log else {}
     new = {str(n): digest for n, digest in history.fingerprints.items() if have.get(n) != digest}
-    if new or known is None:
+    if new or recorded_log is None:
         detail = {"log_id": history.log_id, "base": history.base, "fingerprints": new}
         control.write("history", detail=json.dumps(detail))
 
@@ -100,20 +101,20 @@ def record(control: Control, history: History) -> None:
 def indexed(
     log: RelayLog, history: History, folder: str, known: TransactionIndex | None = None
 ) -> tuple[History, TransactionIndex]:
-    """(the history with all files of the log, the index of what can be read of it). ``known``: an
-    earlier index. Raises LogError as ``build_index``, and for a file that was replaced."""
+    """Return the history with all files of the log, and the index of the readable part. ``known``:
+    an earlier index. Raise LogError as ``build_index``, and for a file that was replaced."""
     index = build_index(
         log, folder, history.base, complete=False, previous=known, up_to_damage=True
     )
     present = fingerprints(log)
     check_same(log, history.fingerprints, present)
-    first = min(present, default=0)  # what was purged is not looked at again
+    first = min(present, default=0)  # purged files are not compared again
     still = {n: digest for n, digest in history.fingerprints.items() if n >= first}
     return replace(history, fingerprints={**still, **present}), index
 
 
 def check_same(log: RelayLog, before: Mapping[int, str], present: Mapping[int, str]) -> None:
-    """Raises LogError for a file that has other contents than it had."""
+    """Raise LogError for a file whose content has changed."""
     for number in before.keys() & present.keys():
         if before[number] != present[number]:
             raise LogError(
@@ -123,13 +124,13 @@ def check_same(log: RelayLog, before: Mapping[int, str], present: Mapping[int, s
             )
 
 
-def goes_on_at(
+def continues_at(
     find: Callable[[SourcePlace], int | None], log: RelayLog, index: TransactionIndex, cut: Cut
 ) -> int | None:
-    """Where a log that is another one than before goes on by the source's file and position: packed
-    behind the last transaction that the cut has. None where they do not tell: the log does not hold
-    that place, or its GTIDs say otherwise. ``find``: the packed position of a place in the log.
-    """
+    """Return where a log that is another one than before continues the target, by the source's file
+    and position: packed, after the last transaction that the cut has. Return None if that is
+    unknown: the log does not contain the place, or its GTIDs contradict it. ``find``: returns the
+    packed position of a place in the log."""
     place = SourcePlace.of(cut.source)
     position = None if place is None else find(place)
     if position is None:
@@ -143,11 +144,11 @@ def goes_on_at(
 def check_continuity(
     history: History, log: RelayLog, index: TransactionIndex, cut: Cut | None, skip: GtidSet
 ) -> GtidSet:
-    """The GTID set that counts as executed before this log's first transaction to apply, where its
-    positions are the cut's, or its GTIDs have to tell. No log need have ``skip``.
+    """Return the GTID set that counts as executed before this log's first transaction to apply, if
+    its positions are the cut's, or its GTIDs decide. No log has to contain ``skip``.
 
-    Raises HistoryError when transactions are missing between the target and the log, when the log
-    is another server's, or when there are no GTIDs to tell.
+    Raise HistoryError if transactions are missing between the target and the log, if the log is
+    another server's, or if there are no GTIDs to decide.
     """
     before = log.previous_gtids()
     if index.lost_to and (cut is None or history.renewed or cut.position < index.lost_to):
@@ -167,16 +168,16 @@ def check_continuity(
     if is_anonymous(index) or not executed or not logged:
         raise HistoryError(
             "these files are another log than the one that was applied before, and without GTIDs"
-            f" nobody can tell what of it is already in the tables{_stands(cut)}",
+            f" nobody can tell what of it is already in the tables{_position_text(cut)}",
             file=log.path,
             hint="give the folder of the log that was applied before, one that was received from"
             f" the same source and holds that place, or {BEGIN_AGAIN}",
         )
-    if lost := executed.subtract(logged):
+    if absent := executed.subtract(logged):
         if index.damage:
-            raise index.damage  # they may lie behind it
+            raise index.damage  # the missing ones may follow the damage
         raise HistoryError(
-            f"the log ({files}) is of another server: the target has {lost}, the log has not",
+            f"the log ({files}) is of another server: the target has {absent}, the log has not",
             file=log.path,
             hint="give the log of the same source, or of a replica of it that has these",
         )
@@ -200,8 +201,7 @@ def check_beginning(
     log: RelayLog, index: TransactionIndex, first: SourcePlace | None, begin: Begin
 ) -> None:
     """Raise HistoryError if a log that is to be applied to an empty target begins in mid-history:
-    rows from before are in no table then. ``first``: the place of the source where the log begins.
-    """
+    then no table has the earlier rows. ``first``: the place of the source where the log begins."""
     if begin is None or (first is not None and begin == (first.file, first.position)):
         return
     if before := _before(log, index, first):
@@ -218,7 +218,7 @@ def _before(log: RelayLog, index: TransactionIndex, first: SourcePlace | None) -
     """Return what was executed before the log, as far as the log shows it; "" if nothing."""
     if previous := log.previous_gtids():
         return str(previous)
-    # A replica's own relay log says nothing of what the replica had before.
+    # A replica's own relay log does not record what the replica had before.
     begins = {source: spans[0][0] for source, spans in index.gtids().intervals.items()}
     if gap := {source: (1, start) for source, start in begins.items() if start > 1}:
         return str(GtidSet({source: [span] for source, span in gap.items()}))
@@ -229,11 +229,11 @@ def _before(log: RelayLog, index: TransactionIndex, first: SourcePlace | None) -
 
 
 def is_anonymous(index: TransactionIndex) -> bool:
-    """Whether a transaction of the log has no GTID."""
+    """Return whether a transaction of the log has no GTID."""
     return any(bool((file.records["flags"] & Flag.ANONYMOUS).any()) for file in index.files)
 
 
-def _stands(cut: Cut) -> str:
+def _position_text(cut: Cut) -> str:
     place = SourcePlace.of(cut.source)
     if place is None:
         return ""
@@ -241,12 +241,12 @@ def _stands(cut: Cut) -> str:
 
 
 def _check_start(log: RelayLog, history: History, cut: Cut) -> None:
-    """Raises HistoryError unless the file where the tables are is still there, or was applied to
+    """Raise HistoryError unless the file at the tables' position still exists, or was applied to
     its end."""
     number = (cut.position >> OFFSET_BITS) - history.base
     first = log.files[0].number
     executed = GtidSet.parse(cut.gtid_executed)
-    # Without GTIDs the file next to ours must be believed to have been applied to its end.
+    # Without GTIDs the file before must be assumed to have been applied to its end.
     if not cut.position or number >= (first if executed else first - 1):
         return
     missing = log.previous_gtids().subtract(executed)

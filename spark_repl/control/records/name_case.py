@@ -1,8 +1,9 @@
-"""NameCase: whether the source tells names of databases and tables apart by upper and lower case.
+"""NameCase: whether the source distinguishes names of databases and tables by upper and lower case.
 
-A live source has been asked (lower_case_table_names), or the configuration says it; else the log
-shows it: a TABLE_MAP with an upper-case letter is of a source that tells them apart, one whose name
-a statement has written with other letters is of one that doesn't. The control table keeps it.
+The configuration has it, or a live source was asked (lower_case_table_names). Otherwise the log
+shows it. A TABLE_MAP with an upper-case letter comes from a source that distinguishes them. A
+TABLE_MAP whose name a statement has written with other letters comes from one that doesn't. The
+control table records the answer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...tables.table_name import database_of
 if TYPE_CHECKING:
     from ..table.control import Control
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 KIND, KEY = "names", "lower_case_table_names"
@@ -28,12 +29,13 @@ ASK = -1
 
 
 def record(control: Control, value: int) -> None:
-    """Writes a live source's lower_case_table_names; the caller owns the target."""
+    """Write a live source's lower_case_table_names; the caller owns the target."""
     control.write(KIND, detail=json.dumps({KEY: value}))
 
 
 def unlike_table_rule(name: str, *, known: bool) -> SettingError:
-    """``letter_case_error`` of ``[[tables]]``; ``known``: since now."""
+    """Return the error ``letter_case_error`` for ``[[tables]]``. ``known``: the answer was found
+    just now."""
     if known:
         hint = "start again: it is on record now"
         return letter_case_error(name, "[[tables]]", "shows only now that", hint)
@@ -47,7 +49,7 @@ class NameCase:
         self._control, self.value = control, configured
         self.found_folding = False
         """whether the log has shown since ``load`` that the source folds names: what was read
-        before has them as they are"""
+        before is not folded"""
 
     def load(self) -> None:
         self.found_folding, rows = False, self._control.rows(KIND)
@@ -60,16 +62,16 @@ class NameCase:
 
     @property
     def is_new(self) -> bool:
-        """Whether names may have been read as they are that the source takes for others' names."""
+        """Whether names that the source treats as equal may have been read as different ones."""
         return self.found_folding or self.value == ASK
 
     def of(self, name: str) -> str:
-        """A name as the target keeps it."""
+        """Return a name as the target stores it."""
         return fold(name) if self.folds else name
 
     def statement(self, statement: Statement, tables: Collection[str]) -> Statement:
-        """The statement with names as the target keeps them. ``tables``: the target's. Raises
-        StatementError where it is not known which of them a name means."""
+        """Return the statement with names as the target stores them. ``tables``: the target's.
+        Raise StatementError if it is unknown which of them a name means."""
         if self.folds:
             return folded(statement)
         if self.value == ASK:
@@ -84,23 +86,27 @@ class NameCase:
             return
         for name in names:
             lower = fold(name)
-            others = [] if name in present else [one for one in present if fold(one) == lower]
-            if not others:
+            similar = (
+                [] if name in present else [table for table in present if fold(table) == lower]
+            )
+            if not similar:
                 continue
             creates = statement.effect in _CREATES and name == statement.tables[0]
             if creates and not statement.if_not_exists:
-                self._conclude(0, name)  # elsewhere that had been an error
+                self._conclude(
+                    0, name
+                )  # a source that folds names would have refused the statement
                 return
             raise StatementError(
-                f"{statement.verb} names {name}, the target has {others[0]}: nobody knows whether"
+                f"{statement.verb} names {name}, the target has {similar[0]}: nobody knows whether"
                 " the source takes them for the same",
                 table=name,
                 hint=CASE_HINT,
             )
 
     def logged(self, name: str, tables: Collection[str]) -> bool:
-        """Takes in the name of a TABLE_MAP. Returns whether all tables' names have to be folded
-        from here on. Raises SchemaError when it contradicts what is known."""
+        """Learn from the name of a TABLE_MAP. Return whether all tables' names have to be folded
+        from here on. Raise SchemaError if it contradicts the recorded value."""
         lower = fold(name)
         if lower != name and self.folds:
             raise SchemaError(
@@ -118,6 +124,6 @@ class NameCase:
         return self.folds
 
     def _conclude(self, value: int, name: str) -> None:
-        log.warning("the log's %s shows that the source has %s = %d", name, KEY, value)
+        logger.warning("the log's %s shows that the source has %s = %d", name, KEY, value)
         record(self._control, value)
         self.value, self.found_folding = value, value > 0

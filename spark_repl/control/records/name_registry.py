@@ -19,7 +19,7 @@ from ...config.renaming import SHARD, is_shared, shard_of, whole_of
 from ...errors import TargetError
 from ...sql.case_folding import fold
 from ..table.control import Control
-from ..table.cut import shown_tables
+from ..table.cut import reader_tables
 from ..table.given_paths import KIND as GIVEN
 from ..table.given_paths import GivenPaths
 from ..table.layout import Layout
@@ -36,28 +36,28 @@ KIND = "channel_names"
 
 
 def channels_beside(first: Control) -> list[str]:
-    """The channels that have tables, or had, beside the one that had the target first, whose
-    control table is ``first``; in the order in which they came."""
+    """Return the channels that came after the first one, and have or had tables, in the order in
+    which they came. ``first``: the first channel's control table."""
     names = dict.fromkeys(json.loads(row["detail"])["channel"] for row in first.rows(KIND))
     return [name for name in names if name != first_channel(first)]
 
 
 def fed(control: Control) -> set[str]:
-    """The tables that a channel's own control table knows: of the newest cut, and all that were
-    made, or are to be, whose folder is there."""
+    """Return the tables that a channel's own control table names: those of the newest cut, and all
+    that were created, or are to be, and whose folder exists."""
     cut = control.last_cut()
-    shown = {*cut.tables, *shown_tables(cut), *cut.waiting} if cut else set()
+    names = {*cut.tables, *reader_tables(cut), *cut.waiting} if cut else set()
     copies = [Copy.of(row) for row in control.rows(COPY)]
-    if copies and (behind := copies[-1].behind):  # a start may go back there
-        shown |= {*behind.tables, *behind.waiting}
+    if copies and (start_cut := copies[-1].behind):  # a start may go back there
+        names |= {*start_cut.tables, *start_cut.waiting}
     paths = [pair for copy in copies for pair in copy.paths.items()]
     copied = {name for name, _ in paths} | {whole_name(*pair) for pair in paths}
-    return shown | copied | announced_names(control)
+    return names | copied | announced_names(control)
 
 
 def fed_shards(control: Control, *, shared: bool) -> dict[str, str]:
-    """The Delta tables in which the channel has shards, or had: name -> path; those that other
-    channels feed, too (``shared``), or those that are its own."""
+    """Return the Delta tables in which the channel has or had shards, name -> path: those that
+    other channels feed also (``shared``), or its own."""
     return {
         whole_of(name): whole_of(path)
         for name, path in _fed_paths(control)
@@ -66,12 +66,14 @@ def fed_shards(control: Control, *, shared: bool) -> dict[str, str]:
 
 
 def shards_had(control: Control, whole: str) -> set[str]:
-    """What tells the shards apart that the channel has, or had, in the Delta table at ``whole``."""
+    """Return the names' parts of the shards that the channel has or had in the Delta table at
+    ``whole``."""
     return {shard_of(name) for name, path in _fed_paths(control) if whole_of(path) == whole}
 
 
 def _fed_paths(control: Control) -> list[tuple[str, str]]:
-    """Names and paths of the newest cut, and of all that was made, or copied, or was to be."""
+    """Return names and paths of the newest cut, and of all tables that were created or copied, or
+    were to be."""
     cut = control.last_cut()
     pairs = [(name, at.path) for name, at in cut.tables.items()] if cut else []
     pairs += [pair for row in control.rows(COPY) for pair in Copy.of(row).paths.items()]
@@ -80,7 +82,7 @@ def _fed_paths(control: Control) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class NameNote:
-    """Whose a ``name`` is: the ``channel``'s, which noted it when its owner had the ``epoch``."""
+    """Note of a ``name``: the ``channel`` noted it when its owner had the ``epoch``."""
 
     name: str
     channel: str
@@ -92,8 +94,8 @@ class NameNote:
 
 
 def notes_of(rows: Iterable[Row]) -> dict[str, NameNote]:
-    """Return the notes by folded name that rows say. A row that frees names frees those that the
-    channel has noted by then in its own epoch or an earlier one."""
+    """Return the notes in rows by folded name. A row that frees names frees those that the channel
+    has noted until then in its own epoch or an earlier one."""
     notes = dict[str, NameNote]()
     for row in rows:
         detail = json.loads(row["detail"])
@@ -101,37 +103,39 @@ def notes_of(rows: Iterable[Row]) -> dict[str, NameNote]:
         for note in (NameNote(name, channel, epoch) for name in detail["names"]):
             notes[note.key] = note
         for name in map(fold, detail.get("freed", ())):
-            if (held := notes.get(name)) and held.channel == channel and held.epoch <= epoch:
+            if (noted := notes.get(name)) and noted.channel == channel and noted.epoch <= epoch:
                 del notes[name]
     return notes
 
 
 def merged(rows: Sequence[Row]) -> list[Row]:
-    """Return rows that say the same notes, and the same channels in their order: one for each
+    """Return rows with the same notes, and the same channels in their order: one row for each
     channel and epoch."""
     first = {json.loads(row["detail"])["channel"]: row for row in reversed(rows)}
-    said = {(channel, 0): list[str]() for channel in first}
+    notes = {(channel, 0): list[str]() for channel in first}
     for note in notes_of(rows).values():
-        said.setdefault((note.channel, note.epoch), []).append(note.name)
-    made: list[Row] = []
-    for (channel, epoch), names in said.items():
+        notes.setdefault((note.channel, note.epoch), []).append(note.name)
+    merged_rows: list[Row] = []
+    for (channel, epoch), names in notes.items():
         detail = {"channel": channel, "names": names, "epoch": epoch}
         number = json.loads(first[channel]["detail"]).get("format", 1)
-        made.append(first[channel] | {"detail": formats.stamp(json.dumps(detail), number)})
-    return made
+        merged_rows.append(first[channel] | {"detail": formats.stamp(json.dumps(detail), number)})
+    return merged_rows
 
 
 def noted(shared: Control) -> dict[str, NameNote]:
+    """Return the notes by folded name. Raise as ``Control.rows``."""
     return notes_of(shared.rows(KIND))
 
 
 def noted_names(shared: Control) -> dict[str, str]:
-    """Folded name -> the channel that has noted it."""
+    """Return folded name -> the channel that has noted it."""
     return {name: note.channel for name, note in noted(shared).items()}
 
 
 def first_is_gone(channel: str, path: str) -> TargetError:
-    """A ``channel`` is beside another one, whose control table was at ``path``."""
+    """Return the error of a ``channel`` whose first channel's control table, at ``path``, is
+    gone."""
     return TargetError(
         f'the channel "{channel}" came beside another one, which is gone', file=path,
         hint="put that control table back: it says which tables are whose",
@@ -139,17 +143,18 @@ def first_is_gone(channel: str, path: str) -> TargetError:
 
 
 def first_channel(first: Control) -> str:
+    """Return the name of the channel that had the target first."""
     owner = first.owner()
     return (owner and owner[1].channel) or Config.channel
 
 
 _KINDS = (COPY, GIVEN, RESET, TABLE)
-"""kinds of rows that say which paths were given"""
+"""kinds of rows that record which paths were given"""
 
 
 class OtherChannels:
-    """Those beside the channel whose control table is ``control``. Not safe from several
-    threads."""
+    """The other channels of a target, for the channel whose control table is ``control``. Not
+    thread-safe."""
 
     def __init__(self, control: Control, target: str) -> None:
         self._own, self._target = control, target
@@ -160,11 +165,11 @@ class OtherChannels:
         self._given = GivenPaths()
 
     def given(self) -> GivenPaths:
-        """Return what was given to the tables of all of them. Raise what reading their control
-        tables raises."""
+        """Return the paths that were given to tables of all other channels. Raise what reading
+        their control tables raises."""
         changed = False
         for control in self._others():
-            rows = [row for row in control.held().others if row["kind"] in _KINDS]
+            rows = [row for row in control.snapshot().other_rows if row["kind"] in _KINDS]
             before = self._seen.get(control.path)
             if before is None or before[0] != rows:
                 self._seen[control.path], changed = (rows, given_paths(control)), True
@@ -173,14 +178,14 @@ class OtherChannels:
         return self._given
 
     def _others(self) -> list[Control]:
-        """Return their control tables, of which each is read further."""
+        """Return their control tables, which are read incrementally."""
         for control in self.controls():
             self._read.setdefault(control.path, control)
-        return [one for path, one in self._read.items() if path != self._own.path]
+        return [table for path, table in self._read.items() if path != self._own.path]
 
     def controls(self) -> list[Control]:
-        """Return their control tables, each to be read anew."""
+        """Return their control tables, each to be read from the beginning."""
         homes = map(Layout.home_of, channels_beside(self._first))
         beside = (Layout(self._target, home=home).control for home in homes)
-        others = [self._first, *(Control(path) for path in beside)]
-        return [one for one in others if one.path != self._own.path]
+        controls = [self._first, *(Control(path) for path in beside)]
+        return [control for control in controls if control.path != self._own.path]

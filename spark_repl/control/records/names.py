@@ -1,17 +1,18 @@
-"""Names: whose each table is, where several channels have one target.
+"""Names: which channel each table belongs to, where several channels have one target.
 
-Invariant: no two channels feed tables of one name, whatever comes between and whoever is killed.
-A name is noted before the first thing is written under it, and all notes are rows of one control
-table, that of the channel which had the target first: each lands on the version that was asked
-whose the name is, or is asked again. What that channel's control table says of its tables is its
-note already; of the others, and of names that come by RENAME, there is a row of their own.
+Invariant: no two channels feed tables of one name, whatever happens in between and whichever
+process is killed. A channel notes a name before it writes anything under it. All notes are rows of
+one control table, that of the channel which had the target first. A note commits on the version in
+which the name was looked up, or the look-up is repeated. Rows of the first channel's control table
+that name its tables count as notes. The other channels, and names that come by RENAME, have rows of
+their own.
 
-A name is given up only at a start, if the channel's own control table does not name it: no process
-of the channel is about to make it then. A row that frees names counts for notes of its epoch and of
-earlier ones. An owner that took over from one which may be alive notes its names again: where that
-one sleeps and frees names later, it frees none of its successor's.
+A channel gives up a name only at a start, if its own control table does not name it: then no
+process of the channel is about to create the table. A row that frees names applies to notes of its
+epoch and of earlier ones. An owner that took over from one which may be alive notes its names
+again. If the former owner sleeps and frees names later, it frees none of its successor's.
 
-Names are compared without regard to case: so do many sources, and Spark.
+Names are compared without regard to case, as many sources and Spark do.
 """
 
 from __future__ import annotations
@@ -48,35 +49,36 @@ _LISTED = 5
 
 class Names:
     """The names of the tables below ``target`` of the channel whose control table is ``control``.
-    ``sharing``: those that other channels may feed, too. Safe from any thread."""
+    ``sharing``: tables that other channels may feed also. Thread-safe."""
 
     def __init__(self, control: Control, target: str, sharing: Iterable[SharedTable] = ()) -> None:
         self._control, self._target = control, target
-        self._sharing = {fold(one.name): one for one in sharing}
+        self._sharing = {fold(table.name): table for table in sharing}
         shared = Layout(target).control
         self._is_first = control.path == shared
         self._shared = control if self._is_first else Control(shared)
-        self._held: set[str] = set()
-        self._freed = 0  # the epoch whose start has given names up
+        self._noted: set[str] = set()
+        self._freed = 0  # the epoch whose start has given up names
         self._lock = threading.Lock()
 
     def load(self) -> None:
-        """Takes what the channel has once more: a note may have been lost with the power. Gives up
-        names that it has no more, once an epoch. Raises as ``take``."""
+        """Note the channel's names again: a note may have been lost with the power. Give up names
+        that it has no more, once an epoch. Raise as ``claim``."""
         own = fed(self._control)
         own -= self._load_shared()
-        with self._lock:  # an announcement may be forgotten, a note stays
-            self._held = {key for key, note in noted(self._shared).items() if self._holds(note)}
+        with self._lock:  # an announcement may be pruned, a note stays
+            self._noted = {key for key, note in noted(self._shared).items() if self._holds(note)}
         if self._is_first:
             self.check(own)
         else:
-            self.take(own)
+            self.claim(own)
         if self._freed != self._control.epoch:
             self._give_up(set(map(fold, own)))
             self._freed = self._control.epoch
 
     def _holds(self, note: NameNote | None) -> bool:
-        """Whether the channel has noted the name, in an epoch that no sleeper can free."""
+        """Return whether the channel has noted the name in an epoch that no sleeping owner can
+        free."""
         least = self._control.epoch if self._control.took_over else 0
         return note is not None and note.channel == self._control.channel and note.epoch >= least
 
@@ -89,12 +91,11 @@ class Names:
             if not unused:
                 return
             self._note([], freed=sorted(notes[key].name for key in unused))
-            self._held.difference_update(unused)
+            self._noted.difference_update(unused)
 
     def _load_shared(self) -> set[str]:
-        """Looks whether what is on record of tables that several channels feed is what the
-        configuration says, and writes it once more if it was lost; returns their names. Raises
-        SettingError."""
+        """Compare the record of tables that several channels feed with the configuration, and write
+        it again if it was lost. Return their names. Raise SettingError."""
         for name in sorted(fed_shards(self._control, shared=False)):
             self._check_alone(name)
         shared, faults = fed_shards(self._control, shared=True), list[SettingError]()
@@ -102,13 +103,13 @@ class Names:
             try:
                 # The channel has the table: an earlier start has accepted its filter.
                 wanted = replace(self._wanted(name), disjoint=True)
-                stands = self.share(wanted, partial(str, path))
+                recorded = self.share(wanted, partial(str, path))
             except SettingError as error:
                 faults.append(error)
                 continue
-            if stands.path != path:
+            if recorded.path != path:
                 raise TargetError(
-                    f"the channels that feed the table have it at {stands.path} on record",
+                    f"the channels that feed the table have it at {recorded.path} on record",
                     table=name,
                     file=path,
                     hint=f"put the control tables (_repl) back as they were, or {OTHER_TARGET}",
@@ -125,7 +126,7 @@ class Names:
             )
 
     def _wanted(self, name: str) -> SharedTable:
-        """What the configuration says of a table that several channels feed."""
+        """Return what the configuration declares of a table that several channels feed."""
         if (wanted := self._sharing.get(fold(name))) is None:
             raise SettingError(
                 "several channels feed the table, and the configuration does not say so",
@@ -135,72 +136,72 @@ class Names:
         return wanted
 
     def share(self, wanted: SharedTable, new_path: Callable[[], str]) -> SharedTable:
-        """What is on record of a table that several channels feed; the first to come records what
-        is ``wanted`` of it, with a ``new_path``, and each one what is known of its rows. Raises
-        OtherChannelError where the table is another channel's alone, SettingError where the record
-        says something else, or where a new channel does not declare that its rows are disjoint."""
-        made = wanted
+        """Return the record of a table that several channels feed. The first channel records what
+        is ``wanted``, with a ``new_path``; each one adds what is known of its rows. Raise
+        OtherChannelError if the table belongs to one other channel, SettingError if the record
+        differs, or if a new channel does not declare that its rows are disjoint."""
+        new = wanted
         while True:
-            stands = self._on_record(wanted)
-            if stands is not None:
-                wanted.check(stands)
-                if (made := wanted.behind(stands)) == stands:
-                    return stands
-            elif not made.path:
+            recorded = self._on_record(wanted)
+            if recorded is not None:
+                wanted.check(recorded)
+                if (new := wanted.with_record(recorded)) == recorded:
+                    return recorded
+            elif not new.path:
                 wanted.check_declared(None)
                 self.check([wanted.name])
                 try:
-                    made = replace(wanted, path=new_path(), rows=wanted.known)
-                except TargetError:  # another channel has just made the table
+                    new = replace(wanted, path=new_path(), rows=wanted.known)
+                except TargetError:  # another channel has just created the table
                     if self._on_record(wanted) is None:
                         raise
                     continue
-            self._record(made, stands)
+            self._record(new, recorded)
 
     def _on_record(self, wanted: SharedTable) -> SharedTable | None:
         return shared_tables(self._shared).get(fold(wanted.name))
 
-    def _record(self, made: SharedTable, stands: SharedTable | None) -> None:
-        """Writes what is ``made`` of what ``stands`` on record, if that does still."""
-        same = partial(self._stands_still, made, stands)
+    def _record(self, new: SharedTable, recorded: SharedTable | None) -> None:
+        """Write the ``new`` record if ``recorded`` is still the current one."""
+        is_current = partial(self._is_current, new, recorded)
         try:
-            self._shared.write_beside(KIND_SHARED, same, detail=made.row, number=SHARED)
+            self._shared.write_beside(KIND_SHARED, is_current, detail=new.row, number=SHARED)
         except TableNotFoundError:
             raise first_is_gone(self._control.channel, self._shared.path) from None
 
-    def _stands_still(self, made: SharedTable, stands: SharedTable | None) -> bool:
-        if stands is None:
-            self.check([made.name])
-        return self._on_record(made) == stands
+    def _is_current(self, new: SharedTable, recorded: SharedTable | None) -> bool:
+        if recorded is None:
+            self.check([new.name])
+        return self._on_record(new) == recorded
 
-    def take(self, names: Iterable[str], *, later: bool = False) -> None:
-        """Notes names as this channel's, all or none. ``later``: nothing is written under them
-        before the next row of the control table, so that the first channel's note may come with
-        that; the row's writer is told then if they are another's. Raises OtherChannelError for
-        another's, and what ``Control.write`` raises."""
+    def claim(self, names: Iterable[str], *, later: bool = False) -> None:
+        """Note names as this channel's, all or none. ``later``: nothing is written under them
+        before the next row of the control table, so the first channel's note may be written with
+        that. That row's writer then gets the error if a name belongs to another channel. Raise
+        OtherChannelError for such a name, and what ``Control.write`` raises."""
         with self._lock:
             wanted = {fold(name): name for name in names}
-            new = {key: wanted[key] for key in sorted(wanted.keys() - self._held)}
+            new = {key: wanted[key] for key in sorted(wanted.keys() - self._noted)}
             if not new:
                 return
             self._note(list(new.values()), later=later)
-            self._held.update(new)
+            self._noted.update(new)
 
     def _note(self, names: list[str], freed: Sequence[str] = (), *, later: bool = False) -> None:
-        """Writes a row: names that are noted, or those that are given up. The lock is held."""
+        """Write a row of names that are noted, or given up. The caller holds the lock."""
         own: dict[str, Any] = {"channel": self._control.channel, "names": names}
         own |= {"epoch": self._control.epoch, **({"freed": list(freed)} if freed else {})}
-        said = json.dumps(own)
+        detail = json.dumps(own)
         if self._is_first and later:
             self.check(names)
-            row = {"position": 0, "gtid_executed": "", "detail": said}
-            self._control.hold_back(KIND, self.checking(names), **row)
+            row = {"position": 0, "gtid_executed": "", "detail": detail}
+            self._control.add_pending(KIND, self.checking(names), **row)
         elif self._is_first:
-            self._control.write(KIND, detail=said, check=self.checking(names))
+            self._control.write(KIND, detail=detail, check=self.checking(names))
         else:
             lacks = partial(self._is_owner if freed else self._lacks, names)
             try:
-                self._shared.write_beside(KIND, lacks, detail=said, number=CHANNELS)
+                self._shared.write_beside(KIND, lacks, detail=detail, number=CHANNELS)
             except TableNotFoundError:
                 raise first_is_gone(self._control.channel, self._shared.path) from None
 
@@ -208,49 +209,51 @@ class Names:
         self._control.check_owner()
         return True
 
-    def before_making(self, names: Iterable[str]) -> Callable[[], None]:
-        """Notes names whose tables' own row is going to be written next: with the check that this
-        returns. Raises as ``take``."""
+    def before_creating(self, names: Iterable[str]) -> Callable[[], None]:
+        """Note names whose tables' own row is written next, with the check that this returns. Raise
+        as ``claim``."""
         wanted = list(names)
         if self._is_first:
             self.check(wanted)
         else:
-            self.take(wanted)
+            self.claim(wanted)
         return self.checking(wanted)
 
     def checking(self, names: Iterable[str]) -> Callable[[], None]:
-        """``check`` of these names, of the version that is the newest when it is called."""
+        """Return ``check`` of these names, for the version that is the newest when it is called."""
         return partial(self.check, list(names))
 
     def check(self, names: Iterable[str]) -> None:
-        """Raises OtherChannelError for names that are another channel's."""
+        """Raise OtherChannelError for names that belong to another channel."""
         names, holders = list(names), noted_names(self._shared)
         shared = shared_tables(self._shared)
         for name in names:
-            stands = shared.get(fold(name))
-            if stands and fold(name) not in self._sharing:
-                if self._control.channel in stands.channels:
+            recorded = shared.get(fold(name))
+            if recorded and fold(name) not in self._sharing:
+                if self._control.channel in recorded.channels:
                     self._wanted(name)  # which raises
-                raise self._refused({name: '", "'.join(stands.channels)})
+                raise self._refused({name: '", "'.join(recorded.channels)})
         names = [name for name in names if fold(name) not in shared]
         if not self._is_first:
             first = first_channel(self._shared)
             holders = {**dict.fromkeys(map(fold, fed(self._shared)), first), **holders}
         own = self._control.channel
-        taken = {name: holders.get(fold(name), own) for name in names}
-        taken = {name: holder for name, holder in taken.items() if holder != own}
-        if taken:
-            raise self._refused(taken)
+        of_others = {name: holders.get(fold(name), own) for name in names}
+        of_others = {name: holder for name, holder in of_others.items() if holder != own}
+        if of_others:
+            raise self._refused(of_others)
 
     def _lacks(self, names: list[str]) -> bool:
-        """Whether any name is not noted yet. Raises as ``check``."""
+        """Return whether any name is not noted yet. Raise as ``check``."""
         self.check(names)
         notes = noted(self._shared)
         return not all(self._holds(notes.get(fold(name))) for name in names)
 
-    def _refused(self, taken: dict[str, str]) -> OtherChannelError:
-        own, (table, holder) = self._control.channel, min(taken.items())
-        listed = ", ".join(sorted(taken)[:_LISTED]) + (", ..." if len(taken) > _LISTED else "")
+    def _refused(self, of_others: dict[str, str]) -> OtherChannelError:
+        own, (table, holder) = self._control.channel, min(of_others.items())
+        listed = ", ".join(sorted(of_others)[:_LISTED]) + (
+            ", ..." if len(of_others) > _LISTED else ""
+        )
         return OtherChannelError(
             f'the channel "{holder}" has {listed} of {self._target}: "{own}" can not feed it, too',
             table=table,
@@ -260,16 +263,16 @@ class Names:
 
 
 def raise_setting_errors(errors: Sequence[SettingError]) -> None:
-    """Raises those of several tables as one SettingError; nothing where there are none."""
-    errors = [*{one.table: one for one in errors}.values()]  # of one that is made anew once
+    """Raise the errors of several tables as one SettingError. Return if there are none."""
+    errors = [*{error.table: error for error in errors}.values()]  # one error for each table
     if len(errors) < 2:
         for error in errors:
             raise error
         return
-    listed = "".join(f"\n  - {one.table}: {one.message}" for one in errors)
-    hints = dict.fromkeys(one.hint for one in errors if one.hint)
+    listed = "".join(f"\n  - {error.table}: {error.message}" for error in errors)
+    hints = dict.fromkeys(error.hint for error in errors if error.hint)
     raise SettingError(
         f"{len(errors)} tables are not as [[tables]] would have them now{listed}",
-        table=", ".join(str(one.table) for one in errors),
+        table=", ".join(str(error.table) for error in errors),
         hint="; ".join(hints),
     )

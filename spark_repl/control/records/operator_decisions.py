@@ -1,5 +1,7 @@
-"""What somebody decided by hand, while no applier ran: transactions to leave out, and the ends of
-prepared XA branches."""
+"""Operator decisions: transactions to skip, and the ends of prepared XA branches.
+
+An operator decides while no applier runs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ SKIP, XA = "skip", "xa"
 
 @dataclass(frozen=True)
 class XaDecision:
-    """How a prepared branch is to end, by whose word. ``position``: the packed place of its XA
+    """How a prepared branch is to end, and who decided it. ``position``: the packed place of its XA
     PREPARE; ``action``: COMMIT or ROLLBACK."""
 
     xid: Xid
@@ -35,18 +37,20 @@ class XaDecision:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        said = json.loads(row["detail"])
-        xid = Xid.of_json(said)
-        return cls(xid, said["position"], said["action"], said["user"], said["host"], row["at"])
+        detail = json.loads(row["detail"])
+        xid = Xid.of_json(detail)
+        return cls(
+            xid, detail["position"], detail["action"], detail["user"], detail["host"], row["at"]
+        )
 
 
 def xa_decisions(control: Control) -> list[XaDecision]:
-    """In the order in which they were taken."""
+    """Return the decisions in their order."""
     return [XaDecision.of(row) for row in control.rows(XA)]
 
 
 def skipped(control: Control) -> GtidSet:
-    """The transactions that somebody told the applier to leave out."""
+    """Return the transactions that an operator told the applier to skip."""
     gtids = GtidSet()
     for row in control.rows(SKIP):
         gtids = gtids.union(GtidSet.parse(row["gtid_executed"]))
@@ -54,8 +58,8 @@ def skipped(control: Control) -> GtidSet:
 
 
 def of_statements(control: Control, kind: str) -> list[dict[str, Any]]:
-    """Return the rows of a kind that statements leave, without those of statements that somebody
-    left out later: their row was written before the table's commit, which never came."""
+    """Return the rows of a kind that statements leave, without those of statements that an operator
+    skipped later: their row was written before the table's commit, which never came."""
     return without_skipped(control.rows(kind), skipped(control))
 
 
@@ -66,8 +70,8 @@ def without_skipped(rows: Iterable[dict[str, Any]], skip: GtidSet) -> list[dict[
 
 
 def makes_rows_differ(control: Control) -> bool:
-    """Whether somebody left a transaction out, or committed an XA branch, by hand: tables may have
-    rows then that the source doesn't have."""
+    """Return whether an operator has skipped a transaction, or committed an XA branch: tables may
+    then have rows that the source doesn't have."""
     committed = any(decision.action == "COMMIT" for decision in xa_decisions(control))
     return committed or bool(control.rows(SKIP))
 
@@ -79,9 +83,9 @@ def decide(
     check: Callable[[], None] = lambda: None,
     **place: Any,
 ) -> None:
-    """Records what somebody decided by hand, and who it was. It claims the target for that, so the
-    applier must be stopped: else FencedError. ``check`` looks at the target while no applier can
-    change it; what it raises is raised."""
+    """Record an operator's decision, and who it was. Claim the target for that: raise FencedError
+    unless the applier is stopped. ``check`` runs while no applier can change the target; raise what
+    it raises."""
     by = {"user": getpass.getuser(), "host": socket.gethostname()}
     control.claim()
     try:

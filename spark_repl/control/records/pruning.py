@@ -1,7 +1,7 @@
-"""Superseded rows of the control table: what later rows say as well, or of what is there no more.
+"""Pruning: which rows of the control table stay.
 
-Of the rows of each kind this leaves what a start from any cut that is kept would find in all of
-them; cuts, owners and pins are ``retention``'s, decisions by hand all stay.
+Of the rows of each kind ``live_rows`` keeps what a start from any kept cut would need.
+``retention`` chooses the cuts, owners and pins. An operator's decisions all stay.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from .name_case import KIND as NAME_CASE
 from .name_registry import KIND as NAMES
 from .name_registry import merged
 from .operator_decisions import SKIP, without_skipped
-from .repair_results import ANSWERS
 from .repair_results import KIND as REPAIR
-from .retention import Retention, needed
+from .repair_results import RESULTS_KEPT
+from .retention import Retention, promised_rows
 from .system_time_zone import KIND as TIME_ZONE
 from .table_paths import RESET
 
 _FILES, _LOGS = 1000, 10
-"""of the files that the tables have passed, and of the logs that no cut is of, so many are still
-known"""
+"""fingerprints that stay: of the last files that the tables have passed, and of the last logs
+without a cut"""
 _BEGINNING_BYTES = 256
 _LOG_ID = r'^\{(?:"id": "\w*", (?:"since": "\w*", )?)?"log_id": "(?P<log>[^"\\]*)"'
 _OF_STATEMENTS = ("definition", "left_out")
@@ -48,7 +48,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class _CutPlace:
-    """Where a cut stands."""
+    """The place of a cut in its log."""
 
     position: int
     gtid_executed: str
@@ -60,9 +60,10 @@ class _CutPlace:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Remaining:
     """``begin``: the places that a start may go back to: the oldest cut, and that of a copy.
-    ``newest``: the last cut; ``logs``: of all cuts; ``gone``: paths of tables that are no more."""
+    ``newest``: the last cut; ``logs``: of all cuts; ``gone``: paths of tables that no longer exist.
+    """
 
     begin: tuple[_CutPlace, ...]
     newest: _CutPlace
@@ -74,10 +75,11 @@ class _Kept:
         return [GtidSet.parse(cut.gtid_executed) for cut in self.begin]
 
     def is_before(self, row: Row) -> bool:
-        """Whether the statement of a row was carried out wherever a start may go back to."""
+        """Return whether the statement of a row was executed before every place that a start may go
+        back to."""
         if gtid := row["gtid_executed"]:
-            done = GtidSet.parse(gtid)
-            return all(done.issubset(executed) for executed in self._executed)
+            gtids = GtidSet.parse(gtid)
+            return all(gtids.issubset(executed) for executed in self._executed)
         return all(row["position"] <= cut.position for cut in self.begin)
 
 
@@ -92,129 +94,135 @@ class PruneBy:
         self, rows: pa.Table, *, epoch: int, bases: Container[str], gone: Collection[str]
     ) -> pa.Table:
         """Return the rows to keep, as ``PruningRules`` describes."""
-        return current(needed(rows, epoch, self.retention, datetime.now(UTC), bases), gone)
+        return live_rows(promised_rows(rows, epoch, self.retention, datetime.now(UTC), bases), gone)
 
 
-def current(rows: pa.Table, gone: Collection[str]) -> pa.Table:
-    """The control table's rows without those that are superseded. ``gone``: paths that nothing
-    names and where nothing is."""
+def live_rows(rows: pa.Table, gone: Collection[str]) -> pa.Table:
+    """Return the control table's rows without those that later rows supersede. ``gone``: paths that
+    no row names and where nothing exists."""
     is_cut = pc.equal(rows.column("kind"), "cut")
     cuts = rows.filter(is_cut)
-    others = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()
+    other_rows = rows.filter(pc.invert(is_cut)).sort_by([("at", "ascending")]).to_pylist()
     by_kind: dict[str, list[Row]] = {}
-    for row in others:
+    for row in other_rows:
         by_kind.setdefault(row["kind"], []).append(row)
     for kind in _LAST_COUNTS:
         by_kind[kind] = by_kind.get(kind, [])[-1:]
     by_kind[NAMES] = merged(by_kind.get(NAMES, []))
-    by_kind[REPAIR] = by_kind.get(REPAIR, [])[-ANSWERS:]
+    by_kind[REPAIR] = by_kind.get(REPAIR, [])[-RESULTS_KEPT:]
     skip = reduce(
         GtidSet.union, (GtidSet.parse(r["gtid_executed"]) for r in by_kind.get(SKIP, ())), GtidSet()
     )
     for kind in _OF_STATEMENTS:
         by_kind[kind] = without_skipped(by_kind.get(kind, []), skip)
     if cuts.num_rows:
-        kept = _kept(cuts, by_kind.get(COPY, []), gone)
+        remaining = _remaining(cuts, by_kind.get(COPY, []), gone)
         for kind, choose in _CHOOSE.items():
-            by_kind[kind] = choose(by_kind.get(kind, []), kept)
-        by_kind[GIVEN] = _given(by_kind.get(GIVEN, []), others[-1:], kept)
-    left = [row for kept_rows in by_kind.values() for row in kept_rows]
-    return pa.concat_tables([cuts, pa.Table.from_pylist(left, schema=rows.schema)])
+            by_kind[kind] = choose(by_kind.get(kind, []), remaining)
+        by_kind[GIVEN] = _given(by_kind.get(GIVEN, []), other_rows[-1:], remaining)
+    live = [row for rows_of_kind in by_kind.values() for row in rows_of_kind]
+    return pa.concat_tables([cuts, pa.Table.from_pylist(live, schema=rows.schema)])
 
 
-def _kept(cuts: pa.Table, copies: list[Row], gone: Collection[str]) -> _Kept:
+def _remaining(cuts: pa.Table, copies: list[Row], gone: Collection[str]) -> _Remaining:
     places = cuts.select(["position", "at"])
     order = pc.sort_indices(places, [("position", "ascending"), ("at", "ascending")])
     oldest, newest = (
         _CutPlace.of(cuts.slice(order[at].as_py(), 1).to_pylist()[0]) for at in (0, -1)
     )
     begin = [oldest]
-    if copies and (behind := Copy.of(copies[-1]).behind):
-        begin.append(_CutPlace(behind.position, behind.gtid_executed, behind.log_id))
+    if copies and (start_cut := Copy.of(copies[-1]).behind):
+        begin.append(_CutPlace(start_cut.position, start_cut.gtid_executed, start_cut.log_id))
     logs = _logs_of(cuts.column("detail"))
-    return _Kept(tuple(begin), newest, logs, gone)
+    return _Remaining(tuple(begin), newest, logs, gone)
 
 
 def _logs_of(details: pa.ChunkedArray) -> frozenset[str]:
-    """The logs of the cuts with these details, which begin with them; megabytes may follow."""
+    """Return the logs of the cuts with these details. Only the beginnings of the details are read,
+    since megabytes may follow."""
     beginnings = pc.binary_slice(details.cast(pa.large_binary()), 0, _BEGINNING_BYTES)
     named = pc.struct_field(pc.extract_regex(beginnings, _LOG_ID), "log")
-    others = details.filter(pc.is_null(named)).to_pylist()
+    unmatched = details.filter(pc.is_null(named)).to_pylist()
     logs = {log.decode() for log in named.unique().drop_null().to_pylist()}
-    return frozenset(logs.union(json.loads(detail)["log_id"] for detail in others))
+    return frozenset(logs.union(json.loads(detail)["log_id"] for detail in unmatched))
 
 
-def _histories(rows: list[Row], kept: _Kept) -> list[Row]:
-    """A row for each log, with the files that a log which goes on is told by."""
+def _histories(rows: list[Row], remaining: _Remaining) -> list[Row]:
+    """Return a row for each log, with the files that identify a log which continues."""
     logs: dict[str, Row] = {}
     for row in rows:
         detail = json.loads(row["detail"])
         before = logs.pop(detail["log_id"], None)
         files = {**(before["detail"]["fingerprints"] if before else {}), **detail["fingerprints"]}
         logs[detail["log_id"]] = row | {"detail": detail | {"fingerprints": files}}
-    names = [name for name in logs if name not in kept.logs][-_LOGS:]
-    return [_folded(row, kept) for log, row in logs.items() if log in kept.logs or log in names]
+    names = [name for name in logs if name not in remaining.logs][-_LOGS:]
+    return [
+        _folded(row, remaining)
+        for log, row in logs.items()
+        if log in remaining.logs or log in names
+    ]
 
 
-def _folded(row: Row, kept: _Kept) -> Row:
+def _folded(row: Row, remaining: _Remaining) -> Row:
     detail = {key: value for key, value in row["detail"].items() if key not in formats.KEYS}
     files = {int(number): digest for number, digest in detail["fingerprints"].items()}
     passed = max(files, default=0)
-    if detail["log_id"] == kept.newest.log_id:
-        passed = (kept.newest.position >> OFFSET_BITS) - detail["base"]
+    if detail["log_id"] == remaining.newest.log_id:
+        passed = (remaining.newest.position >> OFFSET_BITS) - detail["base"]
     files = {number: files[number] for number in sorted(files) if number > passed - _FILES}
     text = json.dumps(detail | {"fingerprints": files})
     return row | {"detail": formats.stamp(text, format_of(row["kind"]))}
 
 
-def _definitions(rows: list[Row], kept: _Kept) -> list[Row]:
-    """Each table's last definition that holds wherever a start may go back to, and all behind it;
-    the last that rows have shown, too, which says that they have."""
-    last, others = dict[tuple[str, bool], Row](), list[Row]()
+def _definitions(rows: list[Row], remaining: _Remaining) -> list[Row]:
+    """Return each table's last definition that holds wherever a start may go back to, and all later
+    ones. Keep also the last one that rows have shown, which records that they did."""
+    last, later = dict[tuple[str, bool], Row](), list[Row]()
     for row in sorted(rows, key=lambda row: row["position"]):
         detail = json.loads(row["detail"])
-        if detail["path"] in kept.gone:
+        if detail["path"] in remaining.gone:
             continue
-        if not kept.is_before(row):
-            others.append(row)
+        if not remaining.is_before(row):
+            later.append(row)
             continue
         last[detail["path"], False] = row
         if detail.get("by_rows"):
             last[detail["path"], True] = row
-    return _once([*last.values(), *others])
+    return _once([*last.values(), *later])
 
 
-def _left_out(rows: list[Row], kept: _Kept) -> list[Row]:
-    """The last row of each name (a tool's table, a database), unless it has ended, and all behind
-    it."""
-    last, others = dict[str, Row](), list[Row]()
+def _last_by_name(rows: list[Row], remaining: _Remaining) -> list[Row]:
+    """Return the last row of each name (a tool's table, a database), unless it has ended, and all
+    later ones."""
+    last, later = dict[str, Row](), list[Row]()
     for row in sorted(rows, key=lambda row: (row["position"], row["at"])):
         detail = json.loads(row["detail"])
-        if not kept.is_before(row):
-            others.append(row)
+        if not remaining.is_before(row):
+            later.append(row)
         elif detail.get("ended"):
             last.pop(detail["name"], None)
         else:
             last[detail["name"]] = row
-    return [*last.values(), *others]
+    return [*last.values(), *later]
 
 
-def _tables(rows: list[Row], kept: _Kept) -> list[Row]:
-    return [row for row in rows if json.loads(row["detail"])["path"] not in kept.gone]
+def _tables(rows: list[Row], remaining: _Remaining) -> list[Row]:
+    return [row for row in rows if json.loads(row["detail"])["path"] not in remaining.gone]
 
 
-def _reset(rows: list[Row], kept: _Kept) -> list[Row]:
-    """One row with the paths of tables that were reset whose folders are there still."""
+def _reset(rows: list[Row], remaining: _Remaining) -> list[Row]:
+    """Return one row with the paths of reset tables whose folders still exist."""
     paths = {path for row in rows for path in json.loads(row["detail"])["paths"]}
-    left = sorted(paths.difference(kept.gone))
-    detail = formats.stamp(json.dumps({"paths": left}), format_of(RESET))
-    return [rows[-1] | {"detail": detail}] if left else []
+    existing = sorted(paths.difference(remaining.gone))
+    detail = formats.stamp(json.dumps({"paths": existing}), format_of(RESET))
+    return [rows[-1] | {"detail": detail}] if existing else []
 
 
-def _given(rows: list[Row], newest: list[Row], kept: _Kept) -> list[Row]:
-    """One row that says which paths were given to tables whose rows go: none is given again."""
+def _given(rows: list[Row], newest: list[Row], remaining: _Remaining) -> list[Row]:
+    """Return one row of the paths that were given to tables whose rows are pruned: none is given
+    again."""
     before = Forgotten.of_detail(rows[-1]["detail"]) if rows else Forgotten()
-    after = before.with_paths(kept.gone)
+    after = before.with_paths(remaining.gone)
     if after == before:
         return rows[-1:]
     detail = formats.stamp(after.to_detail(), format_of(GIVEN))
@@ -224,17 +232,18 @@ def _given(rows: list[Row], newest: list[Row], kept: _Kept) -> list[Row]:
     ]
 
 
-def _copies(rows: list[Row], kept: _Kept) -> list[Row]:
-    """The last row of each copy whose tables are there; the last one of all says what stands."""
+def _copies(rows: list[Row], remaining: _Remaining) -> list[Row]:
+    """Return the last row of each copy whose tables exist, and the last one of all, which may be
+    pending."""
     last: dict[tuple[str, ...], Row] = {}
     for row in rows:
         paths = Copy.of(row).paths.values()
-        if there := tuple(sorted(set(paths) - set(kept.gone))):
-            last[there] = row
+        if existing := tuple(sorted(set(paths) - set(remaining.gone))):
+            last[existing] = row
     return _once([*last.values(), *rows[-1:]])
 
 
-def _foreign_keys(rows: list[Row], _: _Kept) -> list[Row]:
+def _foreign_keys(rows: list[Row], _: _Remaining) -> list[Row]:
     return list({json.loads(row["detail"])["name"]: row for row in rows}.values())
 
 
@@ -242,11 +251,11 @@ def _once(rows: Iterable[Row]) -> list[Row]:
     return list({id(row): row for row in rows}.values())
 
 
-_CHOOSE: dict[str, Callable[[list[Row], _Kept], list[Row]]] = {
+_CHOOSE: dict[str, Callable[[list[Row], _Remaining], list[Row]]] = {
     "history": _histories,
     "definition": _definitions,
-    "left_out": _left_out,
-    DATABASE_CHARSET: _left_out,
+    "left_out": _last_by_name,
+    DATABASE_CHARSET: _last_by_name,
     "table": _tables,
     RESET: _reset,
     COPY: _copies,

@@ -1,8 +1,8 @@
 """Quarantine: tables whose changes are kept and not applied, since one of them can't be.
 
-Each quarantine is told by its rows in the control table: what it began with, what somebody decided
-about it by hand, and how it ended. It is over, whatever the rows say, once the table has a position
-behind the one that it was found at: only what ends it commits one.
+The control table's rows record each quarantine: its beginning, an operator's decision about it, and
+its end. It has ended, whatever the rows record, once the table has a position after the one at
+which it began: only the end commits such a position.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _CURE = (
 
 @dataclass(frozen=True)
 class Quarantine:
-    """``path``: the table's, relative to the target; ``held_from``: the packed position behind
-    which its changes are kept, its own. ``position`` (FILE:OFFSET) and ``gtid``: the transaction
-    that can't be applied, as far as the error says it; ``hint``: what the error says to do about
-    it, beside the cure of any. ``asked``: what somebody decided, that is to
-    be done; ``failed``: why a replay was in vain; ``ended``: how it ended, else ""."""
+    """``path``: the table's, relative to the target; ``held_from``: the packed position after which
+    its changes are kept, its own. ``position`` (FILE:OFFSET) and ``gtid``: the transaction that
+    can't be applied, if the error has them; ``hint``: the error's own, besides the cure of any
+    quarantine. ``asked``: the operator's decision, not carried out yet; ``failed``: why a replay
+    failed; ``ended``: how it ended, else ""."""
 
     id: str
     name: str
@@ -60,41 +60,41 @@ class Quarantine:
 
     @property
     def since(self) -> str:
-        """What tells the transaction from others."""
+        """What identifies the transaction."""
         return self.gtid or self.position
 
 
 _LATER = ("at", "asked", "failed", "ended")
 _FIELDS = tuple(name for name in Quarantine.__dataclass_fields__ if name not in _LATER)
-"""what stands in the row that one begins with"""
+"""the fields in the row of a beginning"""
 
 
 def cure_of(quarantine: Quarantine) -> str:
-    """What is to be done about it now."""
+    """Return what an operator can do about it now."""
     if quarantine.asked:
-        done = "replayed" if quarantine.asked == REPLAY else "forgotten"
-        return f"what is kept of it is {done} when the applier starts next"
+        action = "replayed" if quarantine.asked == REPLAY else "forgotten"
+        return f"what is kept of it is {action} when the applier starts next"
     cure = _CURE.format(name=quarantine.name)
     return f"{quarantine.hint}; or {cure}" if quarantine.hint else cure
 
 
 def begin(control: Control, quarantine: Quarantine) -> Quarantine:
-    """Records that a table's changes are kept from here on; the caller owns the target. Raises what
-    ``Control.write`` raises."""
-    made = replace(quarantine, id=uuid.uuid4().hex)
-    fields = {name: value for name, value in asdict(made).items() if name not in _LATER}
-    control.write(KIND, position=made.held_from, detail=json.dumps({**fields, "action": _BEGIN}))
-    return made
+    """Record that a table's changes are kept from here on; the caller owns the target. Raise as
+    ``Control.write``."""
+    begun = replace(quarantine, id=uuid.uuid4().hex)
+    fields = {name: value for name, value in asdict(begun).items() if name not in _LATER}
+    control.write(KIND, position=begun.held_from, detail=json.dumps({**fields, "action": _BEGIN}))
+    return begun
 
 
 def fail(control: Control, quarantine: Quarantine, reason: str) -> Quarantine:
-    """Records that a replay was in vain: it is not tried again until somebody asks for it."""
+    """Record that a replay failed: the applier tries again only after another decision."""
     _write(control, quarantine, _FAILED, reason)
     return replace(quarantine, asked="", failed=reason)
 
 
 def end(control: Control, quarantine: Quarantine, how: str) -> None:
-    """Records that nothing is kept of the table any more."""
+    """Record that nothing is kept of the table any more."""
     _write(control, quarantine, "ended", how)
 
 
@@ -104,28 +104,28 @@ def _write(control: Control, quarantine: Quarantine, action: str, reason: str) -
 
 
 def quarantines(control: Control) -> list[Quarantine]:
-    """All that were ever begun, oldest first, as they stand now."""
+    """Return all that were ever begun, oldest first, in their current state."""
     by_id: dict[str, Quarantine] = {}
     for row in control.rows(KIND):
         detail = json.loads(row["detail"])
         action = detail.pop("action")
         if action == _BEGIN:
-            known = {name: detail[name] for name in _FIELDS if name in detail}
-            by_id[detail["id"]] = Quarantine(**known, at=row["at"])
+            fields = {name: detail[name] for name in _FIELDS if name in detail}
+            by_id[detail["id"]] = Quarantine(**fields, at=row["at"])
             continue
-        one = by_id[detail["id"]]
+        quarantine = by_id[detail["id"]]
         if action == _FAILED:
-            one = replace(one, asked="", failed=detail["reason"])
+            quarantine = replace(quarantine, asked="", failed=detail["reason"])
         elif action in ENDED:
-            one = replace(one, asked=action)
+            quarantine = replace(quarantine, asked=action)
         else:
-            one = replace(one, ended=detail["reason"])
-        by_id[one.id] = one
+            quarantine = replace(quarantine, ended=detail["reason"])
+        by_id[quarantine.id] = quarantine
     return list(by_id.values())
 
 
 def mark_of(cut: Cut | None, path: str) -> InQuarantine | None:
-    """What a cut says of the quarantine of the table at a path; None: it has none there."""
+    """Return a cut's mark about the quarantine of the table at a path; None: it has none there."""
     if cut is None:
         return None
     marks = cut.quarantined.items()
@@ -133,12 +133,14 @@ def mark_of(cut: Cut | None, path: str) -> InQuarantine | None:
 
 
 def open_quarantines(control: Control) -> dict[str, Quarantine]:
-    """Those that have not ended, by the table's name."""
-    return {one.name: one for one in quarantines(control) if not one.ended}
+    """Return those that have not ended, by the table's name."""
+    return {
+        quarantine.name: quarantine for quarantine in quarantines(control) if not quarantine.ended
+    }
 
 
 def named(tables: Mapping[str, Quarantine], name: str) -> Quarantine:
-    """That of a table. Raises ConfigError where it has none."""
+    """Return the quarantine of a table. Raise ConfigError if it has none."""
     if name not in tables:
         raise ConfigError(
             f"no change of {name} is in quarantine",

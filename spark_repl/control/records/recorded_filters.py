@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from ..table.control import Control
     from .name_case import NameCase
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _KIND = "filters"
 
 
 def recorded(control: Control) -> tuple[ReplicationFilters, datetime | None]:
-    """The rules that were recorded last, and when that was; None: no rule was ever given."""
+    """Return the rules that were recorded last, and when; None: no rule was ever given."""
     rows = control.rows(_KIND)
     if not rows:
         return ReplicationFilters(), None
@@ -41,8 +41,8 @@ def recorded(control: Control) -> tuple[ReplicationFilters, datetime | None]:
 
 
 def record(control: Control, rules: ReplicationFilters) -> None:
-    """Writes the rules that hold from here on, where they are others than before; the caller owns
-    the target. Raises SettingError where tables have names that are rewritten otherwise now."""
+    """Write the current rules if they differ from the last ones; the caller owns the target. Raise
+    SettingError if the names of existing tables would be rewritten differently now."""
     before, text = recorded(control)[0], rules.to_json()
     if text == before.to_json():
         return
@@ -59,10 +59,10 @@ def record(control: Control, rules: ReplicationFilters) -> None:
 def _meant_otherwise(
     before: ReplicationFilters, rules: ReplicationFilters, tables: Iterable[str]
 ) -> Iterator[str]:
-    """Those of the target's tables that other names of the log may mean now."""
+    """Return those of the target's tables that other names of the log may mean now."""
     changed = {*before.rewrites.pairs} ^ {*rules.rewrites.pairs}
     named = {database for pair in changed for database in pair}
-    # Nobody has to know yet whether the source's names are in lower case.
+    # It may be unknown yet whether the source's names are in lower case.
     pairs = [(before, rules), (before.folded(), rules.folded())]
     routes = [(old.rewrites.routes, new.rewrites.routes) for old, new in pairs]
     for name in tables:
@@ -72,7 +72,8 @@ def _meant_otherwise(
 
 
 def _differ(old: TableRoutes, new: TableRoutes, name: str) -> bool:
-    """Whether the table that is ``name`` in the target is called otherwise now."""
+    """Return whether the source's table that is ``name`` in the target would get another name
+    now."""
     own = old.before(name)
     return new.after(own) != old.after(own)
 
@@ -86,33 +87,34 @@ class FilterRules:
         self.source_names = SourceNames()
 
     def load(self) -> None:
-        """Takes in the rules of earlier times, and records those of now where they are others."""
+        """Read earlier rules, and record the current ones if they differ."""
         record(self._control, self._rules)
         texts = {str(row["detail"]) for row in self._control.rows(_KIND)}
         earlier = map(ReplicationFilters.from_json, sorted(texts - {self._rules.to_json()}))
-        # They were asked about the same names, which another ``to`` has led to then.
+        # Earlier rules are applied to the source's names of now, so ``to`` is the current one.
         self._earlier = tuple(replace(rules, to=self._rules.to) for rules in earlier)
 
     @property
     def now(self) -> ReplicationFilters:
         return self._as_named(self._rules)
 
-    def seen(self, made: TableDefinition) -> None:
-        """Takes in whose the rows of a table are that the target has, where the source calls it
-        otherwise."""
-        if made.source_name:
-            self.source_names.see(made.name, made.source_name)
+    def seen(self, definition: TableDefinition) -> None:
+        """Learn the source's name of a table that the target has, if it differs."""
+        if definition.source_name:
+            self.source_names.see(definition.name, definition.source_name)
 
     def ended(self, tables: Iterable[str]) -> list[str]:
-        """Which of the target's tables the rules leave out since the last run: they would stay as
-        they are while the source goes on, so no cut shows them from here on."""
+        """Return the target's tables that the rules exclude since the last run. They no longer
+        change while the source does, so no cut shows them from here on."""
         gone = [name for name in tables if not self.now.keeps(name)]
         if gone:
-            log.warning("no cut shows %s from here on: the filters leave it out", ", ".join(gone))
+            logger.warning(
+                "no cut shows %s from here on: the filters leave it out", ", ".join(gone)
+            )
         return gone
 
     def left_out_before(self, table: str) -> bool:
-        """Whether rows of the table may have been left out by rules that hold no more."""
+        """Return whether former rules may have excluded rows of the table."""
         return any(not self._as_named(rules).keeps(table) for rules in self._earlier)
 
     def _as_named(self, rules: ReplicationFilters) -> ReplicationFilters:
@@ -122,7 +124,7 @@ class FilterRules:
 
 
 class SourceNames:
-    """By the tables' names in the target, of those that have been seen so far."""
+    """The source's names of tables seen so far, by their names in the target."""
 
     def __init__(self) -> None:
         self._logged: dict[str, str] = {}
@@ -131,22 +133,24 @@ class SourceNames:
         return name in self._logged
 
     def of(self, name: str) -> str:
-        """What the source calls the table ``name``: that, where nothing else has been seen."""
+        """Return the source's name of the table ``name``; ``name`` itself if no other has been
+        seen."""
         return self._logged.get(name, name)
 
     def see(self, name: str, logged: str) -> None:
-        """The table ``name`` is the log's ``logged`` from here on, whatever it was before."""
+        """Map the table ``name`` to the log's ``logged`` from here on, whatever it was before."""
         self._logged[name] = logged
 
     def claim(self, name: str, logged: str) -> None:
-        """Notes that the table ``name`` is the log's ``logged``. Raises SchemaError where it is
+        """Map the table ``name`` to the log's ``logged``. Raise SchemaError if it is mapped to
         another one."""
         claim(self._logged, name, logged)
 
     def check(self, name: str, logged: str) -> None:
-        """Raises SchemaError where the table ``name`` is another one than the log's ``logged``."""
+        """Raise SchemaError if the table ``name`` is mapped to another one than the log's
+        ``logged``."""
         claim({name: self._logged.get(name, logged)}, name, logged)
 
     def forget(self, name: str) -> None:
-        """There is no such table any more."""
+        """Drop the table ``name``, which no longer exists."""
         self._logged.pop(name, None)

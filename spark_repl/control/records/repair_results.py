@@ -1,5 +1,7 @@
-"""Repairs of single rows: what became of each one that was asked for, a row of the control table.
-Whoever asked reads it there: several may ask at once, and the applier does not wait for them."""
+"""Results of row repairs: one row of the control table for each request.
+
+The requester reads its row. Several may ask at once, and the applier does not wait for them.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +15,16 @@ if TYPE_CHECKING:
     from ..table.control import Control
 
 KIND = "repair"
-ANSWERS = 100
-"""so many are still kept when the control table's superseded rows go"""
+RESULTS_KEPT = 100
+"""results that pruning keeps"""
 
 
 @dataclass(frozen=True)
-class Repair:
-    """``asked``: the request that it answers; ``keys``: how many were named, ``rows``: how many of
-    them the source has, which are in the table as it has them. ``version``: of the table's commit;
-    ``refused``: why there is none, so that the table has to be copied; ``failed``: the error of a
-    repair that is no reason for a copy."""
+class RepairResult:
+    """``asked``: the request that it answers; ``keys``: how many it named; ``rows``: how many of
+    them the source has, which the table now has also. ``version``: of the table's commit;
+    ``refused``: why there is none, so that the table has to be copied; ``failed``: an error that
+    does not require a copy."""
 
     asked: str
     table: str
@@ -33,15 +35,16 @@ class Repair:
     failed: str = ""
 
 
-def record(control: Control, repair: Repair) -> None:
-    """Writes the answer; the caller owns the target. Raises what ``Control.write`` raises."""
-    number = SAFE if repair.failed else 0
-    control.write(KIND, detail=json.dumps(asdict(repair)), number=number)
+def record_result(control: Control, result: RepairResult) -> None:
+    """Write the result; the caller owns the target. Raise as ``Control.write``."""
+    number = SAFE if result.failed else 0
+    control.write(KIND, detail=json.dumps(asdict(result)), number=number)
 
 
-def answers(control: Control) -> dict[str, Repair]:
-    """Those of the last ``ANSWERS`` requests at least, by what they answer."""
-    repairs = [
-        Repair(**known_fields(Repair, json.loads(row["detail"]))) for row in control.rows(KIND)
+def repair_results(control: Control) -> dict[str, RepairResult]:
+    """Return the results of at least the last ``RESULTS_KEPT`` requests, by the request."""
+    results = [
+        RepairResult(**known_fields(RepairResult, json.loads(row["detail"])))
+        for row in control.rows(KIND)
     ]
-    return {one.asked: one for one in repairs}
+    return {result.asked: result for result in results}

@@ -22,16 +22,16 @@ import pyarrow.compute as pc
 
 from ...config import Target
 from ...errors import ConfigError, TargetError
-from ..table.cut_encoding import marks_of
+from ..table.cut_encoding import bases_of
 from ..table.row_formats import known_fields
 
 if TYPE_CHECKING:
     from ..table.control import Control
-    from ..table.control_snapshot import HeldRows
+    from ..table.control_snapshot import ControlSnapshot
     from ..table.cut import Cut
 
 KIND = "retention"
-"""rows of the control table"""
+"""kind of rows of the control table"""
 _UNITS = (timedelta(minutes=1), timedelta(hours=1))
 
 
@@ -54,19 +54,22 @@ class Retention:
         return max(self.every, self.minute, self.hour)
 
     def exceeds(self, other: Retention) -> bool:
-        """Whether a cut may be promised longer than by the other."""
-        mine, others = (self.every, self.minute, self.hour), (other.every, other.minute, other.hour)
-        return any(hours > less for hours, less in zip(mine, others, strict=True))
+        """Return whether a cut may be promised longer than by the other."""
+        own, other_hours = (
+            (self.every, self.minute, self.hour),
+            (other.every, other.minute, other.hour),
+        )
+        return any(hours > less for hours, less in zip(own, other_hours, strict=True))
 
     def record(self, control: Control) -> None:
-        """Writes what is promised, if it is another than was written last; the caller owns the
-        target, and has each table keep its files for so long."""
+        """Write the promise if it differs from the last one. The caller owns the target, and has
+        each table keep its files for this time."""
         if self != _written(control):
             control.write(KIND, detail=json.dumps(asdict(self)))
 
     def until(self, at: Sequence[datetime], now: datetime) -> list[datetime]:
-        """Until when each cut is promised. ``at``: when they were published, ascending. A minute
-        that has not ended may have later cuts: its last one is not known yet."""
+        """Return until when each cut is promised. ``at``: when they were published, ascending. A
+        minute that has not ended may have later cuts: its last one is not known yet."""
         begin = datetime(1970, 1, 1, tzinfo=now.tzinfo)
         ends = [when + timedelta(hours=self.every) for when in at]
         for unit, hours in zip(_UNITS, (self.minute, self.hour), strict=True):
@@ -79,18 +82,16 @@ class Retention:
 
 
 def recorded(control: Control, otherwise: Retention | None = None) -> Retention:
-    """What was promised last; where nobody has said it ``otherwise``, or by default the defaults'
-    own."""
+    """Return the last recorded promise; if there is none, ``otherwise``, or the default."""
     return _written(control) or otherwise or Retention.of(Target())
 
 
 def promised_until(
-    control: Control, held: HeldRows, now: datetime
+    control: Control, snapshot: ControlSnapshot, now: datetime
 ) -> dict[tuple[int, datetime], datetime]:
-    """Until when each cut of the rows that are ``held`` is promised by its age, by its position and
-    when it was published; from then on it is there until it is pruned, and its files until VACUUM
-    comes."""
-    places = sorted(held.cut_places(), key=lambda place: (place[1], place[0]))
+    """Return until when each cut of a ``snapshot`` is promised by its age, by its position and
+    time. After that it stays until it is pruned, and its files until VACUUM."""
+    places = sorted(snapshot.cut_places(), key=lambda place: (place[1], place[0]))
     ends = recorded(control).until([at for _, at in places], now)
     return dict(zip(places, ends, strict=True))
 
@@ -101,12 +102,12 @@ def _written(control: Control) -> Retention | None:
     return Retention(**known_fields(Retention, fields)) if fields else None
 
 
-def needed(
-    rows: pa.Table, epoch: int, retention: Retention, now: datetime, stood_on: Container[str] = ()
+def promised_rows(
+    rows: pa.Table, epoch: int, retention: Retention, now: datetime, bases: Container[str] = ()
 ) -> pa.Table:
-    """The control table's rows, as they lie, without cuts that are promised no more, owners of
-    epochs before the last, and pins that were taken off. ``stood_on``: ids of cuts that stay all
-    the same."""
+    """Return the control table's rows, as they are stored, without cuts that are no longer
+    promised, owners of epochs before the last, and pins that were removed. ``bases``: ids of cuts
+    that stay nevertheless."""
     places = rows.select(["kind", "epoch", "at", "position"])
     order = pc.sort_indices(places, [("at", "ascending"), ("position", "ascending")])
     kinds, epochs, ats, positions = (column.to_pylist() for column in places.take(order))
@@ -122,14 +123,14 @@ def needed(
     cuts = [number for number, kind in enumerate(kinds) if kind == "cut"]
     ends = retention.until([ats[number] for number in cuts], now)
     newest = max(((positions[number], ats[number]) for number in cuts), default=None)
-    ids = [one for one, _ in marks_of(rows.column("detail"))]
+    ids = [row_id for row_id, _ in bases_of(rows.column("detail"))]
     for number, end in zip(cuts, ends, strict=True):
         place = positions[number], ats[number]
-        stays = place == newest or place in pinned or ids[order[number].as_py()] in stood_on
+        stays = place == newest or place in pinned or ids[order[number].as_py()] in bases
         keep[number] = end > now or stays
-    kept = np.empty(len(keep), bool)
-    kept[order.to_numpy()] = keep
-    return rows.filter(pa.array(kept))  # what is taken of rows copies their gigabytes first
+    mask = np.empty(len(keep), bool)
+    mask[order.to_numpy()] = keep
+    return rows.filter(pa.array(mask))  # ``take`` would copy gigabytes first
 
 
 PIN = "pin"
@@ -138,7 +139,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 @dataclass(frozen=True)
 class Pin:
-    """``position`` and ``at`` are the cut's: packed, and when it was published."""
+    """A pinned cut. ``position`` and ``at``: the cut's, packed, and when it was published."""
 
     name: str
     position: int
@@ -150,7 +151,7 @@ class Pin:
 
 
 def pins_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Pin]:
-    """The pins that stand, by name; ``rows`` of this kind, oldest first."""
+    """Return the current pins by name; ``rows`` of this kind, oldest first."""
     pins: dict[str, Pin] = {}
     for row in rows:
         detail = json.loads(row["detail"])
@@ -162,33 +163,34 @@ def pins_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Pin]:
 
 
 def pins(control: Control) -> dict[str, Pin]:
+    """Return the current pins by name. Raise as ``Control.rows``."""
     return pins_of(control.rows(PIN))
 
 
 def pinned(control: Control, name: str) -> Pin:
-    """The pin of that name. Raises TargetError for a name that is not there."""
-    known = pins(control)
-    if name not in known:
-        shown = ", ".join(sorted(known)) or "none"
+    """Return the pin of that name. Raise TargetError if there is none."""
+    by_name = pins(control)
+    if name not in by_name:
+        names = ", ".join(sorted(by_name)) or "none"
         raise TargetError(
-            f"no cut is pinned as {name}", file=control.path, hint=f"pinned are: {shown}"
+            f"no cut is pinned as {name}", file=control.path, hint=f"pinned are: {names}"
         )
-    return known[name]
+    return by_name[name]
 
 
 def is_name(text: str) -> bool:
-    """Whether a cut may be pinned by it: no GTID set nor time is one."""
+    """Return whether a cut may be pinned by ``text``: no GTID set and no time is a name."""
     return text != "latest" and _NAME.fullmatch(text) is not None
 
 
 _VACUUM = timedelta(hours=1)
-"""from VACUUM's look at what is pinned to what it removes; a quarter of a shorter promise"""
+"""from VACUUM's look at the pins until it removes files; for a shorter promise a quarter of that"""
 
 
 def pin(control: Control, cut: Cut, name: str) -> None:
-    """Keeps ``cut`` until ``unpin``. Raises ConfigError for what is no name, TargetError when the
-    name is another cut's, when the cut has been forgotten meanwhile, or by its age is promised no
-    more, or not for long: the newest one and pinned ones stay."""
+    """Keep ``cut`` until ``unpin``. Raise ConfigError for an invalid name. Raise TargetError if
+    another cut has the name, or if the cut has been pruned meanwhile. Raise it also if the cut's
+    promise by age has ended or ends soon, unless the cut is the newest or pinned."""
     if not is_name(name):
         raise ConfigError(
             f"{name!r} is no name of a cut that could be found by it",
@@ -199,19 +201,19 @@ def pin(control: Control, cut: Cut, name: str) -> None:
     place = cut.position, at
 
     def check() -> bool:
-        until = promised_until(control, control.held(), datetime.now(UTC))
+        until = promised_until(control, control.snapshot(), datetime.now(UTC))
         if place not in until:
             raise TargetError(
                 "the cut has been forgotten", file=control.path, hint="cut list says what is there"
             )
-        known = pins(control)
-        other = known.get(name)
+        by_name = pins(control)
+        other = by_name.get(name)
         if other is not None and other.cut != place:
             raise TargetError(
                 f"{name} is pinned already, to another cut", file=control.path,
                 hint=f"take another name, or spark-repl cut unpin --name {name}",
             )  # fmt: skip
-        if place != max(until) and place not in {one.cut for one in known.values()}:
+        if place != max(until) and place not in {pin_.cut for pin_ in by_name.values()}:
             _check_promised(control, at, until[place])
         return other is None
 
@@ -220,9 +222,9 @@ def pin(control: Control, cut: Cut, name: str) -> None:
 
 
 def _check_promised(control: Control, at: datetime, until: datetime) -> None:
-    """Raises TargetError for a cut that was published ``at``, and is promised no more, or of which
-    files may go just now: those that were removed from a table right behind the cut are the first
-    that VACUUM may take."""
+    """Raise TargetError for a cut that was published ``at`` and is no longer promised, or whose
+    files may be removed just now. VACUUM removes first the files that a table dropped right after
+    the cut."""
     files = timedelta(hours=recorded(control).longest)
     if min(until, at + files - min(_VACUUM, files / 4)) <= datetime.now(UTC):
         raise TargetError(
@@ -234,8 +236,9 @@ def _check_promised(control: Control, at: datetime, until: datetime) -> None:
 
 
 def unpin(control: Control, name: str) -> None:
-    """Lets the cut go as any other of its age. Raises TargetError for a name that is not there when
-    it begins: gone later, it is this one's commit that has landed, or another one's."""
+    """Remove the pin: the cut is then pruned by its age. Raise TargetError if the name is not
+    pinned at the beginning. If it is removed later, this commit has landed, or another process
+    removed it."""
     pinned(control, name)
 
     def check() -> bool:

@@ -34,10 +34,10 @@ _HINT = (
 @dataclass(frozen=True)
 class SharedTable:
     """``name``: the table's, as readers know it; ``channels``: those that feed it, the first of
-    which tidies up; ``column``: what tells their shards apart; ``path``: of the Delta table, ""
-    where nobody has made it; ``rows``: where row filters tell the channels' rows apart, what is
-    known of each, by channel. ``disjoint``: whether the configuration declares that no row passes
-    the filters of two channels; it is not recorded."""
+    which maintains it; ``column``: what identifies their shards; ``path``: of the Delta table, ""
+    if it does not exist; ``rows``: if row filters separate the channels' rows, what is known of
+    each channel's. ``disjoint``: whether the configuration declares that no row passes the filters
+    of two channels; it is not recorded."""
 
     name: str
     channels: tuple[str, ...]
@@ -48,7 +48,7 @@ class SharedTable:
 
     @classmethod
     def of(cls, rule: TableRule, shaped: TableDefinition | None = None) -> SharedTable:
-        """What a channel's ``rule`` says of it; ``shaped``: the channel's table, where that is
+        """Return what a channel's ``rule`` declares; ``shaped``: the channel's table, if it is
         known."""
         own = ChannelRows.of(shaped) if shaped else ChannelRows(rule.row_filter)
         rows = ((rule.fed_by, own),) if rule.row_filter else ()
@@ -56,11 +56,15 @@ class SharedTable:
 
     @classmethod
     def from_row(cls, row: str) -> SharedTable:
-        """Reads a row's detail; one that was written before row filters told rows apart has no
+        """Read a row's detail. Rows that were written before row filters separated rows have no
         ``rows``."""
-        told = json.loads(row)
-        rows = tuple((channel, ChannelRows.from_json(one)) for channel, one in told.get("rows", ()))
-        return cls(told["name"], tuple(told["channels"]), told["column"], told["path"], rows)
+        fields = json.loads(row)
+        rows = tuple(
+            (channel, ChannelRows.from_json(text)) for channel, text in fields.get("rows", ())
+        )
+        return cls(
+            fields["name"], tuple(fields["channels"]), fields["column"], fields["path"], rows
+        )
 
     @property
     def row(self) -> str:
@@ -69,31 +73,31 @@ class SharedTable:
         del recorded["disjoint"]
         return json.dumps(recorded)
 
-    def check(self, stands: SharedTable) -> None:
+    def check(self, recorded_table: SharedTable) -> None:
         """Raise SettingError if this, of a configuration, is not what is on record. Further
         channels may follow the recorded ones. A recorded channel keeps its filter and key. A new
         one has to declare that its filter is disjoint from the others."""
-        known = stands.channels
+        recorded_channels = recorded_table.channels
         differs = {
-            "the column that tells rows apart": (self.column, stands.column),
-            "channels": (list(self.channels[: len(known)]), list(known)),
+            "the column that tells rows apart": (self.column, recorded_table.column),
+            "channels": (list(self.channels[: len(recorded_channels)]), list(recorded_channels)),
         }
-        for key, (mine, theirs) in differs.items():
-            if mine != theirs:
+        for key, (own_value, recorded_value) in differs.items():
+            if own_value != recorded_value:
                 raise SettingError(
-                    f"{key} is {json.dumps(mine)}, and the channels that feed the table have"
-                    f" {json.dumps(theirs)} on record",
+                    f"{key} is {json.dumps(own_value)}, and the channels that feed the table have"
+                    f" {json.dumps(recorded_value)} on record",
                     table=self.name,
                     hint="give every one of them the same to, key_prefix and channels (a new one"
                     " comes last); or another target",
                 )
-        self.check_declared(stands)
-        recorded = dict(stands.rows)
+        self.check_declared(recorded_table)
+        recorded = dict(recorded_table.rows)
         for channel, own in self.rows:
             if channel in recorded:
                 own.check(recorded[channel], self.name)
                 continue
-            for other, rows in stands.rows:
+            for other, rows in recorded_table.rows:
                 if reason := own.overlap(rows):
                     raise SettingError(
                         f"row_filter {own.row_filter} of {channel}, and {rows.row_filter} of"
@@ -103,11 +107,11 @@ class SharedTable:
                         " all sources",
                     )
 
-    def check_declared(self, stands: SharedTable | None) -> None:
+    def check_declared(self, recorded_table: SharedTable | None) -> None:
         """Raise SettingError if row filters separate the channels' rows, and the configuration does
         not declare that they are disjoint. A channel on record needs no declaration: a version that
         proved it has accepted its filter, or an earlier start that had the declaration."""
-        recorded = dict(stands.rows) if stands else {}
+        recorded = dict(recorded_table.rows) if recorded_table else {}
         for channel, own in self.rows:
             if not self.disjoint and channel not in recorded:
                 raise SettingError(
@@ -117,31 +121,32 @@ class SharedTable:
                     hint=_HINT,
                 )
 
-    def behind(self, stands: SharedTable) -> SharedTable:
-        """What is on record, with the channels that have come, and ``known`` rows."""
-        rows = dict(stands.rows)
+    def with_record(self, recorded: SharedTable) -> SharedTable:
+        """Return the ``recorded`` table, with the channels that have come, and ``known`` rows."""
+        rows = dict(recorded.rows)
         for channel, own in self.known:
             rows.setdefault(channel, own)
-        return replace(stands, channels=self.channels, rows=tuple(rows.items()))
+        return replace(recorded, channels=self.channels, rows=tuple(rows.items()))
 
     @property
     def known(self) -> tuple[tuple[str, ChannelRows], ...]:
-        """Those of the rows of which the key is known: they are on record."""
+        """The rows whose key is known: they are recorded."""
         return tuple((channel, rows) for channel, rows in self.rows if rows.key)
 
 
 def shared_tables(first: Control) -> dict[str, SharedTable]:
-    """Those on record, by their folded names. ``first``: the control table of the channel that had
-    the target first."""
+    """Return the recorded tables by their folded names. ``first``: the control table of the channel
+    that had the target first."""
     tables = dict[str, SharedTable]()
     for row in first.rows(KIND):
-        one = SharedTable.from_row(row["detail"])
-        tables[fold(one.name)] = one
+        table = SharedTable.from_row(row["detail"])
+        tables[fold(table.name)] = table
     return tables
 
 
 def shared_shards(cut: Cut) -> dict[str, list[str]]:
-    """What tells the cut's own shards apart, of each table that other channels feed, too."""
+    """Return the names' parts of the cut's own shards, for each table that other channels feed
+    also."""
     shards: dict[str, list[str]] = {}
     for name, at in cut.tables.items():
         if is_shared(at.path):
@@ -150,47 +155,50 @@ def shared_shards(cut: Cut) -> dict[str, list[str]]:
 
 
 def shared_rules(rules: tuple[TableRule, ...]) -> Iterator[SharedTable]:
-    """What a configuration says of tables that several channels feed."""
+    """Return what a configuration declares of tables that several channels feed."""
     return (SharedTable.of(rule) for rule in rules if rule.channels)
 
 
 @dataclass(frozen=True)
 class Shards:
-    """``parts``: what the ``%`` of ``pattern`` stands for in the name of each table, in order."""
+    """Tables that a pattern matches. ``parts``: the part of each table's name that the ``%`` of
+    ``pattern`` matches, in order."""
 
     pattern: str
     parts: Mapping[str, str]
 
     @classmethod
     def of(cls, pattern: str, names: Iterable[str]) -> Shards:
-        """Those of the tables ``names`` (db.table) that the pattern fits; all signs but ``%`` are
-        plain letters. Raises ConfigError where it has not one ``%``, or fits none."""
+        """Return those of the tables ``names`` (db.table) that the pattern matches. All characters
+        except ``%`` are plain. Raise ConfigError if it has not exactly one ``%``, or matches none.
+        """
         if letters(pattern).count("") != 1 or not all(pattern.partition(".")):
             raise ConfigError(
                 f"{pattern!r} does not tell tables apart by one %", hint='such as "all.orders_%"'
             )
-        asked = {name: standing_for(halves(pattern), halves(name)) for name in sorted(names)}
-        parts = {name: values[0] for name, values in asked.items() if values is not None}
+        matches = {name: standing_for(halves(pattern), halves(name)) for name in sorted(names)}
+        parts = {name: values[0] for name, values in matches.items() if values is not None}
         if not parts:
-            raise ConfigError(f"the cut has no table like {pattern}", hint=", ".join(asked))
+            raise ConfigError(f"the cut has no table like {pattern}", hint=", ".join(matches))
         return cls(pattern, parts)
 
     def union(self, columns: Mapping[str, Mapping[str, str]], own: str) -> dict[str, str]:
-        """The columns of all, by name in any case, in the order in which tables bring them, with
-        their types. ``columns``: those of each table with their types; ``own``: the one that has
-        the part. Raises ConfigError where a column has two types, or a table has ``own`` too."""
-        made: dict[str, tuple[str, str, str]] = {}
+        """Return the columns of all tables, by name in any case, in the order in which tables add
+        them, with their types. ``columns``: those of each table with their types; ``own``: the
+        column that has the part. Raise ConfigError if a column has two types, or a table has
+        ``own`` itself."""
+        by_name: dict[str, tuple[str, str, str]] = {}
         for table in self.parts:
             for name, kind in columns[table].items():
-                first, there, declared = made.setdefault(name.lower(), (table, name, kind))
+                first, column, declared = by_name.setdefault(name.lower(), (table, name, kind))
                 if declared != kind:
                     raise ConfigError(
-                        f"column {there} is {declared} in {first} and {kind} in {table}",
+                        f"column {column} is {declared} in {first} and {kind} in {table}",
                         hint="while ALTERs arrive one by one: take another cut, or read them apart",
                     )
-        if own.lower() in made:
+        if own.lower() in by_name:
             raise ConfigError(
-                f"{made[own.lower()][0]} has a column {own} itself",
+                f"{by_name[own.lower()][0]} has a column {own} itself",
                 hint="give the column that has the table's part another name",
             )
-        return {name: kind for _, name, kind in made.values()}
+        return {name: kind for _, name, kind in by_name.values()}

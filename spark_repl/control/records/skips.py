@@ -1,10 +1,10 @@
-"""Skips: transactions that somebody wants left out. One that a table has already can't be left out:
-a cut would show half of it.
+"""Skips: transactions that an operator wants to skip. A transaction that a table already has can't
+be skipped: a cut would show half of it.
 
-What a table holds beyond the last cut (a run was cut off between two tables' commits, or tables
-advance apart) stands in its own commits: each names the transactions of its group. A group that
-holds a transaction has landed in a table only if all of the group fitted, so such a table may have
-it; any other table has not.
+What a table holds beyond the last cut (a run ended between two tables' commits, or tables advance
+separately) is in its own commits: each names the transactions of its group. A group lands in a
+table as a whole. So a table with a commit of the group may have a transaction of it, and any other
+table has not.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _HINT = (
 
 
 def check_absent(control: Control, layout: Layout, gtids: GtidSet) -> None:
-    """Raises TargetError when a cut shows some of the transactions, or a table may have some."""
+    """Raise TargetError if a cut shows some of the transactions, or a table may have some."""
     wanted = gtids.subtract(skipped(control))
     cut = standing(control).cut
-    if cut is not None and (shown := wanted.intersect(GtidSet.parse(cut.gtid_executed))):
+    if cut is not None and (applied := wanted.intersect(GtidSet.parse(cut.gtid_executed))):
         raise TargetError(
-            f"{shown} has been applied: the last cut shows it",
+            f"{applied} has been applied: the last cut shows it",
             hint="only what has not been applied can be left out",
         )
     landed: dict[str, GtidSet] = {}
@@ -54,8 +54,8 @@ def check_absent(control: Control, layout: Layout, gtids: GtidSet) -> None:
 
 
 def _check_copy(control: Control, wanted: GtidSet) -> None:
-    """Raises TargetError where a copy that no cut shows yet may have read rows of a transaction:
-    its rows are of any moment up to its end."""
+    """Raise TargetError if a copy that no cut shows yet may have read rows of a transaction: its
+    rows are of any moment up to its end."""
     copy = standing(control).copy
     if copy is None:
         return
@@ -65,15 +65,15 @@ def _check_copy(control: Control, wanted: GtidSet) -> None:
             f"a copy is under way, which may have read rows of it: {tables}",
             hint="finish the copy first: spark-repl snapshot --config F",
         )
-    if held := wanted.intersect(copy.until):
+    if copied := wanted.intersect(copy.until):
         raise TargetError(
-            f"a copy may have read rows of it: {tables} ({held})",
+            f"a copy may have read rows of it: {tables} ({copied})",
             hint="only what is behind the copy's end can be left out; or copy again",
         )
 
 
 def _landed(folder: str, version: int) -> GtidSet:
-    """The transactions of all groups that came to a table behind a version."""
+    """Return the transactions of all groups that a table has committed after a version."""
     stems = [os.path.splitext(name)[0] for name in names(os.path.join(folder, "_delta_log"))]
     newest = max((int(stem) for stem in stems if stem.isdigit()), default=-1)
     landed = GtidSet()
@@ -83,10 +83,11 @@ def _landed(folder: str, version: int) -> GtidSet:
 
 
 def _group(actions: Sequence[Action]) -> GtidSet:
-    """The transactions of the group that a commit belongs to; none for a commit of others."""
+    """Return the transactions of the group that a commit belongs to; none for a commit of another
+    writer."""
     if not any(a.get("txn", {}).get("appId", "").startswith(_OURS) for a in actions):
         return GtidSet()
     infos = (a["commitInfo"].get("userMetadata") for a in actions if "commitInfo" in a)
     detail = json.loads(next(infos, None) or "{}")
-    # Versions before this one did not name the group: all up to its end may be in it.
+    # Earlier versions did not name the group: it may have all transactions up to its end.
     return GtidSet.parse(detail.get("group", detail.get("gtid_executed", "")))

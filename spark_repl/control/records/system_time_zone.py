@@ -1,8 +1,7 @@
 """system_time_zone: what SYSTEM, the time zone of most sessions, means on the source.
 
-The configuration says it; else a copy has asked a live source, whose answer is taken where it is
-UTC: other zones have an abbreviation for a name (CET), which is no zone's own. The control table
-keeps it.
+The configuration has it, or a copy has asked a live source. That answer counts only for UTC: other
+zones report an abbreviation (CET), which is no zone's name. The control table records it.
 """
 
 from __future__ import annotations
@@ -18,14 +17,13 @@ _UTC = ("UTC", "GMT")
 
 
 def record(control: Control, value: str) -> None:
-    """Writes a live source's system_time_zone, if it tells anything new; the caller owns the
-    target."""
+    """Write a live source's system_time_zone if it has changed; the caller owns the target."""
     zone = "UTC" if value in _UTC else ""
     if zone != recorded(control):
         control.write(KIND, detail=json.dumps({KEY: zone}))
 
 
 def recorded(control: Control) -> str:
-    """The zone that was written last; "": none is known."""
+    """Return the zone that was written last; "": none is known."""
     rows = control.rows(KIND)
     return str(json.loads(rows[-1]["detail"])[KEY]) if rows else ""

@@ -22,13 +22,13 @@ _STATISTICS = "statistics"
 
 
 def record_checked(control: Control, versions: Mapping[str, int]) -> None:
-    """Record the version of each table, by its path, from which on its statistics are sound. Raises
+    """Record the version of each table, by its path, from which on its statistics are sound. Raise
     as ``Control.write``."""
     control.write(_STATISTICS, detail=json.dumps({"tables": versions}))
 
 
 def checked_versions(control: ControlRows) -> dict[str, int]:
-    """Return the recorded versions by the tables' paths. Raises as ``ControlRows.rows``."""
+    """Return the recorded versions by the tables' paths. Raise as ``ControlRows.rows``."""
     versions: dict[str, int] = {}
     for row in control.rows(_STATISTICS):
         versions |= json.loads(row["detail"])["tables"]
@@ -40,7 +40,8 @@ _FOREIGN = "foreign"
 
 @dataclass(frozen=True)
 class ForeignChange:
-    """``name``: the table's; ``version``: of theirs that was seen."""
+    """A change by another writer. ``name``: the table's; ``version``: the writer's that was
+    seen."""
 
     name: str
     version: int
@@ -51,9 +52,10 @@ class ForeignChange:
 
 
 def record_foreign_change(control: Control, change: ForeignChange) -> None:
-    """Raises as ``Control.write``."""
+    """Record a change by another writer. Raise as ``Control.write``."""
     control.write(_FOREIGN, detail=json.dumps(asdict(change)))
 
 
 def foreign_changes(control: Control) -> list[ForeignChange]:
+    """Return the recorded changes by other writers. Raise as ``Control.rows``."""
     return [ForeignChange.of(row) for row in control.rows(_FOREIGN)]

@@ -1,9 +1,9 @@
-"""The control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
+"""Control: writes the control table, ``<target>/_repl/control``: owner, histories, tables and cuts.
 
-A small Delta table of its own, written through delta-rs: a commit takes 3 ms where a Spark job
-takes 200, and the status needs no Spark at all. An applier that slept through a takeover can't
-publish anything (``fence``). A commit that failed is looked for first: it may have landed, somebody
-may have tidied the table up, or storage has failed.
+The table is a small Delta table, written through delta-rs: a commit takes 3 ms where a Spark job
+takes 200 ms, and the status needs no Spark. An applier that slept through a takeover can't publish
+anything (``fence``). A commit that failed is looked up first: it may have landed, another process
+may have cleaned the table up, or storage has failed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from ...delta.delta_rs import NO_HOOK, delta_rs, meaning
 from ...delta.log_replay import commit_path
 from ...delta.removing import Remover
 from ...errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
-from .control_cleanup import checkpoint_if_due, tidy
+from .control_cleanup import checkpoint_if_due, clean_up
 from .control_rows import ControlRows
-from .control_snapshot import HeldRows, Row
-from .cut_encoding import Told, mark_of, retold, tell
+from .control_snapshot import ControlSnapshot, Row
+from .cut_encoding import CutBase, base_of, encode, rebased
 from .fence import Fence, beaten, check_free, other_channel, taken_over
-from .owner import Owner, held_if_done, let_go, who
-from .pending_rows import HeldBack, RowTimes
+from .owner import Owner, give_back, open_claim, who
+from .pending_rows import PendingRows, RowTimes
 from .row_formats import KNOWN_FORMAT, SCHEMA, format_of, row_content, rows_table
 
 if TYPE_CHECKING:
@@ -57,33 +57,34 @@ class PruningRules(Protocol):
 
 
 class Control(ControlRows):
-    """Reads the control table; writes it after ``claim``. Safe to call from several threads.
+    """Reads the control table, and writes it after ``claim``. Thread-safe.
 
-    ``channel``: the one that the target has to belong to; "": any. ``append``: delta-rs' own."""
+    ``channel``: the one that the target has to belong to; "": any. ``append``: delta-rs' own.
+    """
 
     def __init__(
         self, path: str, channel: str = "", *, append: Callable[..., None] = write_deltalake
     ) -> None:
         super().__init__(path)
         self.channel, self._write_rows = channel, append
-        self.took_over = False  # from an owner that may be alive
+        self.took_over = False  # whether the target was taken from an owner that may be alive
         self._fence, self._times = Fence(), RowTimes()
         self._handle: DeltaTable | None = None
-        self._held_back = HeldBack()
-        self._owned_at: int | None = None  # the version that said so when it was asked last
-        self._told: Told | None = None  # the cut that the next one's row may be told since
-        self._pruned, self._lock = 0, threading.Lock()  # at a version
+        self._pending = PendingRows()
+        self._owned_at: int | None = None  # the newest version that confirmed the ownership
+        self._base: CutBase | None = None  # of the next cut's row
+        self._pruned, self._lock = 0, threading.Lock()  # the version of the last pruning
 
     @property
     def epoch(self) -> int:
-        """The epoch of the owner that this process is; 0: it has claimed nothing."""
+        """The epoch of this process as an owner; 0: it has claimed nothing."""
         return self._fence.epoch
 
     def claim(self, *, take_over: bool = False) -> int:
-        """Makes this process the owner; returns the new epoch.
+        """Make this process the owner, and return the new epoch.
 
-        Raises FencedError, naming the first, when another one is or may be alive, TargetError when
-        the target is another channel's.
+        Raise FencedError, naming the other owner, if that is or may be alive, and TargetError if
+        the target belongs to another channel.
         """
         storage.check_bucket(self.path)
         storage.make_folder(self.path)
@@ -96,10 +97,10 @@ class Control(ControlRows):
                         storage_options=self._options,
                     )  # fmt: skip
             except (TargetError, OSError):
-                if not self.exists():  # else somebody else was first
+                if not self.exists():  # another process was first
                     raise
         self._handle = self._open()
-        # Each commit since it was pruned last is a file: a start alone is no reason to prune.
+        # Each commit since the last pruning is a file: a start is no reason to prune.
         self._pruned = self._handle.version() - len(self._handle.file_uris())
         owner = self.owner()
         recorded = owner[1].channel if owner else ""
@@ -109,11 +110,11 @@ class Control(ControlRows):
             check_free(self.path, owner[1] if owner else None)
         self.channel = self.channel or recorded
         self.took_over = owner is not None and not owner[1].is_dead
-        self._fence = Fence.behind(owner[0] if owner else 0)
-        self._times.follow(self.held())
-        self._told = self._owned_at = None
+        self._fence = Fence.after(owner[0] if owner else 0)
+        self._times.follow(self.snapshot())
+        self._base = self._owned_at = None
         try:
-            with held_if_done(claim := self._fence.claim):
+            with open_claim(claim := self._fence.claim):
                 self.write("owner", detail=json.dumps(asdict(Owner.me(self.channel, claim))))
         except FencedError as error:
             raise beaten(error, self.path, self.owner(), self.channel) from error
@@ -121,35 +122,35 @@ class Control(ControlRows):
 
     def check_owner(self) -> None:
         """Raise FencedError unless this process owns the target: another one has taken it over
-        since ``claim``, or the target was removed or made again. While nobody writes to the control
-        table this takes two looks at names of its log, so that it can be asked before each removal
-        of many. Raise OSError, TargetError."""
+        since ``claim``, or the target was removed or created again. While no process writes to the
+        control table this costs two look-ups of names in its log, so it can be called before each
+        of many removals. Raise OSError, TargetError."""
         if self._owned_at is not None and ends_with(self.path, self._owned_at):
             return
-        held = self.held()
-        if not storage.is_file(commit_path(self.path, held.version)):
-            self._read = HeldRows()  # what it has read is of another table
-            held = self.held()
+        snapshot = self.snapshot()
+        if not storage.is_file(commit_path(self.path, snapshot.version)):
+            self._read = ControlSnapshot()  # what it has read is of another table
+            snapshot = self.snapshot()
         owner = self.owner()
         if owner is None or (owner[0], owner[1].claim) != (self._fence.epoch, self._fence.claim):
             raise taken_over(self.path, owner)
-        self._owned_at = held.version
+        self._owned_at = snapshot.version
 
     def is_owner(self) -> bool:
-        """Whether nobody has taken the target over since ``claim``."""
+        """Return whether no process has taken the target over since ``claim``."""
         owner = self.owner()
         return owner is None or owner[0] == self.epoch
 
     def release(self) -> None:
-        """Gives the target back: another owner may claim it, also in this process, and this one can
-        write nothing any more. What is held back still is given up: its statements come again."""
+        """Give the target back. Another owner may then claim it, also in this process, and this one
+        can't write any more. Pending rows are given up: their statements are applied again."""
         if not self.epoch:  # never claimed, or fenced off when it tried
             return
         released = replace(Owner.me(self.channel), released=True)
-        self._held_back.clear()
-        self._told = None
-        # Also where storage fails; and taken over meanwhile there is nothing to release.
-        with let_go(self._fence.claim), contextlib.suppress(FencedError):
+        self._pending.clear()
+        self._base = None
+        # Also if storage fails. After a takeover there is nothing to release.
+        with give_back(self._fence.claim), contextlib.suppress(FencedError):
             self.write("owner", detail=json.dumps(asdict(released)))
         self._handle = None
 
@@ -163,45 +164,44 @@ class Control(ControlRows):
         check: Callable[[], object] = bool,
         number: int = 0,
     ) -> None:
-        """Appends one row as the owner; called again after an error, not a second time.
+        """Append one row as the owner. Called again after an error, do not append it a second time.
 
-        ``check`` is asked of the version behind which the row lands. ``number``: its format, 0:
-        that of its kind. Raises what that raises,
-        FencedError when another one took over, OSError and ConcurrentChangeError for what may pass,
-        TargetError for what storage said otherwise.
+        ``check`` is called with the version that the row follows. ``number``: the row's format; 0:
+        that of its kind. Raise what ``check`` raises, FencedError after a takeover, OSError and
+        ConcurrentChangeError for transient errors, TargetError for other errors of storage.
         """
         row = self._row(kind, position, gtid_executed, detail, number)
         with self._lock:
-            self._append([*self._held_back.rows, (row, detail)], check)
+            self._append([*self._pending.rows, (row, detail)], check)
 
-    def write_held_back(self) -> None:
-        """Appends the rows that were held back, in one commit. Raises as ``write``."""
+    def write_pending(self) -> None:
+        """Append the pending rows in one commit. Raise as ``write``."""
         with self._lock:
-            if self._held_back.rows:
-                self._append(list(self._held_back.rows))
+            if self._pending.rows:
+                self._append(list(self._pending.rows))
 
     def _append(self, rows: list[tuple[Row, str]], check: Callable[[], object] = bool) -> None:
-        """Appends rows, those that were held back first, in one commit. The lock is held."""
+        """Append rows, the pending ones first, in one commit. The caller holds the lock."""
         table = rows_table([row for row, _ in rows])
         content = "".join(row_content(row, detail) for row, detail in rows)
-        for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
+        for tries in reversed(range(_BESIDE_MOST)):  # other processes may write at the same time
             check()
-            self._held_back.check()
+            self._pending.check()
             read = self._read
             with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
                 as_they_are = self._commit(table, content, "append")
                 break
-        self._held_back.clear()
+        self._pending.clear()
         assert self._handle is not None
         if as_they_are and self._handle.version() == read.version + 1:
-            self._read = read.behind(*({**row, "detail": detail} for row, detail in rows))
+            self._read = read.followed_by(*({**row, "detail": detail} for row, detail in rows))
         checkpoint_if_due(self._handle)
 
     def _row(
         self, kind: str, position: int, gtid_executed: str, detail: str, number: int = 0
     ) -> Row:
-        """``number``: its format, 0: that of its kind."""
-        at = self._times.of(kind, position, self.held)
+        """Return a row to write. ``number``: its format; 0: that of its kind."""
+        at = self._times.of(kind, position, self.snapshot)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
         stamped = formats.stamp(detail, number or format_of(kind))
         return {**row, "gtid_executed": gtid_executed, "detail": stamped}
@@ -216,39 +216,41 @@ class Control(ControlRows):
         make the remaining rows durable: then nothing is removed."""
         if not (due or self._is_prune_due()):
             return False
-        paths = gone()  # no path is given to a table again before the rows below are forgotten
+        paths = gone()  # no path is given to a table again before the rows below are removed
         with self._lock:
             if self._handle is None or not (due or self._is_prune_due()):
                 return False
             began = time.time()
             rows, version = self._rows_of(self._handle), self._handle.version() + 1
-            kept = rules(rows, epoch=self.epoch, bases=self._stood_on(), gone=paths)
-            kept = retold(rows, kept, self.path)
-            self._commit(kept, f"prune {rows.num_rows}", "overwrite")
+            remaining = rules(rows, epoch=self.epoch, bases=self._bases(), gone=paths)
+            remaining = rebased(rows, remaining, self.path)
+            self._commit(remaining, f"prune {rows.num_rows}", "overwrite")
             self._pruned = self._handle.version()
             if self._pruned == version:
-                self._read = HeldRows.of(version, kept, KNOWN_FORMAT, self.path)
-            tidy(self._handle, self.path, barrier, Remover(self.check_owner), began)
+                self._read = ControlSnapshot.of(version, remaining, KNOWN_FORMAT, self.path)
+            clean_up(self._handle, self.path, barrier, Remover(self.check_owner), began)
             return True
 
     def begin_again(
         self, stay: Collection[str], rows: Mapping[str, str],
         check: Callable[[], object] = bool,
     ) -> None:  # fmt: skip
-        """Replace all rows, in one commit, but those of the kinds that ``stay``: by ``rows``, kind
-        -> detail. ``check``: as ``write`` has it. Raises as that."""
+        """Replace all rows, in one commit, except those of the kinds in ``stay``, with ``rows``,
+        kind -> detail. ``check``: as for ``write``. Raise as ``write``."""
         with self._lock:
-            self._held_back.clear()
-            self._told = None
-            for tries in reversed(range(_BESIDE_MOST)):  # others may write beside us
+            self._pending.clear()
+            self._base = None
+            for tries in reversed(
+                range(_BESIDE_MOST)
+            ):  # other processes may write at the same time
                 check()
                 before = self._rows_of(self._handle or self._open())
-                kept = before.filter(pc.is_in(before.column("kind"), pa.array(list(stay))))
+                remaining = before.filter(pc.is_in(before.column("kind"), pa.array(list(stay))))
                 new = [(self._row(kind, 0, "", detail), detail) for kind, detail in rows.items()]
-                table = rows_table([row for row, _ in new]).cast(kept.schema)
+                table = rows_table([row for row, _ in new]).cast(remaining.schema)
                 content = "".join(row_content(row, detail) for row, detail in new)
                 with contextlib.suppress(*[ConcurrentChangeError] if tries else ()):
-                    self._commit(pa.concat_tables([kept, table]), content, "overwrite")
+                    self._commit(pa.concat_tables([remaining, table]), content, "overwrite")
                     return
 
     def _is_prune_due(self) -> bool:
@@ -256,7 +258,8 @@ class Control(ControlRows):
         return handle is not None and handle.version() >= self._pruned + _PRUNE_EVERY
 
     def _commit(self, rows: pa.Table, content: str, mode: Literal["append", "overwrite"]) -> bool:
-        """Returns False where rows have landed before that say the same, at another time."""
+        """Commit rows. Return False if rows of the same content have landed before, at another
+        time."""
         if self._handle is None:
             raise FencedError("this process does not own the target", file=self.path)
         mark = self._fence.mark(content)
@@ -266,17 +269,17 @@ class Control(ControlRows):
                 post_commithook_properties=NO_HOOK,
             )  # fmt: skip
         except (DeltaError, OSError) as error:
-            self._look(mark, error)
+            self._resolve(mark, error)
             return False
         return True
 
-    def _look(self, mark: str, error: Exception) -> None:
-        """Looks whether a commit that failed has landed all the same; raises ``error``'s meaning
-        when it has not."""
+    def _resolve(self, mark: str, error: Exception) -> None:
+        """Find out whether a commit that failed has landed. Raise the meaning of ``error`` if
+        not."""
         assert self._handle is not None
         before, newest = self._handle.version(), self._open()
-        marks = self._fence.marks_behind(self.path, before, newest.version(), self.is_owner)
-        self._handle = newest if marks is not None else None  # what lies between is judged
+        marks = self._fence.marks_after(self.path, before, newest.version(), self.is_owner)
+        self._handle = newest if marks is not None else None  # the versions in between are checked
         if marks is None:
             raise taken_over(self.path, self.owner()) from error
         if mark in marks:
@@ -287,7 +290,7 @@ class Control(ControlRows):
             raise meaning(error, _WRITE, self.path) from error
 
     def named(self, error: SparkReplError) -> SparkReplError:
-        """The error; a FencedError says in addition who owns the target now, when another does."""
+        """Return the error. Add to a FencedError the current owner, if that is another one."""
         if isinstance(error, FencedError) and "pid" not in error.message:
             owner = self.owner()
             error.message += who(owner) if owner and owner[0] != self.epoch else ""
@@ -297,8 +300,8 @@ class Control(ControlRows):
         self, kind: str, check: Callable[[], bool], *, position: int = 0, detail: str = "{}",
         number: int = 0,
     ) -> None:  # fmt: skip
-        """Appends one row beside a running applier, if ``check`` says so of the version behind
-        which it lands. ``number``: as ``write``. Raises as ``check``, OSError, TargetError."""
+        """Append one row while an applier may run, if ``check`` returns True for the version that
+        the row follows. ``number``: as for ``write``. Raise as ``check``, OSError, TargetError."""
         for _ in range(_BESIDE_MOST):
             seen = self._open()
             version = seen.version()
@@ -310,32 +313,32 @@ class Control(ControlRows):
             try:
                 return self._write_rows(seen, rows, mode="append", **once)
             except (DeltaError, OSError) as error:
-                # Else somebody came first; or it has landed, which ``check`` sees.
+                # Otherwise another commit came first, or this one has landed, which ``check`` sees.
                 if self._open().version() == version:
                     raise meaning(error, _WRITE, self.path) from error
         raise TargetError(f"other commits came first {_BESIDE_MOST} times", file=self.path)
 
-    def hold_back(self, kind: str, check: Callable[[], object] = bool, **row: Any) -> None:
-        """Writes a row, as ``write`` would, with the next one that is written, in the same commit;
-        what ``check`` raises, that write raises."""
+    def add_pending(self, kind: str, check: Callable[[], object] = bool, **row: Any) -> None:
+        """Write a row with the next one that is written, in one commit. That write raises what
+        ``check`` raises."""
         with self._lock:
-            self._held_back.add(self._row(kind, **row), row["detail"], check)
+            self._pending.add(self._row(kind, **row), row["detail"], check)
 
     def publish(self, cut: Cut, *, later: bool = False) -> None:
-        """Publishes a cut, after the last table of its group has landed; ``later``: held back.
-        Raises as ``write``."""
+        """Publish a cut after the last table of its group has landed. ``later``: with the next row.
+        Raise as ``write``."""
         with self._lock:
-            detail, told = tell(cut, self._told)
-            number = cut.row_format(since=bool(mark_of(detail)[1]))
+            detail, next_base = encode(cut, self._base)
+            number = cut.row_format(since=bool(base_of(detail)[1]))
             row = self._row("cut", cut.position, cut.gtid_executed, detail, number)
             if later:
-                self._held_back.add(row, detail)
+                self._pending.add(row, detail)
             else:
-                self._append([*self._held_back.rows, (row, detail)])
-            self._told = told
+                self._append([*self._pending.rows, (row, detail)])
+            self._base = next_base
 
-    def _stood_on(self) -> set[str]:
-        """The ids of the rows that the next cut may be told since, and that those which are held
-        back are: they stay, whatever is promised. The lock is held."""
-        held_back = {mark_of(detail)[1] for _, detail in self._held_back.rows}
-        return held_back | ({self._told.id} if self._told else set())
+    def _bases(self) -> set[str]:
+        """Return the ids of the rows that the next cut, and pending ones, may be encoded on: they
+        stay, whatever is promised. The caller holds the lock."""
+        pending = {base_of(detail)[1] for _, detail in self._pending.rows}
+        return pending | ({self._base.id} if self._base else set())

@@ -1,4 +1,5 @@
-"""Tidying: the control table's checkpoints, and what they leave of its log and its files."""
+"""Control cleanup: the control table's checkpoints, and the commits and files that they make
+needless."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from ...delta.durable import Durable
     from ...delta.removing import Remover
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CHECKPOINT_EVERY = 64
-_OPENED_S = 300  # nobody takes so long to open the table
+_OPENED_S = 300  # no reader takes so long to open the table
 _WRITTEN_H = 1
-"""hours that a file stays when no version names it any more, or yet. A commit that takes longer is
-made on a version before the pruning's, and refused."""
+"""hours for which a file stays that no version names any more, or not yet. A commit that takes
+longer is made on a version before the pruning, and is refused."""
 
 
 class Barrier(Protocol):
@@ -37,33 +38,34 @@ class Barrier(Protocol):
 
 
 def checkpoint_if_due(table: DeltaTable) -> None:
-    """A checkpoint, behind so many versions."""
+    """Write a checkpoint after each ``_CHECKPOINT_EVERY`` versions."""
     if table.version() % _CHECKPOINT_EVERY == 0:
         try:
             table.create_checkpoint()
-        except (DeltaError, OSError) as error:  # it only makes reading quicker
-            log.warning("no checkpoint of the control table: %s", error)
+        except (DeltaError, OSError) as error:  # a checkpoint only makes reading quicker
+            logger.warning("no checkpoint of the control table: %s", error)
 
 
-def tidy(table: DeltaTable, path: str, barrier: Barrier, remover: Remover, began: float) -> None:
-    """Removes commits and files that the newest version does without, when that is durable; also
-    files that the log does not know, as their commit failed, or knows no more. ``began``: when the
-    commit of that version was begun, as ``time.time``: no later version names a file that was
-    written before, whoever commits it. Raises OSError, TargetError and FencedError."""
+def clean_up(
+    table: DeltaTable, path: str, barrier: Barrier, remover: Remover, began: float
+) -> None:
+    """Remove commits and files that the newest version does not need, after ``barrier`` has made
+    that version durable. Also remove files that the log does not name: their commit failed, or was
+    removed. ``began``: the time (``time.time``) at which the commit of that version began. No later
+    version names a file that was written before it. Raise OSError, TargetError and FencedError."""
     with delta_rs("tidy up the control table", path):
         table.create_checkpoint()
         needless = _needless(table, path, began - 3600 * _WRITTEN_H)
         barrier(checkpoint=True)
-        table.load_as_version(table.version())  # it stands on what is removed now
-        # Somebody may be reading a version before, its log at first, then its files.
+        table.load_as_version(table.version())  # the handle refers to commits that are removed now
+        # Another process may read an earlier version: first its log, then its files.
         remove_commits(path, barrier.durable, before=began - _OPENED_S, remover=remover)
         remover.files(needless)
 
 
 def _needless(table: DeltaTable, path: str, before: float) -> list[str]:
-    """The files that no version since ``table`` needs and that were written ``before`` a time: of
-    those that VACUUM names, as it goes by the clock that it finds when it runs, and of those that
-    killed writers left."""
+    """Return the files that no version since ``table`` needs and that were written ``before`` a
+    time. VACUUM names some by the clock at its run; killed writers left the others."""
     names = table.vacuum(
         _WRITTEN_H, dry_run=True, enforce_retention_duration=False, full=True,
         post_commithook_properties=NO_HOOK,

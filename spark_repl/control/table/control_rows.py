@@ -1,6 +1,7 @@
-"""ControlRows: what the control table holds, read without Spark, by anybody.
+"""ControlRows: what the control table holds, read without Spark, by any process.
 
-All rows are read at once, and kept; then what has been appended since, where nothing else was done.
+The first read reads all rows and keeps them. Later ones read only what was appended, if no commit
+did anything else.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ...delta import storage
 from ...delta.checkpoint import is_newest, past_lost
 from ...delta.delta_rs import delta_rs
 from ...errors import TargetError
-from .control_snapshot import HeldRows, Row
+from .control_snapshot import ControlSnapshot, Row
 from .incremental_read import rows_of, rows_since
 from .layout import Layout
 from .owner import Owner
@@ -32,17 +33,17 @@ _HINT = "give the folder that apply or run was given as its target"
 
 
 class ControlRows:
-    """Safe to call from several threads."""
+    """Reads the control table. Thread-safe."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._options = storage.options(path)
-        self._read = HeldRows()
+        self._read = ControlSnapshot()
 
     @classmethod
     def existing(cls, target: str) -> Self:
-        """The control table of a target that an applier has worked on. Raises TargetError for any
-        other folder."""
+        """Return the control table of a target that an applier has worked on. Raise TargetError for
+        any other folder."""
         control = cls(Layout(target).control)
         if not control.exists():
             raise TargetError(
@@ -61,34 +62,37 @@ class ControlRows:
             )
 
     def rows(self, kind: str) -> list[Row]:
-        """All rows of one kind, oldest first. Empty when there is no control table yet. Raises
-        OSError, which may pass, TargetError, and FormatError when any row was written by a version
-        whose rows this one doesn't know."""
-        return self.held().rows(kind)
+        """Return all rows of one kind, oldest first; none if there is no control table yet. Raise
+        OSError, which may be transient, TargetError, and FormatError if a later version has written
+        a row whose format is unknown."""
+        return self.snapshot().rows(kind)
 
-    def held(self) -> HeldRows:
-        """All rows of the newest version; a start asks for every kind, and each row is a file.
-        Raises as ``rows``."""
-        held = self._read
+    def snapshot(self) -> ControlSnapshot:
+        """Return all rows of the newest version. A start reads every kind, and each row may be a
+        file. Raise as ``rows``."""
+        snapshot = self._read
         with delta_rs(_READ, self.path):
-            if is_newest(self.path, held.version):
-                return held
-            newer = rows_since(self.path, held.version)
+            if is_newest(self.path, snapshot.version):
+                return snapshot
+            newer = rows_since(self.path, snapshot.version)
         if newer is not None:
-            held = held.with_newer(*newer)
+            snapshot = snapshot.with_newer(*newer)
         else:
             try:
                 table = self._open()
             except TableNotFoundError:
-                return HeldRows()
-            held = HeldRows.of(table.version(), self._rows_of(table), KNOWN_FORMAT, self.path)
-        if held.version > self._read.version:  # else another thread knows more by now
-            self._read = held
-        return held
+                return ControlSnapshot()
+            snapshot = ControlSnapshot.of(
+                table.version(), self._rows_of(table), KNOWN_FORMAT, self.path
+            )
+        if snapshot.version > self._read.version:  # else another thread has read more meanwhile
+            self._read = snapshot
+        return snapshot
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """The table's rows. Its files are read here: delta-rs' file system is a Python object, and
-        a thread of Arrow's that lets it go when the interpreter has ended aborts the process."""
+        """Return the table's rows. The files are read here and not by delta-rs: its file system is
+        a Python object, and a thread of Arrow that releases it after the interpreter has ended
+        aborts the process."""
         with delta_rs(_READ, self.path):
             paths = pa.table(table.get_add_actions())["path"].to_pylist()
             return rows_of(self.path, paths)
@@ -99,18 +103,18 @@ class ControlRows:
         return (newest["epoch"], _owner(newest)) if newest else None
 
     def cuts(self) -> list[Cut]:
-        """All cuts by their positions, of two at one the later one last: an XA branch was ended by
-        hand. Who needs one after the other takes those of ``held``: all of them may be gigabytes.
-        Raises as ``rows``."""
-        return list(self.held().all_cuts())
+        """Return all cuts by their positions, of two at one position the later one last: an XA
+        branch was ended by an operator. To read one after the other, use those of ``snapshot``: all
+        of them may be gigabytes. Raise as ``rows``."""
+        return list(self.snapshot().all_cuts())
 
     def last_cut(self) -> Cut | None:
-        """The newest cut; None: there is none. Raises as ``rows``."""
-        held = self.held()
-        return held.cut_of(row) if (row := held.last_cut()) else None
+        """Return the newest cut; None: there is none. Raise as ``rows``."""
+        snapshot = self.snapshot()
+        return snapshot.cut_of(row) if (row := snapshot.last_cut()) else None
 
     def cut_count(self) -> int:
-        return self.held().cut_count
+        return self.snapshot().cut_count
 
 
 def _owner(row: Row) -> Owner:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A table at a cut: ``path`` is relative to the target, ``position`` its own, packed."""
+    """A table at a cut. ``path`` is relative to the target; ``position`` is the table's own,
+    packed."""
 
     path: str
     version: int
@@ -29,19 +30,20 @@ class TableVersion:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> TableVersion:
-        """Read what ``text`` writes."""
+        """Return what ``text`` has encoded."""
         return cls(fields["path"], fields["version"], fields["metadata_id"], fields["position"])
 
     @cached_property
     def text(self) -> str:
-        """The JSON of it in a cut: each of thousands of cuts names every table, and few change."""
-        return json.dumps({one.name: getattr(self, one.name) for one in fields(self)})
+        """Its JSON in a cut's row, cached: each of thousands of cuts names every table, and few
+        change."""
+        return json.dumps({field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Why no cut shows a table until it has been copied: the log doesn't say what a statement made
-    of its rows. ``since``: that statement, by its GTID or else the position of its end; of a reset
+    """Why no cut shows a table until it is copied: the log doesn't contain what a statement made of
+    its rows. ``since``: the statement, by its GTID or else by the position of its end; for a reset
     its time."""
 
     reason: str
@@ -50,10 +52,10 @@ class Waiting:
 
 @dataclass(frozen=True)
 class InQuarantine:
-    """Why a table stands still: a change of it could not be applied. ``since``: that transaction,
-    by its GTID or position; so many ``transactions``, in so many ``bytes`` of the log, are kept.
-    ``owners``: the same of what each owner has kept, behind its epoch; empty: no file has an
-    owner's epoch in its name."""
+    """Why a table is not applied: one of its changes could not be. ``since``: that transaction, by
+    its GTID or position. ``transactions`` of them are kept, in ``bytes`` of the log. ``owners``:
+    the same counts for each owner, after its epoch; empty: no file has an owner's epoch in its
+    name."""
 
     reason: str
     since: str
@@ -66,15 +68,16 @@ class InQuarantine:
 
     @property
     def by_owner(self) -> dict[int, tuple[int, int]]:
-        """(transactions, bytes) by the epoch of the owner that kept them; 0: none is recorded."""
+        """(transactions, bytes) by the epoch of the owner that kept them; 0: no epoch is
+        recorded."""
         owners = self.owners or ((0, self.transactions, self.bytes),)
         return {epoch: (transactions, size) for epoch, transactions, size in owners}
 
 
 @dataclass(frozen=True)
 class Cut:
-    """All tables at one point of the source's history: together one committed state, but for those
-    that wait for a copy, and those in quarantine, which stand as they were before."""
+    """All tables at one point of the source's history. Together they are one committed state,
+    except tables that wait for a copy, and those in quarantine, which stay as they were."""
 
     position: int
     gtid_executed: str
@@ -90,15 +93,16 @@ class Cut:
     waiting: Mapping[str, Waiting] = field(default_factory=dict)
     quarantined: Mapping[str, InQuarantine] = field(default_factory=dict)
     begin: Mapping[str, Any] = field(default_factory=dict)
-    """``source`` where that group begins, for a table that is made before it"""
+    """``source`` where that group begins, for a table that is created before it"""
 
     def row_format(self, *, since: bool = False) -> int:
-        """Return the number of the format of its row; ``since``: told since another one."""
+        """Return the number of the format of its row. ``since``: the row is encoded as
+        differences."""
         owners = [mark.owners for mark in self.quarantined.values()]
         return format_of_cut(owners, self.prepared, since=since)
 
     def to_detail(self) -> str:
-        """What a row says of it, all tables told."""
+        """Return the detail of its row, with all tables."""
         return self.detail({}, self.tables)
 
     def detail(
@@ -107,31 +111,33 @@ class Cut:
         tables: Mapping[str, TableVersion],
         gone: Sequence[str] = (),
     ) -> str:
-        """The same with those ``tables`` told, behind a ``head``, and ``gone`` (``told_cuts``)."""
+        """Return the detail of its row with these ``tables`` only, after a ``head``, and with the
+        names of tables that are ``gone`` (``cut_encoding``)."""
         before = json.dumps({**head, "log_id": self.log_id, "source": dict(self.source)})
-        behind: dict[str, Any] = {"gone": list(gone)} if gone else {}
+        tail: dict[str, Any] = {"gone": list(gone)} if gone else {}
         if self.waiting:
-            behind["waiting"] = {name: asdict(why) for name, why in self.waiting.items()}
+            tail["waiting"] = {name: asdict(reason) for name, reason in self.waiting.items()}
         if self.quarantined:
-            marks = {name: asdict(why) for name, why in self.quarantined.items()}
-            behind["quarantined"] = marks
-        behind |= {"counts": dict(self.counts or {}), "prepared": list(self.prepared)}
-        told = tables_text(tables)
-        return f'{before[:-1]}, "tables": {{{told}}}, {json.dumps(behind)[1:]}'
+            marks = {name: asdict(reason) for name, reason in self.quarantined.items()}
+            tail["quarantined"] = marks
+        tail |= {"counts": dict(self.counts or {}), "prepared": list(self.prepared)}
+        text = tables_text(tables)
+        return f'{before[:-1]}, "tables": {{{text}}}, {json.dumps(tail)[1:]}'
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Cut:
-        """A cut of a row that tells all tables."""
+        """Return the cut of a row that has all tables."""
         detail = json.loads(row["detail"])
         assert "since" not in detail
         tables = {name: TableVersion.of(fields) for name, fields in detail["tables"].items()}
-        return cls.told(row, detail, tables)
+        return cls.with_tables(row, detail, tables)
 
     @classmethod
-    def told(
+    def with_tables(
         cls, row: Mapping[str, Any], detail: Mapping[str, Any], tables: Mapping[str, TableVersion]
     ) -> Cut:
-        """A cut that shows ``tables``, whatever of them its row tells; ``detail``: the row's."""
+        """Return the cut of a row that shows ``tables``, whichever of them the row has itself;
+        ``detail``: the row's."""
         return cls(
             row["position"],
             row["gtid_executed"],
@@ -142,29 +148,29 @@ class Cut:
             detail["counts"],
             tuple(detail.get("prepared", ())),
             waiting={
-                name: Waiting(**known_fields(Waiting, why))
-                for name, why in detail.get("waiting", {}).items()
+                name: Waiting(**known_fields(Waiting, reason))
+                for name, reason in detail.get("waiting", {}).items()
             },
             quarantined={
-                name: InQuarantine(**known_fields(InQuarantine, why))
-                for name, why in detail.get("quarantined", {}).items()
+                name: InQuarantine(**known_fields(InQuarantine, reason))
+                for name, reason in detail.get("quarantined", {}).items()
             },
         )
 
 
 def tables_text(tables: Mapping[str, TableVersion]) -> str:
-    """The tables in a row's JSON, without its braces."""
-    return ", ".join(f"{_quoted(name)}: {one.text}" for name, one in tables.items())
+    """Return the JSON of tables in a row, without its braces."""
+    return ", ".join(f"{_quoted(name)}: {table.text}" for name, table in tables.items())
 
 
-def shown_tables(cut: Cut) -> Mapping[str, TableVersion]:
-    """Name -> the Delta table, and its version. All shards that are in one have its version. Raises
-    TargetError where shards of one name are in two."""
-    shown: dict[str, TableVersion] = {}
-    for name, at in cut.tables.items():
-        if SHARD in at.path:
-            name, at = whole_of(name), replace(at, path=whole_of(at.path))
-            if shown.get(name, at) != at:
+def reader_tables(cut: Cut) -> Mapping[str, TableVersion]:
+    """Return the Delta table of each name, and its version. All shards of one Delta table have its
+    version. Raise TargetError if shards of one name are in two Delta tables."""
+    tables: dict[str, TableVersion] = {}
+    for name, version in cut.tables.items():
+        if SHARD in version.path:
+            name, version = whole_of(name), replace(version, path=whole_of(version.path))
+            if tables.get(name, version) != version:
                 raise TargetError("the cut has shards of it at two places", table=name)
-        shown[name] = at
-    return shown
+        tables[name] = version
+    return tables

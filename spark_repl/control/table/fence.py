@@ -1,10 +1,10 @@
-"""Fence: a commit to the control table by who is its owner no more is refused.
+"""Fence: refuses a commit to the control table by a process that is no longer its owner.
 
-Every commit that an owner makes carries a ``txn`` of its epoch, and a mark: the claim that it is
-made under, with a digest of its rows. It is made on the version that was seen last, so that Delta's
-conflict check refuses it when another one has claimed the target since. Whose the commits are that
-came first, and whether one of them is ours, whose answer was lost, their marks tell. A former
-owner's commits to tables are refused likewise, by ``write.table_commits``.
+Every commit of an owner carries a ``txn`` of its epoch, and a mark: the claim, with a digest of its
+rows. An owner commits on the version that it saw last. So Delta's conflict check refuses the commit
+if another process has claimed the target since. The marks then show whose commits came first, and
+whether one of them is this process's, whose answer was lost. ``write.tables.table_commits`` refuses
+a former owner's commits to tables likewise.
 """
 
 from __future__ import annotations
@@ -31,35 +31,38 @@ _MARK = "spark_repl:row"
 
 @dataclass(frozen=True)
 class Fence:
-    """What tells one owner's commits, by its ``epoch``; 0: nobody has claimed the target.
-    ``claim``: differs from that of everybody else who may have counted to the same epoch."""
+    """What identifies one owner's commits: its ``epoch`` (0: the target is not claimed), and its
+    ``claim``, which differs from the claim of any other process that has counted to the same epoch.
+    """
 
     epoch: int = 0
     claim: str = ""
 
     @classmethod
-    def behind(cls, epoch: int) -> Fence:
-        """The fence of who claims the target behind the owner of ``epoch``."""
+    def after(cls, epoch: int) -> Fence:
+        """Return the fence of a process that claims the target after the owner of ``epoch``."""
         return cls(epoch + 1, uuid.uuid4().hex)
 
     def mark(self, content: str) -> str:
-        """The mark of a commit with these rows."""
+        """Return the mark of a commit with these rows."""
         return f"{self.claim}:{hashlib.sha256(content.encode()).hexdigest()}"
 
     def properties(self, mark: str) -> CommitProperties:
-        """The properties of a commit that goes through only on the version that was seen last."""
+        """Return the properties of a commit that succeeds only on the version that was seen
+        last."""
         return CommitProperties(
             app_transactions=[Transaction(_APP, self.epoch, int(time.time() * 1000))],
             custom_metadata={_MARK: mark},
             max_commit_retries=0,
         )
 
-    def marks_behind(
+    def marks_after(
         self, path: str, version: int, upto: int, is_owner: Callable[[], bool]
     ) -> list[str] | None:
-        """The marks of an owner's commits in (version, upto]; None when it is the owner no more:
-        another one's is among them, or one is gone, as a successor removes them, and ``is_owner``
-        says so too. Raises OSError, and TargetError where it is gone all the same."""
+        """Return the marks of this owner's commits in (version, upto]. Return None if it owns the
+        target no more: a commit of another owner is among them, or one is missing, since a
+        successor removes them, and ``is_owner`` confirms it. Raise OSError, and TargetError if a
+        commit is missing though this process is the owner."""
         try:
             marks = marks_of(commits_after(path, version, upto))
         except TargetError:
@@ -70,14 +73,14 @@ class Fence:
 
 
 def marks_of(commits: Iterable[Collection[Action]]) -> list[str]:
-    """The marks of those of the commits that an owner has made."""
+    """Return the marks of those commits that an owner has made."""
     owned = [c for c in commits if any(a.get("txn", {}).get("appId") == _APP for a in c)]
     infos = ([a["commitInfo"] for a in commit if "commitInfo" in a] for commit in owned)
     return [str(of_commit[0].get(_MARK)) if of_commit else "" for of_commit in infos]
 
 
 def check_free(path: str, owner: Owner | None) -> None:
-    """Raises FencedError, naming the owner, when it is or may be alive."""
+    """Raise FencedError, naming the owner, if it is or may be alive."""
     if owner is not None and not owner.is_dead:
         raise FencedError(
             f"another applier owns this target: pid {owner.pid} on host {owner.host},"
@@ -88,7 +91,8 @@ def check_free(path: str, owner: Owner | None) -> None:
 
 
 def other_channel(path: str, recorded: str, channel: str) -> TakenFirstError:
-    """Two channels came to an empty target at one moment: ``recorded`` was first."""
+    """Return the error of a channel that lost the race for an empty target: ``recorded`` was
+    first."""
     return TakenFirstError(
         f'the target belongs to the channel "{recorded}", not "{channel}"',
         file=path,
@@ -99,15 +103,16 @@ def other_channel(path: str, recorded: str, channel: str) -> TakenFirstError:
 def beaten(
     error: FencedError, path: str, owner: tuple[int, Owner] | None, channel: str
 ) -> FencedError | TakenFirstError:
-    """Somebody else's claim came first, in the same moment: the error, or that it is another
-    channel's, beside which there is place."""
+    """Return the error after another process claimed first: the fence's own, or that the winner is
+    another channel, which may share the target."""
     recorded = owner[1].channel if owner else ""
     another = channel and recorded not in ("", channel)
     return other_channel(path, recorded, channel) if another else error
 
 
 def taken_over(path: str, owner: tuple[int, Owner] | None) -> FencedError:
-    """``owner``: who has it now, behind the epoch; None where nobody can tell."""
+    """Return the error after a takeover. ``owner``: the epoch and the current owner; None if
+    unknown."""
     return FencedError(
         "another applier has taken this target over" + who(owner),
         file=path,

@@ -1,6 +1,6 @@
-"""Newer rows: what was appended to the control table since a version that somebody knows.
+"""Incremental read: the rows that were appended to the control table since a version.
 
-All of them take seconds to read with thousands of cuts; what came since is a small file a commit.
+To read all rows takes seconds with thousands of cuts. An appended commit is one small file.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ...runtime.threads import Pool
 from .row_formats import SCHEMA
 
 _AT_ONCE = 8
-"""files, each a request to storage"""
+"""files that are read at once, each in one request to storage"""
 _APPENDS = {"add", "commitInfo", "txn"}
 _MOST = 200
-"""commits; to read more takes as long as all rows do, which are one file mostly"""
+"""commits; to read more takes as long as to read all rows, which are mostly in one file"""
 
 
 def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
-    """The newest version, and the rows that came since ``version``; None where that is not all that
-    was done since, or can't be told from the commits. Raises OSError."""
+    """Return the newest version, and the rows appended since ``version``. Return None if other
+    changes were made, or if the commits can't show that. Raise OSError."""
     if version < 0:
         return None
     files, newest = list[str](), version
@@ -37,7 +37,7 @@ def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
                 return None
             files += [action["add"]["path"] for action in actions if "add" in action]
             newest += 1
-        # Else commits were removed, behind a checkpoint that is newer.
+        # Otherwise commits were removed after a newer checkpoint was written.
         if newest == version or not is_newest(folder, newest):
             return None
         return newest, rows_of(folder, files)
@@ -46,8 +46,8 @@ def rows_since(folder: str, version: int) -> tuple[int, pa.Table] | None:
 
 
 def rows_of(folder: str, paths: Sequence[str]) -> pa.Table:
-    """The rows of data files of the control table. Raises OSError, and ArrowInvalid or ValueError
-    for a file that isn't one."""
+    """Return the rows of data files of the control table. Raise OSError, and ArrowInvalid or
+    ValueError for a file that is not Parquet."""
     count = min(_AT_ONCE, len(paths))
     if count < 2:
         tables = [_read(folder, path) for path in paths]
@@ -58,6 +58,6 @@ def rows_of(folder: str, paths: Sequence[str]) -> pa.Table:
 
 
 def _read(folder: str, path: str) -> pa.Table:
-    """Read a file, of few kilobytes mostly, in one request."""
+    """Read a file, mostly of a few kilobytes, in one request."""
     content = pa.BufferReader(read(data_file(folder, path)))
     return pq.read_table(content, columns=SCHEMA.names, use_threads=False).cast(SCHEMA)

@@ -1,8 +1,9 @@
-"""Where things lie: tables at ``<target>/<database>/<table>``, our own state in ``_repl``.
+"""Layout: where files are; tables in ``<target>/<database>/<table>``, the applier's state in
+``_repl``.
 
-What must not be lost is the target's: tables, control table, bytes of prepared XA branches. All
-else is working state, in ``state_path``: it may be lost at any time, needs rename and mmap, and is
-local where the target is on an object store.
+What must not be lost is in the target: tables, the control table, bytes of prepared XA branches.
+Everything else is working state, in ``state_path``. It may be lost at any time, needs rename and
+mmap, and is local where the target is on an object store.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ from .given_paths import GivenPaths
 if TYPE_CHECKING:
     from ...config import Target
 
-SAFE = "$-_."  # besides letters and digits, which quote() never touches
-# File systems give a name 255 bytes; @2 and the like come behind it.
-_LONGEST, _KEPT = 240, 200
+SAFE = "$-_."  # in addition to letters and digits, which quote() never encodes
+# File systems allow 255 bytes; a suffix such as @2 follows.
+_LONGEST, _PREFIX = 240, 200
 _BROKEN = re.compile("%[0-9A-F]?$")
 
 
 def encode(name: str) -> str:
-    """A database or table name as a folder: UTF-8, percent-encoded but for letters, digits, -_.$
-    One that is too long for a folder keeps its beginning, and a digest behind ~."""
+    """Return a database or table name as a folder: UTF-8, percent-encoded except letters, digits
+    and -_.$ A name that is too long for a folder keeps its beginning, and a digest after ~."""
     encoded = quote(name, safe=SAFE).replace("~", "%7E")
     if len(encoded) > _LONGEST:
-        kept = _BROKEN.sub("", encoded[:_KEPT])
-        encoded = f"{kept}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-    # These three are not names of folders, and _-names are hidden from Delta. "" stands for a
+        prefix = _BROKEN.sub("", encoded[:_PREFIX])
+        encoded = f"{prefix}~{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    # These three can't name folders, and Delta hides names that begin with _. The name is "" for a
     # database that begins with a dot: names of tables are split at the first one.
     if encoded in ("", ".", ".."):
         return encoded.replace(".", "%2E") or "%"
@@ -48,15 +49,15 @@ def encode(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Absolute paths, or URIs, of one channel of a target. Raises ConfigError for what can't be
-    one."""
+    """Absolute paths, or URIs, of one channel of a target. Raises ConfigError for a target that
+    can't be one."""
 
     target: str
     state: str = ""
     """folder of the working state"""
     home: str = ""
-    """folder below ``_repl``, and below the working state, of all that is this channel's alone; "":
-    none between, where the channel is that had the target first"""
+    """folder below ``_repl``, and below the working state, of everything that belongs to this
+    channel; "": none, for the channel that had the target first"""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "target", canonical(self.target))
@@ -69,7 +70,7 @@ class Layout:
 
     @staticmethod
     def home_of(channel: str) -> str:
-        """The ``home`` of a channel that came when another one had the target."""
+        """Return the ``home`` of a channel that came when another one had the target."""
         return f"channels/{encode(channel)}"
 
     def _usual_state(self) -> str:
@@ -81,20 +82,20 @@ class Layout:
         return os.path.join(self.target, "_repl", self.home, name)
 
     def table(self, path: str) -> str:
-        """The folder of a table; of a shard that of the Delta table which it is in."""
+        """Return the folder of a table; for a shard, that of its Delta table."""
         return os.path.join(self.target, whole_of(path))
 
     @staticmethod
     def path_of(database: str, table: str) -> str:
-        """The path of a table, relative to the target."""
+        """Return the path of a table, relative to the target."""
         return f"{encode(database)}/{encode(table)}"
 
     def fresh_path(self, database: str, table: str, used: Container[str] = ()) -> str:
-        """A path of the table where nothing is yet: with @2, @3, ... behind one that was used."""
+        """Return a path of the table where nothing exists: with @2, @3, ... if one was used."""
         return self.free_path(self.path_of(database, table), used)
 
     def free_path(self, path: str, used: Container[str] = ()) -> str:
-        """The path, or one with the next numbers behind @, where nothing is yet."""
+        """Return the path, or one with a higher number after @, where nothing exists."""
         first, number = numbered(path)
         if isinstance(used, GivenPaths) and (highest := used.highest(first)) >= number:
             number, path = highest + 1, f"{first}@{highest + 1}"
@@ -105,8 +106,8 @@ class Layout:
 
     @staticmethod
     def shard_path(whole: str, used: Container[str], *, shared: bool = False) -> str:
-        """A path, which none had before, of a shard in the Delta table at the path ``whole``.
-        ``shared``: several channels feed that."""
+        """Return a path, which was never given, of a shard in the Delta table at the path
+        ``whole``. ``shared``: several channels feed that table."""
         given = used.highest(f"{whole}{SHARD}") if isinstance(used, GivenPaths) else 0
         paths = (
             shared_path(whole, number) if shared else f"{whole}{SHARD}{number}"
@@ -123,12 +124,12 @@ class Layout:
         return os.path.join(self.state, "index")
 
     def checkpoint(self, epoch: int) -> str:
-        """Folder of the stream's checkpoint under this owner."""
+        """Return the folder of the stream's checkpoint under this owner."""
         return os.path.join(self.state, "checkpoint", str(epoch))
 
     @property
     def requests(self) -> str:
-        """Folder of what the running applier is asked to do."""
+        """Folder of requests to the running applier."""
         return os.path.join(self.state, "requests")
 
     @property
@@ -143,7 +144,7 @@ class Layout:
 
     @property
     def xa_here(self) -> str:
-        """Folder where workers read them: ``xa``, or a copy where that is on an object store."""
+        """Folder where workers read them: ``xa``, or a local copy if that is on an object store."""
         return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
 
     @property
@@ -156,7 +157,7 @@ class Layout:
 
     @property
     def verify(self) -> str:
-        """Folder of what a verify has read, and of the last one's result."""
+        """Folder of what ``verify`` has read, and of its last result."""
         return os.path.join(self.state, "verify")
 
     @property
@@ -164,22 +165,22 @@ class Layout:
         return os.path.join(self.verify, "last.json")
 
     def staging(self, epoch: int) -> str:
-        """Folder of what this owner has in work."""
+        """Return the folder of this owner's work in progress."""
         return os.path.join(self.state, "staging", str(epoch))
 
     def written_to(self, epoch: int) -> list[str]:
-        """Folders of the working state in which files are replaced as a whole."""
+        """Return the folders of the working state in which files are replaced as a whole."""
         checkpoint = self.checkpoint(epoch)
         below = [os.path.join(checkpoint, name) for name in ("offsets", "commits", "sources/0")]
         return [self.state, self.requests, checkpoint, *below]
 
     def vacuumed(self, path: str) -> str:
-        """A file whose time is that of the table's last VACUUM."""
+        """Return a file whose time is that of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
 
     def forgotten(self, path: str) -> str:
-        """A file whose time is when indexes of the table's data files that are gone were removed
-        last."""
+        """Return a file whose time is that of the last removal of indexes of data files that are
+        gone."""
         return os.path.join(self.state, "forgotten", path)
 
     @property
@@ -188,12 +189,12 @@ class Layout:
         return os.path.join(self.state, "durable")
 
     def replaced(self, path: str) -> str:
-        """A file whose time is when it was first seen that nothing names the table."""
+        """Return a file whose time is when the applier first saw that no row names the table."""
         return os.path.join(self.state, "replaced", path)
 
     def keys(self, path: str, key: Sequence[str] = ()) -> str:
-        """Folder of the key index of one table, by the names that the key's columns have in the
-        data files; without them that of all its indexes."""
+        """Return the folder of the key index of one table, by the names that the key's columns have
+        in the data files; without them, the folder of all its indexes."""
         folder = os.path.join(self.state, "keys", path)
         if not key:
             return folder

@@ -1,7 +1,7 @@
 """Owner: the process that applies to a target, and whether it is known to be dead.
 
-What it has in work lies in folders named by its epoch: one that slept while another took over
-writes and removes there for a moment when it wakes, and disturbs nobody.
+An owner keeps its work in folders that bear its epoch. A process that slept while another one took
+over writes and removes there for a moment when it wakes, and disturbs no other owner.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 
 from ...runtime.private_files import make_folder
 
-_held: set[str] = set()
-"""claims of this process that it has not given back"""
+_open_claims: set[str] = set()
+"""claims that this process has not given back"""
 
 
 @dataclass(frozen=True)
 class Owner:
-    """Who applies. ``started``: the process's start in clock ticks, since a pid may be reused.
-    ``claim``: that of its fence; a process may claim again what it could not give back."""
+    """The process that applies. ``started``: its start in clock ticks, since a pid may be reused.
+    ``claim``: the claim of its fence; a process may claim again what it could not give back."""
 
     host: str
     pid: int
@@ -37,13 +37,14 @@ class Owner:
 
     @classmethod
     def me(cls, channel: str, claim: str = "") -> Owner:
+        """Return this process as an owner."""
         pid = os.getpid()
         since = datetime.now(UTC).isoformat(timespec="seconds")
         return cls(socket.gethostname(), pid, _started(pid), since, channel=channel, claim=claim)
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs, or ran, on this host."""
+        """Whether the process runs, or ran, on this host."""
         return self.host == socket.gethostname()
 
     @property
@@ -52,46 +53,46 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it has released the target, or is known to be dead: only processes of this host
-        can be looked at. One of this process is, too, when it has ended and storage did not take
-        that it was released."""
+        """Whether the owner has released the target, or is known to be dead. Only processes of this
+        host can be checked. An owner of this very process is dead also if it has ended and storage
+        did not accept its release."""
         if self.released:
             return True
         if self.is_this_process:
-            return self.claim != "" and self.claim not in _held
+            return self.claim != "" and self.claim not in _open_claims
         return self.is_here and _started(self.pid) != self.started
 
 
 @contextmanager
-def held_if_done(claim: str) -> Iterator[None]:
-    """This process has an owner of that claim, and from then on if nothing is raised."""
-    _held.add(claim)
+def open_claim(claim: str) -> Iterator[None]:
+    """Keep the claim as one of this process, unless the body raises."""
+    _open_claims.add(claim)
     try:
         yield
     except BaseException:
-        _held.discard(claim)
+        _open_claims.discard(claim)
         raise
 
 
 @contextmanager
-def let_go(claim: str) -> Iterator[None]:
-    """This process has it no more afterwards, whatever the control table says."""
+def give_back(claim: str) -> Iterator[None]:
+    """Drop the claim afterwards, whatever the control table says."""
     try:
         yield
     finally:
-        _held.discard(claim)
+        _open_claims.discard(claim)
 
 
 def who(owner: tuple[int, Owner] | None) -> str:
-    """An owner, behind its epoch, as a message's end has it; '' where there is none."""
+    """Return the owner of ``(epoch, owner)`` as the end of a message; "" if there is none."""
     holder = owner[1] if owner else None
     return f": pid {holder.pid} on host {holder.host}, since {holder.since}" if holder else ""
 
 
 def succeed(folder: str, *, inherit: bool) -> None:
-    """Makes an owner's ``folder``, which is named by its epoch, and removes what earlier owners
-    have left beside it. ``inherit``: the last owner's folder, which nobody uses any more, becomes
-    this one's."""
+    """Create an owner's ``folder``, whose name is its epoch, and remove what earlier owners have
+    left in the same parent. ``inherit``: rename the last owner's folder, which no process uses any
+    more, to it."""
     parent, epoch = os.path.split(folder)
     names = os.listdir(parent) if os.path.isdir(parent) else []
     former = sorted(int(name) for name in names if name.isdigit() and int(name) < int(epoch))
@@ -104,13 +105,15 @@ def succeed(folder: str, *, inherit: bool) -> None:
 
 
 def _started(pid: int) -> int:
+    """Return the process's start in clock ticks; -1: there is no such process; 0: it runs, and the
+    system has no /proc."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             fields = stat.read().rpartition(")")[2].split()
     except FileNotFoundError:
         if os.path.isdir("/proc/self"):
             return -1
-        try:  # no /proc on this system: all that can be known is whether there is such a process
+        try:  # without /proc only the existence of the process can be checked
             os.kill(pid, 0)
         except ProcessLookupError:
             return -1

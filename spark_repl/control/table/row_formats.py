@@ -17,20 +17,22 @@ if TYPE_CHECKING:
 
 FIRST = 1
 CHANNELS = 2
-"""of rows that name tables of channels beside the first"""
-SHARED = TOLD = 3
-"""of tables that several channels feed; of cuts that are told since another one"""
+"""Format of rows that name tables of channels after the first."""
+SHARED = DIFFERENCES = 3
+"""Format of tables that several channels feed, and of cuts encoded as differences to another one.
+"""
 SAFE = 4
-"""of cuts with owners of files in the quarantine, or with files of prepared branches; of paths that
-are never given again, tables that were reset, statistics that were corrected, copies with tables
-that begin empty, and repairs that failed"""
+"""Format of cuts with owners of files in the quarantine, or with files of prepared branches; of
+paths that are never given again, tables that were reset, statistics that were corrected, copies
+with tables that begin empty, and repairs that failed."""
 KNOWN_FORMAT = SAFE
 
 _OF_KINDS = {"given": SAFE, "reset": SAFE, "statistics": SAFE}
 
 
 def format_of(kind: str) -> int:
-    """Return the number of the format of a kind's rows, as far as their content has no say."""
+    """Return the number of the format of a kind's rows, unless their content requires a
+    higher one."""
     return _OF_KINDS.get(kind, FIRST)
 
 
@@ -38,16 +40,17 @@ def format_of_cut(
     owners: Iterable[object], prepared: Iterable[Mapping[str, Any]], *, since: bool
 ) -> int:
     """Return the number of the format of a cut's row. ``owners``: of each table in quarantine;
-    ``prepared``: XA branches; ``since``: whether the row is told since another one."""
+    ``prepared``: XA branches; ``since``: whether the row is encoded as differences to another one.
+    """
     if any(owners) or any("file" in branch for branch in prepared):
         return SAFE
-    return TOLD if since else FIRST
+    return DIFFERENCES if since else FIRST
 
 
 def known_fields(of: type[DataclassInstance], detail: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that a dataclass has: a later version may have added others under the same
-    number, which may be ignored."""
-    names = {one.name for one in fields(of)}
+    """Return the fields of ``detail`` that a dataclass has. A later version may have added others
+    under the same number; they are ignored."""
+    names = {field.name for field in fields(of)}
     return {name: value for name, value in detail.items() if name in names}
 
 
@@ -64,10 +67,10 @@ SCHEMA = pa.schema(
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows as they are written."""
+    """Return rows as a table to write."""
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
 
 
 def row_content(row: Mapping[str, Any], detail: str) -> str:
-    """What a row says, without when it was written and by which version."""
+    """Return what identifies a row's content: all but its time and the version that wrote it."""
     return f"{row['kind']} {row['position']} {row['gtid_executed']} {detail}"

@@ -1,5 +1,7 @@
-"""Bytes of the relay log that the target keeps, durably: of prepared XA branches, and of the
-transactions that tables in quarantine lack."""
+"""Log bytes: copies of parts of the relay log that a target keeps durably.
+
+They are prepared XA branches, and transactions that tables in quarantine lack.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ _COPY_BYTES = 16 << 20
 
 
 def copy_bytes(source: BinaryIO, out: BinaryIO, size: int, path: str) -> None:
-    """Copies ``size`` bytes from where ``source``, the log's file at ``path``, stands. Memory is
-    bounded whatever the size. Raises OSError, and TargetError where the log is shorter."""
+    """Copy ``size`` bytes from the current place of ``source``, the log's file at ``path``. Memory
+    is bounded for any size. Raise OSError, and TargetError if the log is shorter."""
     while size:
         data = source.read(min(size, _COPY_BYTES))
         if not data:
@@ -32,9 +34,9 @@ def copy_bytes(source: BinaryIO, out: BinaryIO, size: int, path: str) -> None:
 def durable_file(
     path: str, root: str, keeping: str, opener: Callable[[str, int], int] | None = None
 ) -> Iterator[BinaryIO]:
-    """What is written in the block is the file at ``path`` behind it, whole and synced, with the
-    folders up to the one that names ``root``. The crash point ``keeping`` is reached before it has
-    its name. ``opener``: as ``open`` takes it. Raises OSError."""
+    """Write a file at ``path``: after the block it is complete and synced, with the folders up to
+    the one that names ``root``. The crash point ``keeping`` is reached before the file has its
+    name. ``opener``: as for ``open``. Raise OSError."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         make_folder(folder)

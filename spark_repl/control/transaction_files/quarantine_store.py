@@ -1,11 +1,12 @@
 """QuarantineStore: the bytes of transactions whose changes of a table are kept, below
 ``_repl/quarantine``: a folder for each quarantine, a file for each group that has some.
 
-Invariant: what a published cut stands behind lies in files that are whole and synced. A file is the
-transactions' events as they are in the relay log, end to end, and behind them where each lay. It is
-named by where the last one ends in the log, and by the owner's epoch: one that ends behind the
-newest cut was kept by a run that was cut off, and the log has it still. Of each owner the cut's
-mark says how many transactions it has kept: what an owner that slept has kept since is not meant.
+Invariant: files of transactions before a published cut are complete and synced. A file is the
+transactions' events as they are in the relay log, one after the other, and then the place of each
+in the log. Its name has the end of the last transaction in the log, and the owner's epoch. A file
+that ends after the newest cut was kept by a run that was interrupted, and the log still has its
+transactions. The cut's mark counts the transactions that each owner has kept: files that a sleeping
+owner has added since do not count.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 
 _FORMAT = 2
-"""2: the owner's epoch is in the name; files of format 1 are read, too"""
+"""2: the owner's epoch is in the name; files of format 1 are also read"""
 _MAGIC = b"sparkrq1"
 _TAIL = struct.Struct("<Q8s")
 _EVENTS = ".events"
@@ -66,13 +67,13 @@ class KeptTransactions:
 
     @property
     def epoch(self) -> int:
-        """That of the owner that kept it; 0: the name has none."""
+        """The epoch of the owner that kept the file; 0: the name has none."""
         match = _NAME.fullmatch(os.path.basename(self.path))
         return int(match[2] or 0) if match else 0
 
     def spans(self, path: str = "") -> Iterator[tuple[Span, int]]:
-        """What a worker reads of it, each with the index of its first transaction. ``path``: where
-        the file lies for workers."""
+        """Yield what a worker reads of the file, each with the index of its first transaction.
+        ``path``: the file's path for workers."""
         edges = np.concatenate(([0], np.cumsum(self.sizes)))
         cuts = np.flatnonzero(np.diff(self.checksum.astype(np.int8))) + 1
         for chosen in np.split(np.arange(len(self.sizes)), cuts):
@@ -85,7 +86,7 @@ class KeptTransactions:
 
 class QuarantineStore:
     """``folder``: that of all quarantines of a target; ``root``: the target's; ``epoch``: that of
-    the owner which keeps transactions, and removes them by the ``remover``."""
+    the owner which keeps transactions, and removes them with the ``remover``."""
 
     def __init__(
         self, folder: str, root: str, epoch: int = 0, remover: Remover | None = None
@@ -94,9 +95,9 @@ class QuarantineStore:
         self._remover = remover or Remover()
 
     def keep(self, number: str, spans: Sequence[Span], records: Any) -> KeptTransactions:
-        """Copies the transactions of ``spans``, whose index records these are, durably: of the
-        quarantine of this id. Raises OSError, and TargetError where the relay log is shorter."""
-        made = KeptTransactions(
+        """Copy the transactions of ``spans``, which have these index records, durably into the
+        quarantine of this id. Raise OSError, and TargetError if the relay log is shorter."""
+        transactions = KeptTransactions(
             self._path(number, int(records["end"][-1])),
             np.concatenate([span.ends - span.starts for span in spans]),
             records["position"].astype(np.int64),
@@ -106,14 +107,14 @@ class QuarantineStore:
             tuple(gtid_text(records)),
             records["commit_time"].astype(np.int64),
         )
-        if is_remote(made.path):
-            with storage.open_output(made.path) as out:
-                _write(out, spans, made)
-            return made
-        with durable_file(made.path, self._root, "quarantine_keeping", opener) as out:
-            _write(out, spans, made)
+        if is_remote(transactions.path):
+            with storage.open_output(transactions.path) as out:
+                _write(out, spans, transactions)
+            return transactions
+        with durable_file(transactions.path, self._root, "quarantine_keeping", opener) as out:
+            _write(out, spans, transactions)
         reach("quarantine_kept")
-        return made
+        return transactions
 
     def _path(self, number: str, end: int) -> str:
         owner = f"-{self._epoch}" if self._epoch else ""
@@ -123,55 +124,54 @@ class QuarantineStore:
         return sorted(storage.names(os.path.join(self.folder, number)))
 
     def kept(self, number: str, owners: Mapping[int, tuple[int, int]]) -> list[KeptTransactions]:
-        """What is kept of a quarantine, in the log's order: of the files of each owner, by its
-        epoch, the first ones with so many transactions. Raises OSError, TargetError and FormatError
-        for a file that can't be read."""
-        folder, left = os.path.join(self.folder, number), {e: n for e, (n, _) in owners.items()}
+        """Return what is kept of a quarantine, in the log's order: of the files of each owner, by
+        its epoch, the first ones with its number of transactions. Raise OSError, TargetError and
+        FormatError for a file that can't be read."""
+        folder, missing = os.path.join(self.folder, number), {e: n for e, (n, _) in owners.items()}
         chosen = []
         for name in (name for name in self._names(number) if name.endswith(_EVENTS)):
-            one = _read(os.path.join(folder, name))
-            if left.get(one.epoch, 0) > 0:
-                left[one.epoch] -= len(one.sizes)
-                chosen.append(one)
+            file = _read(os.path.join(folder, name))
+            if missing.get(file.epoch, 0) > 0:
+                missing[file.epoch] -= len(file.sizes)
+                chosen.append(file)
         return chosen
 
     def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
-        """Removes, at start, what was kept behind the newest cut, at a packed position, when
-        ``settle`` has made that cut durable: the log brings it again. Raises OSError,
-        FencedError."""
+        """Remove, at start, what was kept after the newest cut, at a packed position, when
+        ``settle`` has made that cut durable: the log has it again. Raise OSError, FencedError."""
         matches = [(name, _NAME.fullmatch(name)) for name in self._names(number)]
-        behind = [name for name, match in matches if not match or int(match[1]) > position]
-        self._remover.files((os.path.join(self.folder, number, name) for name in behind), settle)
+        later = [name for name, match in matches if not match or int(match[1]) > position]
+        self._remover.files((os.path.join(self.folder, number, name) for name in later), settle)
 
     def numbers(self) -> list[str]:
-        """Return the ids of the quarantines of which anything is kept. Raise OSError."""
+        """Return the ids of the quarantines that have files. Raise OSError."""
         return storage.names(self.folder)
 
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
-        """Removes what was kept of quarantines that have ended, when ``settle`` has made durable
-        what shows that. Raises OSError."""
-        there = set(self.numbers())
-        kept = [number for number in ended if number in there]
-        if kept:
+        """Remove what was kept of quarantines that have ended, when ``settle`` has made durable
+        what shows that. Raise OSError."""
+        existing = set(self.numbers())
+        removable = [number for number in ended if number in existing]
+        if removable:
             settle()
-            for number in kept:
+            for number in removable:
                 reach("quarantine_forget")
                 self._remover.folder(os.path.join(self.folder, number), bool)
 
 
 def total(owners: Mapping[int, tuple[int, int]]) -> tuple[int, int]:
-    """(transactions, bytes) of all owners."""
+    """Return (transactions, bytes) of all owners."""
     return sum(count for count, _ in owners.values()), sum(size for _, size in owners.values())
 
 
 def check_whole(
-    table: str, kept: Iterable[KeptTransactions], owners: Mapping[int, tuple[int, int]]
+    table: str, files: Iterable[KeptTransactions], owners: Mapping[int, tuple[int, int]]
 ) -> None:
-    """Raise QuarantineError unless all is there that the cut's mark says of each owner."""
+    """Raise QuarantineError unless everything exists that the cut's mark counts for each owner."""
     by_owner = dict.fromkeys(owners, (0, 0))
-    for one in kept:
-        transactions, size = by_owner[one.epoch]
-        by_owner[one.epoch] = transactions + len(one.sizes), size + one.bytes
+    for file in files:
+        transactions, size = by_owner[file.epoch]
+        by_owner[file.epoch] = transactions + len(file.sizes), size + file.bytes
     if by_owner != dict(owners):
         (count, size), (whole, all_bytes) = total(by_owner), total(owners)
         raise QuarantineError(
@@ -181,19 +181,23 @@ def check_whole(
         )  # fmt: skip
 
 
-def _write(out: BinaryIO, spans: Sequence[Span], made: KeptTransactions) -> None:
+def _write(out: BinaryIO, spans: Sequence[Span], transactions: KeptTransactions) -> None:
     for span in spans:
-        apart = np.flatnonzero(span.starts[1:] != span.ends[:-1]) + 1
-        firsts, lasts = np.append(0, apart), np.append(apart, len(span)) - 1
+        gaps = np.flatnonzero(span.starts[1:] != span.ends[:-1]) + 1
+        firsts, lasts = np.append(0, gaps), np.append(gaps, len(span)) - 1
         with span.open() as source:
             for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
                 source.seek(int(span.starts[first]))
                 copy_bytes(source, out, int(span.ends[last] - span.starts[first]), span.path)
     fields = {
-        "sizes": made.sizes.tolist(), "at": made.at.tolist(), "ends": made.ends.tolist(),
-        "compressed": made.compressed.tolist(), "checksum": made.checksum.tolist(),
-        "gtids": list(made.gtids), "commit_times": made.commit_times.tolist(),
-    }  # fmt: skip
+        "sizes": transactions.sizes.tolist(),
+        "at": transactions.at.tolist(),
+        "ends": transactions.ends.tolist(),
+        "compressed": transactions.compressed.tolist(),
+        "checksum": transactions.checksum.tolist(),
+        "gtids": list(transactions.gtids),
+        "commit_times": transactions.commit_times.tolist(),
+    }
     text = formats.stamp(json.dumps(fields), _FORMAT).encode()
     out.write(text + _TAIL.pack(len(text), _MAGIC))
 
@@ -213,7 +217,7 @@ def _read(path: str) -> KeptTransactions:
         file.seek(size - _TAIL.size - length)
         text = file.read(length).decode()
     fields = json.loads(formats.unstamp(text, _FORMAT, "a file of the quarantine", path))
-    kept = KeptTransactions(
+    transactions = KeptTransactions(
         path,
         np.array(fields["sizes"], np.int64),
         np.array(fields["at"], np.int64),
@@ -223,6 +227,6 @@ def _read(path: str) -> KeptTransactions:
         tuple(fields["gtids"]),
         np.array(fields["commit_times"], np.int64),
     )
-    if kept.bytes != size - _TAIL.size - length:
+    if transactions.bytes != size - _TAIL.size - length:
         raise TargetError("a file of the quarantine is damaged", file=path)
-    return kept
+    return transactions

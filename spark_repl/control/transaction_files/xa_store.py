@@ -1,9 +1,9 @@
 """XaStore: the bytes of prepared XA branches, below ``_repl/xa``, each in a file of its own.
 
-Invariant: a branch that a published cut names has its file, whole and synced; the file goes only
-when a cut without the branch is on the disk, with the rows that it shows. Where the target is on an
-object store the file is there, and here a copy for the workers to read, fetched again when it is
-gone.
+Invariant: a branch that a published cut names has its file, complete and synced. The file is
+removed only when a cut without the branch is durable, with the rows that it shows. If the target is
+on an object store the file is there, and a local copy exists for the workers, which is fetched
+again when it is gone.
 """
 
 from __future__ import annotations
@@ -28,46 +28,48 @@ from ...schedule.branches import Branch
 from .log_bytes import copy_bytes, durable_file
 
 Hidden = Callable[[str], str]
-"""a table's name on the source -> what the target calls it, "" for one without hidden columns"""
+"""a table's name on the source -> its name in the target, "" for one without hidden columns"""
 _COPY_BYTES = 16 << 20
 _FORMAT = 1
-"""the branch's events as they are in the relay log; a later one's number follows ``.events``"""
+"""the branch's events as they are in the relay log; the number of a later format follows
+``.events``"""
 _LATER = re.compile(r"\d+(?:-\d+)?\.events(\d+)")
 
 
 class XaStore:
-    """Keeps copies of spans of the relay log; memory is bounded whatever a branch's size."""
+    """Keeps copies of spans of the relay log. Memory is bounded for any size of a branch."""
 
     def __init__(
         self, folder: str, here: str = "", *, keep_all: bool = False, hidden: Hidden | None = None,
         epoch: int = 0, remover: Remover | None = None,
     ) -> None:  # fmt: skip
-        """``hidden``: asked of each table's name, as the source has it; None: no table has values
-        that may not be kept as they are in the log. ``epoch``: that of the owner which keeps
-        branches, and removes them by the ``remover``."""
+        """``hidden``: called with each table's name on the source; None: no table has values that
+        must not be kept as they are in the log. ``epoch``: that of the owner which keeps branches,
+        and removes them with the ``remover``."""
         self.folder, self.here, self._hidden = folder, here or folder, hidden
         self._epoch, self._remover = epoch, remover or Remover()
-        self._keep_all = keep_all  # the applier will go back to an earlier cut
+        self._keep_all = keep_all  # whether the applier will go back to an earlier cut
 
     def keep_ended(self, keep: bool) -> None:
-        """Whether the bytes of branches that have ended stay: the applier will go back to an
-        earlier cut, where they have not."""
+        """Set whether the bytes of branches that have ended stay: the applier will go back to an
+        earlier cut, at which they have not."""
         self._keep_all = keep
 
     def path(self, position: int) -> str:
-        """Where this owner keeps the branch of an XA PREPARE; no other owner uses the name."""
+        """Return where this owner keeps the branch of an XA PREPARE; no other owner uses the
+        name."""
         owner = f"-{self._epoch}" if self._epoch else ""
         return os.path.join(self.here, f"{position:020d}{owner}.events")
 
     def kept(self, fields: Mapping[str, Any]) -> Branch:
-        """A branch of a cut, as JSON has it, in the file that its owner kept it in."""
+        """Return a branch of a cut, as JSON has it, in the file of the owner that kept it."""
         name = fields.get("file", f"{fields['position']:020d}.events")
         return Branch.of_json(fields, os.path.join(self.here, name))
 
     def keep(self, branch: Branch) -> Branch:
-        """Copies a branch's bytes, durably; returns the branch that lies there. Raises OSError, and
-        TargetError when the relay log ends before the branch does, or its values may not be
-        kept; DecodeError where it can't be told which those are."""
+        """Copy a branch's bytes durably, and return the branch in its file. Raise OSError. Raise
+        TargetError if the relay log ends before the branch does, or if its values must not be kept,
+        and DecodeError if these are unknown."""
         if self._hidden is not None:
             _check_plain(branch, self._hidden)
         path, root = self.path(branch.position), os.path.dirname(os.path.dirname(self.here))
@@ -85,7 +87,7 @@ class XaStore:
         return self.here != self.folder
 
     def _kept(self, path: str) -> str:
-        """The durable file of the bytes that lie at ``path`` here."""
+        """Return the durable file of the bytes whose local path is ``path``."""
         return os.path.join(self.folder, os.path.basename(path))
 
     def _fetch(self, path: str) -> None:
@@ -97,7 +99,7 @@ class XaStore:
             os.replace(fresh, path)
 
     def check(self, branches: Iterable[Branch]) -> None:
-        """Raises TargetError when the bytes of a prepared branch are gone."""
+        """Raise TargetError if the bytes of a prepared branch are gone."""
         for branch in branches:
             if _size(branch.path) != branch.size:
                 self._fetch(branch.path)
@@ -111,18 +113,18 @@ class XaStore:
                 )
 
     def forget(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
-        """Removes the files of branches that have ended, when ``settle`` has made durable what
-        shows that. Raises OSError: then it is to be called again."""
-        kept = [branch for branch in branches if branch.path.startswith(self.here)]
-        if kept and not self._keep_all:
+        """Remove the files of branches that have ended, when ``settle`` has made durable what shows
+        that. Raise OSError: then call it again."""
+        removable = [branch for branch in branches if branch.path.startswith(self.here)]
+        if removable and not self._keep_all:
             settle()
-            for branch in kept:
+            for branch in removable:
                 reach("xa_forget")
                 self._remover.files(self._both(branch.path))
 
     def clean(self, branches: Iterable[Branch], settle: Callable[[], None]) -> None:
-        """Removes, at start, what no branch of the last cut needs, when ``settle`` has made that
-        cut durable: what comes behind it the log brings again. Raises OSError."""
+        """Remove, at start, what no branch of the last cut needs, when ``settle`` has made that cut
+        durable: the log has later branches again. Raise OSError."""
         wanted = {os.path.basename(branch.path) for branch in branches}
         unneeded = {*storage.names(self.folder), *storage.names(self.here)} - wanted
         for name in unneeded:
@@ -134,12 +136,12 @@ class XaStore:
             self._remover.files((each for path in paths for each in self._both(path)), settle)
 
     def _both(self, path: str) -> set[str]:
-        """Where a branch's bytes are, by its path here: also below the target."""
+        """Return where a branch's bytes are, by its local path: there, and below the target."""
         return {path, self._kept(path)}
 
 
 def _check_plain(branch: Branch, hidden: Hidden) -> None:
-    """Raises TargetError for a branch with rows of a table that has hidden columns."""
+    """Raise TargetError for a branch with rows of a table that has hidden columns."""
     with branch.open() as file:
         tables = tables_of(file, branch.start, branch.end, CRC_LENGTH * branch.checksum)
     tables_hidden = sorted(filter(None, map(hidden, tables or ())))

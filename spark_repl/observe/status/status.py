@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ...config import Apply, Config
-from ...control.cuts.previous_folders import Former, former_tables
+from ...control.cuts.previous_folders import PreviousFolder, previous_folders
 from ...control.records.channels import Channel, channel_at, channels
 from ...control.records.copies import Copy, last_copy
 from ...control.records.definitions import shown_by_rows
@@ -53,10 +53,9 @@ def status(
     """Return one key per replication table of performance_schema, and ``tables``.
 
     ``relay``: the receiver's folder, for its report; ``state_path``: as in the configuration;
-    ``at``: the channel; ``each_table``: whether to read each table's own log.
-
-    Raise TargetError if there is neither an applier's target nor a receiver's log, ConfigError if
-    there are several channels and no ``at``.
+    ``at``: the channel; ``each_table``: whether to read each table's own log. Raise TargetError if
+    there is neither an applier's target nor a receiver's log, ConfigError if there are several
+    channels and no ``at``.
     """
     receiver = read_report(relay) if relay else None
     at = at or _channel_at(target, state_path, received=receiver is not None)
@@ -205,9 +204,9 @@ def _set_aside(control: Control, last: Cut | None) -> dict[str, Any]:
 def _places(layout: Layout, relay: str | None, last: Cut | None) -> dict[str, Any]:
     """Return the full disks, and former tables of the target: none if they can't be listed, or
     without a cut."""
-    former = list[Former]()
+    former = list[PreviousFolder]()
     with suppress(OSError, TargetError):
-        former = former_tables(layout, last) if last else []
+        former = previous_folders(layout, last) if last else []
     places = {"the target": layout.target, "the working state": layout.state}
     full = full_disks(places | ({"the relay log": relay} if relay else {}))
     return {

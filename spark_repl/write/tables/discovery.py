@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...config.renaming import SHARD, is_shared
 from ...control.records.copies import standing
-from ...control.records.table_paths import MADE_BY_ROWS, made_behind
+from ...control.records.table_paths import MADE_BY_ROWS, announced_after
 from ...errors import BEGIN_AGAIN, SettingError, TargetError
 from ...runtime.threads import Pool
 from ..shared.shard_tables import check_policy, check_put_back
@@ -57,7 +57,7 @@ def places(
     joined = {
         tracking.layout.table(at): since for at, since in (copy.since if copy else {}).items()
     }
-    for made in made_behind(tracking.control, cut):
+    for made in announced_after(tracking.control, cut):
         if made.path not in shown.values():  # else its statement does not come again
             paths.setdefault((own(made.name), made.made_by), made.path)
         if is_shared(made.path):

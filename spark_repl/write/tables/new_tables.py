@@ -112,7 +112,7 @@ class NewTables:
     ) -> str:
         """Announce the table at a path that no copy has, by the version of the control table that
         the announcement follows; return the path. ``names``: what is noted of it."""
-        check = self._taken.before_making(names)
+        check = self._taken.before_creating(names)
         for left in reversed(range(_TRIES)):
             path = self._paths.new(shaped, self._delta, others)
             checks = partial(_both, check, partial(self._paths.check, path))
@@ -145,7 +145,7 @@ class NewTables:
         whole = self._taken.share(wanted, partial(self._paths.whole, shaped, self._delta)).path
         folder = self._layout.table(whole)
         there = self._delta.version(folder)
-        check = self._taken.before_making([shaped.name])
+        check = self._taken.before_creating([shaped.name])
         path = self._paths.shard(whole, shared=True)
         name, position = shaped.name, stamp.position
         announce(self._control, name, path, position, made_by, check, since=max(there, 0))
@@ -297,7 +297,7 @@ class NewPaths:
         folder = self._layout.table(path)
         with self._lock:
             if (newest := newest_copy(self._control)) != self._copy:
-                self._used.known |= copied_paths(self._control)
+                self._used.recorded |= copied_paths(self._control)
                 self._copy = newest
             if path not in self._used and storage.exists(folder):
                 # What is there may be of an owner that has taken over: the control table says so.

@@ -17,10 +17,10 @@ from ...config.renaming import SHARD, is_shared
 from ...control.records.database_charsets import DatabaseCharsets
 from ...control.records.definitions import Definitions
 from ...control.records.durability_barrier import DurabilityBarrier
-from ...control.records.ignored_tables import LeftOut
 from ...control.records.name_case import NameCase, unlike_table_rule
 from ...control.records.names import Names, raise_setting_errors
 from ...control.records.recorded_filters import FilterRules
+from ...control.records.schema_tool_tables import SchemaToolTables
 from ...control.records.shared_tables import shared_rules
 from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.stamp import Stamp
@@ -76,7 +76,7 @@ class Tracking:
     ) -> None:
         self.layout, self.control, self.delta, self.options = layout, control, delta, options
         self.app = f"spark_repl:{control.channel}"
-        self.definitions, self.left = Definitions(control), LeftOut(control)
+        self.definitions, self.left = Definitions(control), SchemaToolTables(control)
         self.databases = DatabaseCharsets(control)
         self.names = NameCase(control, options.lower_case_table_names)
         self.filters = FilterRules(control, options.filters, self.names)
@@ -98,7 +98,7 @@ class Tracking:
         """Reads every known table. Raises TargetError with all that others replaced or changed, and
         SettingError with all tables of which ``[[tables]]`` says something else now."""
         self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
-        if (written := self.control.held().newest_time) is not None:
+        if (written := self.control.snapshot().newest_time) is not None:
             self.commits.time.follow(written.timestamp())
         self.definitions.load()
         self.left.load(cut)
@@ -223,7 +223,7 @@ class Tracking:
         if name in self.tables and self.live(name) is None:
             names = itertools.chain([""], itertools.count(2))
             free = next(n for n in (f"{name}@dropped{i}" for i in names) if n not in self.tables)
-            self.taken.take([free])
+            self.taken.claim([free])
             self.tables[name].rename(free)
             self._change(lambda tables: {free if n == name else n: t for n, t in tables.items()})
             log.warning("%s was dropped and comes again: what is kept is %s now", name, free)
@@ -238,7 +238,7 @@ class Tracking:
         name that is another channel's, StatementError for a shard."""
         if self.is_shard(name):
             raise not_copied(name, why.reason)
-        self.taken.take([name])
+        self.taken.claim([name])
         self.waiting.add(name, why)
         self._change(lambda tables: {n: table for n, table in tables.items() if n != name})
 
@@ -246,7 +246,7 @@ class Tracking:
         """Gives a table another name from the next cut on; others that refer to it follow. Raises
         TargetError for a name that is another channel's."""
         if before in self.tables or before in self.waiting:
-            self.taken.take([after], later=True)
+            self.taken.claim([after], later=True)
         self._set_aside(after)
         table = self.tables.get(before)
         if table is not None:

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from ...config.renaming import is_shared, whole_of
 from ...control.records.copies import standing
 from ...control.records.retention import pins
-from ...control.records.table_paths import made_behind
+from ...control.records.table_paths import announced_after
 from ...delta import features
 from ...delta.add_actions import live_files
 from ...delta.deletion_vector import inner_path_of
@@ -106,7 +106,7 @@ class Promised:
 
     def _read(self, control: Control) -> None:
         held = {pin.cut for pin in pins(control).values()}
-        rows = control.held()
+        rows = control.snapshot()
         for row in rows.cut_rows():
             # What a cut shows its own row tells, or that of another one, which is kept as well.
             for told in json.loads(row["detail"])["tables"].values():
@@ -117,7 +117,7 @@ class Promised:
         for needed in (stands.begin, stands.needed, stands.cut):
             if needed is not None:
                 _add(self._begin, needed)
-        for made in made_behind(control, stands.cut):
+        for made in announced_after(control, stands.cut):
             if is_shared(made.path):
                 self._begin.setdefault(whole_of(made.path), set()).add(made.since)
         for path, version in (stands.copy.since if stands.copy else {}).items():

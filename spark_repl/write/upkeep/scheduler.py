@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ...config.renaming import whole_of
 from ...control.records.pruning import PruneBy
-from ...control.records.replaced_tables import ShownPaths, gone_paths, remove_replaced
+from ...control.records.replaced_tables import CutPaths, gone_paths, remove_replaced
 from ...control.records.retention import Retention, recorded
 from ...delta.storage import is_gone
 from ...errors import SparkReplError
@@ -53,7 +53,7 @@ class Upkeep:
         self.tracking, self.target, self._clock = tracking, target, clock or WallClock()
         self._tend, self._forget, self._lacks = tend, forget, lacks
         self._retention = Retention.of(target)
-        self._shown = ShownPaths(tracking.control)
+        self._shown = CutPaths(tracking.control)
         self._promise = LongerPromise(tracking, self._retention.longest)
         self._idle = IdleTables(tracking, target)
         self._pool = Pool(1, thread_name_prefix="upkeep")

@@ -15,7 +15,7 @@ from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.cli.main import main
 from spark_repl.control.records.retention import Retention, needed, pin
 from spark_repl.control.table.control import Control
-from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.row_formats import SCHEMA
@@ -135,8 +135,8 @@ def test_what_is_forgotten_meanwhile(control: Control) -> None:
     publish(control, time("01 00:00:00"), time("10 11:30:00"), time("10 12:00:00"))
 
     class Beside(Control):
-        def held(self) -> HeldRows:
-            found = super().held()
+        def snapshot(self) -> ControlSnapshot:
+            found = super().snapshot()
             DeltaTable(self.path).delete("kind = 'cut' AND position = 2")
             return found
 

@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.control.records.log_history import goes_on_at
+from spark_repl.control.records.log_history import continues_at
 from spark_repl.control.table.cut import Cut
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.source_place import SourcePlace
@@ -35,5 +35,5 @@ def test_gtids_on_both_sides_of_the_place_agree(
     log.previous_gtids.return_value = of(previous)
     index.gtids.side_effect = lambda first, end=None: of(before if end is not None else behind)
     cut = Cut(1, str(of("1-5")), "log", PLACE.to_json(), {})
-    assert goes_on_at({PLACE: AT}.get, log, index, cut) == (AT if goes_on else None)
-    assert goes_on_at({}.get, log, index, cut) is None
+    assert continues_at({PLACE: AT}.get, log, index, cut) == (AT if goes_on else None)
+    assert continues_at({}.get, log, index, cut) is None

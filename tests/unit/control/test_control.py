@@ -328,7 +328,7 @@ def test_who_reads_slowly_makes_nobody_read_again(control, monkeypatch):
         return rows
 
     monkeypatch.setattr(control, "_rows_of", slowly)
-    control.held()
+    control.snapshot()
     control.read = 0
     assert positions(control) == [7, 8]
     assert not control.read
@@ -366,6 +366,6 @@ def test_rows_that_are_held_back_are_written_once(control):
     control.publish(replace(CUT, position=8), later=True)
     assert positions(control) == []
     control.publish(replace(CUT, position=9))
-    control.write_held_back()
+    control.write_pending()
     control.publish(replace(CUT, position=10))
     assert positions(control) == [8, 9, 10]

@@ -26,7 +26,7 @@ from spark_repl.control.records.retention import Retention
 from spark_repl.control.records.table_paths import announce, given_paths
 from spark_repl.control.table import control as control_module
 from spark_repl.control.table.control import Control
-from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.copy_plan import plan_again
@@ -55,7 +55,7 @@ def begun(target: Path, channel: str, append: Any = write_deltalake) -> tuple[Co
 
 
 def make(control: Control, names: Names, name: str) -> None:
-    check = names.before_making([name])
+    check = names.before_creating([name])
     announce(control, name, name.replace(".", "/"), 1, "x:1", check)
 
 
@@ -63,7 +63,7 @@ def test_the_first_makes_what_another_takes_at_that_moment(tmp_path: Path) -> No
     append = Before()
     first, names = begun(tmp_path, "eu", append)
     _, others = begun(tmp_path, "us")
-    append.then = lambda: others.take(["t.a"])
+    append.then = lambda: others.claim(["t.a"])
     with pytest.raises(OtherChannelError, match=r'"us" has t\.a of .*: "eu" can not'):
         make(first, names, "t.a")
     assert not first.rows("table") and noted_names(first) == {"t.a": "us"}
@@ -74,9 +74,9 @@ def test_the_first_renames_to_what_another_takes_at_that_moment(tmp_path: Path) 
     append = Before()
     first, names = begun(tmp_path, "eu", append)
     _, others = begun(tmp_path, "us")
-    append.then = lambda: others.take(["t.a"])
+    append.then = lambda: others.claim(["t.a"])
     with pytest.raises(OtherChannelError):
-        names.take(["t.a", "t.b"])
+        names.claim(["t.a", "t.b"])
     assert noted_names(first) == {"t.a": "us"}
 
 
@@ -85,10 +85,10 @@ def test_another_takes_what_the_first_has_held_back(tmp_path: Path) -> None:
     append = Before()
     first, names = begun(tmp_path, "eu", append)
     _, others = begun(tmp_path, "us")
-    names.take(["t.b", "t.c"], later=True)
-    names.take(["t.a"], later=True)
+    names.claim(["t.b", "t.c"], later=True)
+    names.claim(["t.a"], later=True)
     assert noted_names(first) == {}
-    append.then = lambda: others.take(["t.a"])
+    append.then = lambda: others.claim(["t.a"])
     for _ in range(2):
         with pytest.raises(OtherChannelError, match=r'"us" has t\.a of'):
             first.publish(Cut(8, f"{GtidSet()}", "log", {}, {}))
@@ -100,11 +100,11 @@ def test_another_takes_what_the_first_has_held_back(tmp_path: Path) -> None:
 
 def test_a_name_that_is_another_ones_is_not_held_back(tmp_path: Path) -> None:
     first, names = begun(tmp_path, "eu")
-    begun(tmp_path, "us")[1].take(["t.a"])
+    begun(tmp_path, "us")[1].claim(["t.a"])
     with pytest.raises(OtherChannelError):
-        names.take(["t.b", "t.A"], later=True)
-    names.take(["t.b"], later=True)
-    first.write_held_back()
+        names.claim(["t.b", "t.A"], later=True)
+    names.claim(["t.b"], later=True)
+    first.write_pending()
     assert noted_names(first) == {"t.a": "us", "t.b": "eu"}
 
 
@@ -113,11 +113,13 @@ def test_another_takes_what_the_first_makes_at_that_moment(tmp_path: Path, way: 
     first, names = begun(tmp_path, "eu")
     _, others = begun(tmp_path, "us")
     append = others._shared._write_rows = Before()
-    makes = (lambda: make(first, names, "t.a")) if way == "makes" else (lambda: names.take(["t.a"]))
+    makes = (
+        (lambda: make(first, names, "t.a")) if way == "makes" else (lambda: names.claim(["t.a"]))
+    )
     append.then = makes
     with pytest.raises(OtherChannelError, match=r'"eu" has t\.a of .*: "us" can not'):
-        others.take(["t.a", "t.b"])
-    others.take(["t.b"])
+        others.claim(["t.a", "t.b"])
+    others.claim(["t.b"])
     assert noted_names(first) == {"t.b": "us"} | ({"t.a": "eu"} if way == "renames" else {})
 
 
@@ -126,9 +128,9 @@ def test_two_beside_it_take_one_name_at_that_moment(tmp_path: Path) -> None:
     _, names = begun(tmp_path, "us")
     _, others = begun(tmp_path, "asia")
     append = others._shared._write_rows = Before()
-    append.then = lambda: names.take(["t.a"])
+    append.then = lambda: names.claim(["t.a"])
     with pytest.raises(OtherChannelError, match='"us" has'):
-        others.take(["t.a"])
+        others.claim(["t.a"])
     assert noted_names(first) == {"t.a": "us"}
 
 
@@ -164,7 +166,7 @@ def test_a_killed_one_keeps_what_it_noted(tmp_path: Path) -> None:
     """Between its note and its table; also under another spelling, and from copies."""
     first, names = begun(tmp_path, "eu")
     us, others = begun(tmp_path, "us")
-    others.take(["t.a"])
+    others.claim(["t.a"])
     us.release()
     with pytest.raises(OtherChannelError):
         make(first, names, "T.A")
@@ -188,7 +190,7 @@ def test_a_note_that_was_lost_is_written_again(tmp_path: Path) -> None:
     with pytest.raises(OtherChannelError, match=r'"eu" has u\.b'):
         others.load()
     names.load()
-    others.take(["t.c"])
+    others.claim(["t.c"])
     announce(first, "t.c", "t/c", 1, "x:1")  # by a version that did not ask
     with pytest.raises(OtherChannelError, match=r'"us" has t\.c'):
         names.load()
@@ -201,7 +203,7 @@ def test_copies(tmp_path: Path, copies: str) -> None:
     control, _ = started[copies]
     (other,) = started.keys() - {copies}
     control.publish(Cut(5, "", "log", {}, {}))
-    started[other][1].take(["t.a"])
+    started[other][1].claim(["t.a"])
 
     def plan(config: Config, control: Control, only: tuple[str, ...], behind: Any) -> Copy:
         return Copy(GtidSet(), dict.fromkeys(only, ()), dict.fromkeys(only, "x/y"), behind=behind)
@@ -212,7 +214,7 @@ def test_copies(tmp_path: Path, copies: str) -> None:
     assert not control.rows("copy")
     plan_again(of, control, ("t.b",), asks=plan)
     with pytest.raises(OtherChannelError, match=rf'"{copies}" has t\.b'):
-        started[other][1].take(["t.b"])
+        started[other][1].claim(["t.b"])
 
 
 def test_a_copy_begins_as_another_takes_its_table(tmp_path: Path) -> None:
@@ -224,7 +226,7 @@ def test_a_copy_begins_as_another_takes_its_table(tmp_path: Path) -> None:
     def plan(config: Config, control: Control, only: tuple[str, ...], behind: Any) -> Copy:
         return Copy(GtidSet(), {"t.a": ()}, {"t.a": "t/a"}, behind=behind)
 
-    append.then = lambda: others.take(["t.a"])
+    append.then = lambda: others.claim(["t.a"])
     of = config(tmp_path, "eu", **{"relay.path": str(tmp_path / "relay")})
     with pytest.raises(OtherChannelError, match=r'"us" has t\.a'):
         plan_again(of, first, ("t.a",), asks=plan)
@@ -253,7 +255,7 @@ def test_where_each_has_its_own(tmp_path: Path) -> None:
 def test_readers_name_one(tmp_path: Path) -> None:
     begun(tmp_path, "eu")
     assert channel_at(str(tmp_path)).name == "eu"
-    begun(tmp_path, "us")[1].take(["t.a"])
+    begun(tmp_path, "us")[1].claim(["t.a"])
     with pytest.raises(ConfigError, match="several channels: eu, us") as error:
         channel_at(str(tmp_path))
     assert error.value.hint == "name one: --channel NAME"
@@ -303,7 +305,7 @@ def test_both_claim_an_empty_target_in_one_moment(tmp_path: Path) -> None:
 def test_the_first_ones_control_table_is_gone(tmp_path: Path) -> None:
     begun(tmp_path, "eu")
     us, others = begun(tmp_path, "us")
-    others.take(["t.a"])
+    others.claim(["t.a"])
     (tmp_path / "_repl" / "control").rename(tmp_path / "away")
     with pytest.raises(TargetError, match='"us" came beside another one, which is gone'):
         make(us, others, "t.b")
@@ -314,14 +316,14 @@ def test_the_first_ones_control_table_is_gone(tmp_path: Path) -> None:
 def test_a_version_that_knows_one_channel_refuses_the_target(tmp_path: Path) -> None:
     """It would not look whose a name is."""
     first, names = begun(tmp_path, "eu")
-    names.take(["t.a"])
+    names.claim(["t.a"])
 
-    def read_as_before() -> HeldRows:
+    def read_as_before() -> ControlSnapshot:
         table = first._open()
-        return HeldRows.of(table.version(), first._rows_of(table), 1, first.path)
+        return ControlSnapshot.of(table.version(), first._rows_of(table), 1, first.path)
 
     read_as_before()
-    begun(tmp_path, "us")[1].take(["t.b"])
+    begun(tmp_path, "us")[1].claim(["t.b"])
     with pytest.raises(FormatError):
         read_as_before()
 
@@ -347,9 +349,9 @@ def test_a_name_that_the_first_gave_up_while_it_runs(
         DurabilityBarrier(first, Layout(str(tmp_path))),
         lambda: ["t/a"],
     )
-    begun(tmp_path, "us")[1].take(["t.a"])
+    begun(tmp_path, "us")[1].claim(["t.a"])
     with pytest.raises(OtherChannelError, match=r'"us" has t\.a'):
-        names.take(["t.a"])
+        names.claim(["t.a"])
 
 
 def test_a_channel_that_has_no_table_yet(tmp_path: Path) -> None:
@@ -375,7 +377,7 @@ def test_a_start_gives_up_names_that_the_channel_has_no_more(tmp_path: Path) -> 
     us, others = begun(tmp_path, "us")
     for number in range(9):
         make(us, others, f"t.n{number}")
-    others.take(["t.begun"])
+    others.claim(["t.begun"])
     drop(us, "t/n3")
     others.load()
     assert set(noted_names(first)) == {f"t.n{number}" for number in range(9) if number != 3}
@@ -399,7 +401,7 @@ def test_a_path_does_not_go_with_a_name(tmp_path: Path) -> None:
     drop(us, "t/a")
     others.load()
     asia, names = begun(tmp_path, "asia")
-    names.before_making(["t.a"])
+    names.before_creating(["t.a"])
     for number, control in enumerate((asia, first)):
         beside = OtherChannels(control, str(tmp_path))
         given = given_paths(control, beside.given)
@@ -410,19 +412,19 @@ def test_a_path_does_not_go_with_a_name(tmp_path: Path) -> None:
 
 def test_the_first_gives_up_names_of_renamed_tables(tmp_path: Path) -> None:
     first, names = begun(tmp_path, "eu")
-    names.take(["t.a"])
+    names.claim(["t.a"])
     first.release()
     _, names = begun(tmp_path, "eu")
     names.load()
     assert noted_names(first) == {}
-    begun(tmp_path, "us")[1].take(["t.a"])
+    begun(tmp_path, "us")[1].claim(["t.a"])
 
 
 def test_a_sleeper_frees_no_name_of_its_successor(tmp_path: Path) -> None:
     """It has seen that the channel lacks the table, and writes that after the table was made."""
     first, _ = begun(tmp_path, "eu")
     us, others = begun(tmp_path, "us")
-    others.take(["t.a", "t.b"])
+    others.claim(["t.a", "t.b"])
     successor = Control(us.path, "us")
     append = others._shared._write_rows = Before()
 
@@ -446,10 +448,10 @@ def test_notes_become_few_rows(tmp_path: Path) -> None:
     """And say the same, in the order in which the channels came, to earlier versions, too."""
     first, names = begun(tmp_path, "eu")
     _, others = begun(tmp_path, "us")
-    begun(tmp_path, "asia")[1].take(["t.x"])
+    begun(tmp_path, "asia")[1].claim(["t.x"])
     for number in range(20):
-        others.take([f"t.N{number}"])
-    names.take(["t.r"])
+        others.claim([f"t.N{number}"])
+    names.claim(["t.r"])
     first.publish(Cut(5, "", "log", {}, {}))
     before, order = noted_names(first), channels_beside(first)
     numbers = {json.loads(d)["format"] for d in first._rows_of(first._open())["detail"].to_pylist()}
@@ -460,5 +462,5 @@ def test_notes_become_few_rows(tmp_path: Path) -> None:
     assert {json.loads(detail)["format"] for detail in details} == numbers | {4} == {1, 2, 4}
     said = [json.loads(row["detail"]) for row in first.rows(KIND)]
     assert {name for one in said for name in one["names"]} >= {"t.N3", "t.r"}
-    others.take(["t.N3", "t.new"])
+    others.claim(["t.N3", "t.new"])
     assert len(noted_names(first)) == len(before) + 1

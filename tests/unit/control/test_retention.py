@@ -18,7 +18,14 @@ from deltalake import write_deltalake
 from spark_repl.config import Target
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
-from spark_repl.control.records.retention import Retention, needed, pin, pins, recorded, unpin
+from spark_repl.control.records.retention import (
+    Retention,
+    pin,
+    pins,
+    promised_rows,
+    recorded,
+    unpin,
+)
 from spark_repl.control.records.table_paths import announce
 from spark_repl.control.table import control as module
 from spark_repl.control.table.control import Control
@@ -71,7 +78,7 @@ def test_a_promise_ends_with_its_hours() -> None:
          "gtid_executed": ""}
         for position, age in enumerate(ages, 1)
     ]  # fmt: skip
-    left = needed(pa.Table.from_pylist(rows, SCHEMA), 1, TIERS, NOW)
+    left = promised_rows(pa.Table.from_pylist(rows, SCHEMA), 1, TIERS, NOW)
     assert left.column("position").to_pylist() == [2, 3]
 
 
@@ -89,7 +96,7 @@ def test_cuts_of_thousands_of_tables_come_to_more_than_an_arrow_array_takes() ->
             "detail": pa.chunked_array([array] * arrays),
         }
     )  # fmt: skip
-    left = needed(rows, 1, Retention(1, 1, 1), NOW)
+    left = promised_rows(rows, 1, Retention(1, 1, 1), NOW)
     assert left.column("position").to_pylist() == [count - 2, count - 1]
 
 

@@ -12,8 +12,8 @@ import pytest
 from spark_repl.control.records.copies import Copy, record_copy
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
-from spark_repl.control.records.repair_results import Repair, answers
-from spark_repl.control.records.repair_results import record as record_repair
+from spark_repl.control.records.repair_results import RepairResult, repair_results
+from spark_repl.control.records.repair_results import record_result as record_repair
 from spark_repl.control.records.replaced_tables import gone_paths
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.records.table_notes import record_checked
@@ -74,7 +74,7 @@ MISREAD: dict[str, Callable[[Control], None]] = {
     "copy": lambda c: record_copy(
         c, replace(COPY, behind=replace(CUT, quarantined={"t.a": OWNED}))
     ),
-    "repair": lambda c: record_repair(c, Repair("1", "t.a", 1, failed="too long")),
+    "repair": lambda c: record_repair(c, RepairResult("1", "t.a", 1, failed="too long")),
 }  # fmt: skip
 
 
@@ -83,9 +83,9 @@ def test_an_earlier_version_refuses_what_it_would_misread(
     control: Control, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     MISREAD[name](control)
-    assert Control(control.path).held()
+    assert Control(control.path).snapshot()
     with pytest.raises(FormatError, match=r"format 4; this version, .*, knows format 3"):
-        read_by_3(control, monkeypatch).held()
+        read_by_3(control, monkeypatch).snapshot()
 
 
 def test_an_earlier_version_reads_what_is_as_it_was(
@@ -93,7 +93,7 @@ def test_an_earlier_version_reads_what_is_as_it_was(
 ) -> None:
     control.publish(replace(CUT, quarantined={"t.a": MARK}, prepared=(BRANCH,)))
     record_copy(control, COPY)
-    record_repair(control, Repair("1", "t.a", 1, refused="no key"))
+    record_repair(control, RepairResult("1", "t.a", 1, refused="no key"))
     announce(control, "t.a", "t/a", 1, "1")
     (cut,) = read_by_3(control, monkeypatch).cuts()
     assert cut.quarantined == {"t.a": MARK} and cut.prepared == (BRANCH,)
@@ -119,19 +119,19 @@ def test_a_number_stays_when_rows_are_pruned(
     }
     assert ("cut", 4) in numbers and (GIVEN, 4) in numbers
     with pytest.raises(FormatError, match="format 4"):
-        read_by_3(control, monkeypatch).held()
+        read_by_3(control, monkeypatch).snapshot()
 
 
 def test_fields_of_a_later_version_under_the_same_number_are_ignored(control: Control) -> None:
     """Such a field changes nothing of what the others mean."""
     control.publish(replace(CUT, quarantined={"t.a": OWNED}, waiting={"t.b": Waiting("why", "1")}))
-    record_repair(control, Repair("1", "t.a", 1))
+    record_repair(control, RepairResult("1", "t.a", 1))
     row = control.rows("cut")[-1]
     detail = json.loads(row["detail"])
     for fields in (detail["tables"]["t.a"], detail["quarantined"]["t.a"], detail["waiting"]["t.b"]):
         fields["later"] = 1
     control.write("cut", position=1, detail=json.dumps(detail))
-    repair = {**asdict(Repair("2", "t.a", 1)), "later": 1}
+    repair = {**asdict(RepairResult("2", "t.a", 1)), "later": 1}
     control.write("repair", detail=json.dumps(repair))
     control.write("retention", detail=json.dumps({**asdict(SHORT), "later": 1}))
     owner = json.loads(control.rows("owner")[-1]["detail"])
@@ -140,7 +140,7 @@ def test_fields_of_a_later_version_under_the_same_number_are_ignored(control: Co
     assert (first.tables, first.quarantined, first.waiting) == (
         second.tables, second.quarantined, second.waiting
     )  # fmt: skip
-    assert set(answers(control)) == {"1", "2"}
+    assert set(repair_results(control)) == {"1", "2"}
     SHORT.record(control)
     owned = Control(control.path).owner()
     assert owned is not None and owned[0] == control.epoch

@@ -13,7 +13,7 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.apply.start.repair_rows import RowsToRepair
-from spark_repl.control.records.repair_results import KIND, Repair, answers
+from spark_repl.control.records.repair_results import KIND, RepairResult, repair_results
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
@@ -103,12 +103,12 @@ def test_read_until_nothing_changed(tmp_path: Path) -> None:
     )
     assert one.waits()
     one.carry_out()
-    answer = answers(owner.control)[names[0]]
+    answer = repair_results(owner.control)[names[0]]
     assert (answer.asked, answer.table) == (names[0], "t.a")
     assert (answer.keys, answer.rows, answer.version, answer.refused) == (2, 2, 5, "")
     assert [path.name for path in left(folder)] == names[1:]
     one.carry_out()
-    said = answers(owner.control)
+    said = repair_results(owner.control)
     assert said[names[0]] == answer, "who asked first, and looks now, finds it"
     assert said[names[1]].refused == "no"
     assert not one.waits() and not list(folder.iterdir())
@@ -119,7 +119,7 @@ def test_an_error_is_no_reason_for_a_copy(tmp_path: Path) -> None:
     owner = Owner(tmp_path, RowsFailed("a bug"))
     name = leave(owner.folder, REQUEST)
     owner.repairer().carry_out()
-    answer = answers(owner.control)[name]
+    answer = repair_results(owner.control)[name]
     assert (answer.failed, answer.refused) == ("a bug", "")
 
 
@@ -129,14 +129,14 @@ def test_an_answer_of_a_version_without_errors(tmp_path: Path) -> None:
         '{"asked": "1.repair", "table": "t.a", "keys": 1, "rows": 1, "version": 5, "refused": ""}'
     )
     owner.control.write(KIND, detail=text)
-    assert answers(owner.control)["1.repair"] == Repair("1.repair", "t.a", 1, 1, 5)
+    assert repair_results(owner.control)["1.repair"] == RepairResult("1.repair", "t.a", 1, 1, 5)
 
 
 def test_changed_each_time(tmp_path: Path) -> None:
     owner = Owner(tmp_path, *[RowsOutdated("a row was changed")] * 8)
     name = leave(owner.folder, REQUEST)
     owner.repairer().carry_out()
-    assert answers(owner.control)[name].refused == "a row was changed, at each of 8 attempts"
+    assert repair_results(owner.control)[name].refused == "a row was changed, at each of 8 attempts"
 
 
 def test_what_nobody_can_read(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_what_nobody_can_read(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "1.repair").write_bytes(b"x")
     owner.repairer().carry_out()
-    assert "asks for no rows" in answers(owner.control)["1.repair"].refused
+    assert "asks for no rows" in repair_results(owner.control)["1.repair"].refused
     name = leave(owner.folder, REQUEST)
     owner.repairer().fail("it failed")
-    answer = answers(owner.control)[name]
+    answer = repair_results(owner.control)[name]
     assert (answer.failed, answer.refused) == ("it failed", "") and not left(folder)

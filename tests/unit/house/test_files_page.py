@@ -10,7 +10,7 @@ from .test_docs import missing_tests
 
 ROUNDS = "applier/test_files.py::test_each_file_is_known_and_has_an_end"
 KINDS = "applier/test_files_by_kind.py::test_"
-TIDYING = "unit/control/test_tidying.py::test_"
+TIDYING = "unit/control/test_control_cleanup.py::test_"
 INDEXES = "unit/relay/test_relay_index.py::test_"
 CLEANED = "unit/delta/test_log_cleanup.py::test_"
 REPLACED = f"{KINDS}a_folder_that_nothing_names"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_repl.config import Config
-from spark_repl.control.records.repair_results import Repair, record
+from spark_repl.control.records.repair_results import RepairResult, record_result
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
@@ -48,7 +48,7 @@ def outcome(
 
     def answer(_: float) -> None:
         for request in left(folder):
-            record(owner, Repair(request.name, name, 2, **ANSWERS[how]))
+            record_result(owner, RepairResult(request.name, name, 2, **ANSWERS[how]))
             request.unlink()
 
     found = repair_tables(

@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.control.table.control import Control
-from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta import deletion_vector
@@ -59,9 +59,9 @@ class Counted(Control):
 
     reads = 0
 
-    def held(self) -> HeldRows:
+    def snapshot(self) -> ControlSnapshot:
         self.reads += 1
-        return super().held()
+        return super().snapshot()
 
 
 class Tables:

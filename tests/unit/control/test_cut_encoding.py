@@ -15,9 +15,9 @@ from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.table import cut_encoding
 from spark_repl.control.table.control import Control
-from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut, TableVersion
-from spark_repl.control.table.cut_encoding import LEAST_TABLES, MOST_SINCE, mark_of, marks_of
+from spark_repl.control.table.cut_encoding import LEAST_TABLES, MOST_SINCE, base_of, bases_of
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FormatError, TargetError
 
@@ -78,13 +78,13 @@ def test_of_few_tables_each_row_tells_all_as_before(control: Control) -> None:
 def test_where_most_tables_are_others_all_are_told(control: Control) -> None:
     control.publish(CUT)
     control.publish(changed(CUT, 2, *list(TABLES)[: MANY // 2 + 1]))
-    assert [mark_of(detail)[1] for detail in details(control)] == ["", ""]
+    assert [base_of(detail)[1] for detail in details(control)] == ["", ""]
 
 
 def test_so_many_rows_stand_on_one(control: Control) -> None:
     for position in range(1, MOST_SINCE + 3):
         control.publish(replace(CUT, position=position))
-    whole = [position for position, one in enumerate(details(control)) if not mark_of(one)[1]]
+    whole = [position for position, one in enumerate(details(control)) if not base_of(one)[1]]
     assert whole == [0, MOST_SINCE + 1]
 
 
@@ -94,13 +94,13 @@ def test_who_takes_over_tells_all_once(control: Control) -> None:
     control.claim()
     control.publish(replace(CUT, position=2))
     control.publish(replace(CUT, position=3))
-    assert [bool(mark_of(detail)[1]) for detail in details(control)] == [False, False, True]
+    assert [bool(base_of(detail)[1]) for detail in details(control)] == [False, False, True]
 
 
-def known_before(control: Control, number: int) -> HeldRows:
+def known_before(control: Control, number: int) -> ControlSnapshot:
     """As a version reads it that knows formats up to ``number``."""
     table = DeltaTable(control.path)
-    return HeldRows.of(table.version(), table.to_pyarrow_table(), number, control.path)
+    return ControlSnapshot.of(table.version(), table.to_pyarrow_table(), number, control.path)
 
 
 def test_a_version_of_before_refuses_what_it_would_take_for_all_tables(control: Control) -> None:
@@ -123,23 +123,23 @@ def test_what_is_forgotten_is_told_by_the_next_one(control: Control) -> None:
         control.publish(cut := changed(cut, position, f"t.a{position}00"))
     prune(control)
     (detail,) = details(control)
-    assert mark_of(detail)[1] == "" and len(json.loads(detail)["tables"]) == MANY
+    assert base_of(detail)[1] == "" and len(json.loads(detail)["tables"]) == MANY
     known_before(control, 1)
     control.publish(changed(cut, 6, "t.a600"))
     assert [one.tables["t.a500"].version for one in Control(control.path).cuts()] == [5, 5]
     assert Control(control.path).cuts()[-1].tables["t.a600"].version == 6
 
 
-def test_what_is_held_back_keeps_what_it_is_told_since(control: Control) -> None:
+def test_what_is_pending_keeps_what_it_is_told_since(control: Control) -> None:
     """It is not the newest one any more: another process of this owner has gone on meanwhile."""
     control.publish(CUT)
     control.publish(changed(CUT, 2, "t.a500"), later=True)
     beside = {"position": 9, "gtid_executed": "", "detail": replace(CUT, position=9).to_detail()}
-    control._held_back.rows, held_back = [], control._held_back.rows
+    control._pending.rows, held_back = [], control._pending.rows
     control.write("cut", **beside)
-    control._held_back.rows = held_back
+    control._pending.rows = held_back
     prune(control)
-    control.write_held_back()
+    control.write_pending()
     assert [cut.position for cut in Control(control.path).cuts()] == [1, 2, 9]
     assert Control(control.path).cuts()[1].tables["t.a500"].version == 2
 
@@ -160,14 +160,14 @@ def test_marks_of_rows_at_once() -> None:
         '{"log_id": "x"}', "", f'{{"id": "{told[1:]}"}}', f'{{"a": 1, "id": "{told}"}}',
     ]  # fmt: skip
     wanted = [(told, since), (told, ""), *[("", "")] * 4]
-    assert marks_of(pa.chunked_array([texts[:2], texts[2:]])) == wanted
-    assert [mark_of(text) for text in texts] == wanted
-    assert marks_of(pa.chunked_array([], pa.string())) == []
+    assert bases_of(pa.chunked_array([texts[:2], texts[2:]])) == wanted
+    assert [base_of(text) for text in texts] == wanted
+    assert bases_of(pa.chunked_array([], pa.string())) == []
 
 
 def test_an_id_says_what_its_row_told(control: Control) -> None:
-    first, told = cut_encoding.tell(CUT, None)
-    assert told is not None and cut_encoding.tell(CUT, None)[0] == first
-    again, behind = cut_encoding.tell(CUT, told)
-    assert behind is not None and behind.id != told.id and mark_of(again) == (behind.id, told.id)
-    assert cut_encoding.tell(CUT, behind)[1] != behind
+    first, told = cut_encoding.encode(CUT, None)
+    assert told is not None and cut_encoding.encode(CUT, None)[0] == first
+    again, behind = cut_encoding.encode(CUT, told)
+    assert behind is not None and behind.id != told.id and base_of(again) == (behind.id, told.id)
+    assert cut_encoding.encode(CUT, behind)[1] != behind

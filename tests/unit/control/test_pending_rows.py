@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from spark_repl import formats
 from spark_repl.control.records.copies import Copy, last_copy, record_copy, standing
 from spark_repl.control.records.quarantine import Quarantine, end, quarantines
-from spark_repl.control.records.retention import Retention, needed, pin, pins, unpin
+from spark_repl.control.records.retention import Retention, pin, pins, promised_rows, unpin
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.row_formats import rows_table
@@ -91,7 +91,7 @@ def test_the_newest_cut_is_kept_for_ever(control: Control) -> None:
     control.publish(cut(8))
     rows = DeltaTable(control.path).to_pyarrow_table()
     later = datetime.now(UTC) + timedelta(days=30)
-    kept = needed(rows, control.epoch, Retention(1, 2, 3), later)
+    kept = promised_rows(rows, control.epoch, Retention(1, 2, 3), later)
     assert kept.filter(pc.equal(kept.column("kind"), "cut")).column("position").to_pylist() == [8]
 
 

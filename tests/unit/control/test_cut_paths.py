@@ -8,7 +8,7 @@ import pytest
 
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
-from spark_repl.control.records.replaced_tables import ShownPaths
+from spark_repl.control.records.replaced_tables import CutPaths
 from spark_repl.control.records.retention import Retention
 from spark_repl.control.table import control as module
 from spark_repl.control.table.control import Control
@@ -39,15 +39,15 @@ def test_the_newest_cut_that_shows_a_table_is_the_last_one_read(control: Control
     publish_unreadable(control, 1, 2)
     publish(control, 3, A)
     publish(control, 4, B)
-    assert ShownPaths(control).among({A, B}) == {A, B}
-    assert ShownPaths(Control(control.path)).among({A}) == {A}
+    assert CutPaths(control).among({A, B}) == {A, B}
+    assert CutPaths(Control(control.path)).among({A}) == {A}
     with pytest.raises(ValueError, match="property name"):
-        ShownPaths(control).among({A, C})
+        CutPaths(control).among({A, C})
 
 
 def test_a_cut_that_is_kept_is_not_read_again(control: Control) -> None:
     publish(control, 1, A, B)
-    shown = ShownPaths(control)
+    shown = CutPaths(control)
     assert shown.among({A, B, C}) == {A, B}
     publish_unreadable(control, 2, 3)
     assert shown.among({A, B}) == {A, B}
@@ -57,7 +57,7 @@ def test_what_only_cuts_showed_that_are_forgotten_is_not_shown(
     control: Control, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_PRUNE_EVERY", 0)
-    shown = ShownPaths(control)
+    shown = CutPaths(control)
     publish(control, 1, A, C)
     publish(control, 2, B, C)
     assert shown.among({A, B, C}) == {A, B, C}
@@ -68,5 +68,5 @@ def test_what_only_cuts_showed_that_are_forgotten_is_not_shown(
 
 
 def test_there_may_be_no_cut(control: Control) -> None:
-    assert ShownPaths(control).among({A}) == set()
-    assert ShownPaths(control).among(set()) == set()
+    assert CutPaths(control).among({A}) == set()
+    assert CutPaths(control).among(set()) == set()

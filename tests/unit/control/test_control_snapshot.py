@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl import formats
-from spark_repl.control.table.control_snapshot import HeldRows
+from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.errors import FormatError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -23,8 +23,8 @@ def row(kind: str, number: int, position: int = 0, form: int = 1) -> dict[str, A
     }  # fmt: skip
 
 
-def held(*rows: dict[str, Any]) -> HeldRows:
-    return HeldRows.of(3, pa.Table.from_pylist(list(rows)), 1, "control")
+def held(*rows: dict[str, Any]) -> ControlSnapshot:
+    return ControlSnapshot.of(3, pa.Table.from_pylist(list(rows)), 1, "control")
 
 
 def number(found: dict[str, Any] | None) -> str:
@@ -44,7 +44,7 @@ def test_rows_in_their_order():
     rows = held(row("cut", 5, 9), row("skip", 3), row("cut", 4, 8), row("skip", 1))
     assert [number(one) for one in rows.rows("skip")] == ['{"number": 1}', '{"number": 3}']
     assert [one["position"] for one in rows.rows("cut")] == [8, 9]
-    later = rows.behind({**row("cut", 6, 9), "detail": "{}"}).behind(row("skip", 2))
+    later = rows.followed_by({**row("cut", 6, 9), "detail": "{}"}).followed_by(row("skip", 2))
     assert (later.version, later.cut_count) == (5, 3)
     assert number(later.last_cut()) == "{}"  # of two at one place the later
     assert [one["at"].second for one in later.rows("skip")] == [1, 2, 3]
@@ -60,9 +60,9 @@ def test_cuts_in_the_order_of_the_log(newer):
     written = [row("cut", at, position) for position, at in places]
     dice.shuffle(written)
     table = pa.concat_tables([pa.Table.from_pylist([one]) for one in written[newer:]])
-    rows = HeldRows.of(3, table, 1, "control")
+    rows = ControlSnapshot.of(3, table, 1, "control")
     for one in written[:newer]:
-        rows = rows.behind({**one, "detail": formats.unstamp(one["detail"], 1, "control")})
+        rows = rows.followed_by({**one, "detail": formats.unstamp(one["detail"], 1, "control")})
     found = list(rows.cut_rows())
     assert [(one["position"], (one["at"] - BEGIN).seconds) for one in found] == sorted(places)
     assert {number(one) for one in found} == {f'{{"number": {at}}}' for _, at in places}
@@ -82,5 +82,5 @@ def test_a_format_that_is_not_known_is_refused(kind):
 
 
 def test_there_may_be_none():
-    assert HeldRows().last_cut() is None
+    assert ControlSnapshot().last_cut() is None
     assert held(row("owner", 0)).last_cut() is None

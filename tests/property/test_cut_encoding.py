@@ -24,7 +24,7 @@ from spark_repl.config.renaming import whole_of
 from spark_repl.control.cuts.cut_reader import find_cut
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
-from spark_repl.control.records.replaced_tables import ShownPaths
+from spark_repl.control.records.replaced_tables import CutPaths
 from spark_repl.control.records.retention import Retention, pin, pins, unpin
 from spark_repl.control.table import cut_encoding
 from spark_repl.control.table.control import Control
@@ -85,7 +85,7 @@ class Target:
         self.numbers, self.position, self.tables = itertools.count(1), 1, Tables()
         self._claim()
         self.reader = Control(self.layout.control)
-        self.paths = ShownPaths(self.reader)
+        self.paths = CutPaths(self.reader)
 
     def _claim(self) -> None:
         self.owner = Owned(self.layout.control, append=self.storage)
@@ -154,13 +154,13 @@ class Target:
 
     def check(self) -> None:
         fresh = Control(self.layout.control)
-        held = fresh.held()
+        held = fresh.snapshot()
         cuts = fresh.cuts()
         for cut in cuts:
             assert cut.counts and cut.tables == self.shown[cut.counts["number"]]
         for one in (self.reader, self.owner):
             assert one.cuts() == cuts and one.last_cut() == fresh.last_cut()
-            assert one.held().version == held.version
+            assert one.snapshot().version == held.version
         each = [held.cut_of(row) for row in held.cut_rows(newest_first=True)]
         assert each == cuts[::-1]
         paths = {(whole_of(at.path), at.version) for cut in cuts for at in cut.tables.values()}

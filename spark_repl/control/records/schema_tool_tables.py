@@ -1,7 +1,8 @@
-"""LeftOut: tables of online schema-change tools whose rows are not applied, with their definitions.
+"""SchemaToolTables: tables of online schema-change tools, and their definitions; their rows are not
+applied.
 
-Each statement that makes, alters or ends one leaves a row; what holds at a place is said by the
-rows up to it: by the statements' GTIDs, or by position where there are none.
+Each statement that creates, alters or ends one leaves a row. The rows up to a place give what holds
+there: by the statements' GTIDs, or by position if there are none.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ _KIND = "left_out"
 
 
 @dataclass(frozen=True)
-class LeftTable:
-    """``of``: the table for which a tool has made it, as a ``copy`` of it or for something else.
-    ``definition``: None where it is not known; ``altered``: whether a statement has altered it;
+class SchemaToolTable:
+    """``of``: the table for which a tool has created it, as a ``copy`` of it or for something else.
+    ``definition``: None if it is not known; ``altered``: whether a statement has altered it;
     ``stale``: whether ``of`` was changed since."""
 
     name: str
@@ -44,25 +45,25 @@ class LeftTable:
         return json.dumps(fields | {"definition": text}, ensure_ascii=False)
 
     @classmethod
-    def _of(cls, fields: Mapping[str, Any]) -> LeftTable:
+    def _of(cls, fields: Mapping[str, Any]) -> SchemaToolTable:
         text = fields["definition"]
         definition = recorded_definition(text) if text else None
         return cls(**{**known_fields(cls, fields), "definition": definition})
 
 
-class LeftOut:
+class SchemaToolTables:
     """``tables`` at the place that is applied, by name."""
 
     def __init__(self, control: Control) -> None:
-        self._control, self.tables = control, dict[str, LeftTable]()
+        self._control, self.tables = control, dict[str, SchemaToolTable]()
         self._recorded: set[tuple[int, str, str]] = set()
 
     def load(self, cut: Cut | None) -> None:
-        """Reads what holds at ``cut``."""
+        """Read what holds at ``cut``."""
         at, executed = (cut.position, GtidSet.parse(cut.gtid_executed)) if cut else (-1, GtidSet())
         self.tables = {}
-        left = of_statements(self._control, _KIND)
-        rows = sorted(left, key=lambda row: (row["position"], row["at"]))
+        recorded = of_statements(self._control, _KIND)
+        rows = sorted(recorded, key=lambda row: (row["position"], row["at"]))
         for row in rows:
             gtid, detail = row["gtid_executed"], json.loads(row["detail"])
             self._recorded.add((row["position"], gtid, row["detail"]))
@@ -71,16 +72,18 @@ class LeftOut:
             if detail.get("ended"):
                 self.tables.pop(detail["name"], None)
             else:
-                table = LeftTable._of(detail)
+                table = SchemaToolTable._of(detail)
                 self.tables[table.name] = table
 
-    def put(self, table: LeftTable, cut: Cut) -> None:
-        """The table is left out, or is another one, from the statement before ``cut`` on."""
+    def put(self, table: SchemaToolTable, cut: Cut) -> None:
+        """Record the table, which is ignored or has changed, from the statement before
+        ``cut`` on."""
         self._record(table._to_json(), cut)
         self.tables = {**self.tables, table.name: table}
 
     def end(self, name: str, cut: Cut) -> None:
-        """The table is gone, or a table like others, from the statement before ``cut`` on."""
+        """Record that the table is gone, or an ordinary table, from the statement before ``cut``
+        on."""
         if name in self.tables:
             self._record(json.dumps({"name": name, "ended": True}, ensure_ascii=False), cut)
             self.tables = {other: table for other, table in self.tables.items() if other != name}

@@ -13,11 +13,11 @@ from spark_repl.control.records import pruning, repair_results
 from spark_repl.control.records.copies import Copy, consistent_paths, last_copy, record_copy
 from spark_repl.control.records.definitions import Definitions
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
-from spark_repl.control.records.ignored_tables import LeftOut, LeftTable
 from spark_repl.control.records.log_history import History, record, recorded
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.replaced_tables import gone_paths
 from spark_repl.control.records.retention import Retention
+from spark_repl.control.records.schema_tool_tables import SchemaToolTable, SchemaToolTables
 from spark_repl.control.records.table_paths import announce, given_paths, used_paths
 from spark_repl.control.table import control as module
 from spark_repl.control.table.control import Control
@@ -133,17 +133,17 @@ def test_tables_that_were_reset(control: Control, layout: Layout) -> None:
 
 
 def test_tables_of_tools(control: Control, layout: Layout) -> None:
-    left = LeftOut(control)
-    left.put(LeftTable("t._a_gho", "t.a"), cut(1))
-    left.put(LeftTable("t._a_gho", "t.a", copy=True), cut(2))
-    left.put(LeftTable("t._b_gho", "t.b"), cut(2))
+    left = SchemaToolTables(control)
+    left.put(SchemaToolTable("t._a_gho", "t.a"), cut(1))
+    left.put(SchemaToolTable("t._a_gho", "t.a", copy=True), cut(2))
+    left.put(SchemaToolTable("t._b_gho", "t.b"), cut(2))
     left.end("t._b_gho", cut(3))
     left.end("t._a_gho", cut(6))
     for at in (4, 6):
         control.publish(cut(at))
     prune(control, layout)
     for at, names in ((4, {"t._a_gho"}), (6, set())):
-        found = LeftOut(Control(control.path))
+        found = SchemaToolTables(Control(control.path))
         found.load(cut(at))
         assert found.tables.keys() == names
         assert all(table.copy for table in found.tables.values())
@@ -180,7 +180,7 @@ def test_which_logs_cuts_are_of_is_seen_at_their_beginning(
     for number, detail in enumerate(details, 2):
         control.write("cut", position=number, detail=f"{detail[:-1]} }}")
     control.publish(cut(9))
-    left = pruning.current(control._rows_of(control._open()), set()).to_pylist()
+    left = pruning.live_rows(control._rows_of(control._open()), set()).to_pylist()
     logs = [json.loads(row["detail"])["log_id"] for row in left if row["kind"] == "history"]
     assert logs == ["a", 'b"', "d", "e"]
     assert sum(row["kind"] == "cut" for row in left) == 5
@@ -209,10 +209,12 @@ def test_answers_that_may_be_waited_for(
     """Several may have asked at once: what came behind an answer takes it from nobody."""
     control.publish(cut(4))
     for number in range(4):
-        repair_results.record(control, repair_results.Repair(f"{number}.repair", "t.a"))
+        repair_results.record_result(
+            control, repair_results.RepairResult(f"{number}.repair", "t.a")
+        )
     prune(control, layout)
-    assert [*repair_results.answers(control)] == [f"{number}.repair" for number in range(4)]
-    monkeypatch.setattr(pruning, "ANSWERS", 2)
+    assert [*repair_results.repair_results(control)] == [f"{number}.repair" for number in range(4)]
+    monkeypatch.setattr(pruning, "RESULTS_KEPT", 2)
     control.publish(cut(5))
     prune(control, layout)
-    assert [*repair_results.answers(Control(control.path))] == ["2.repair", "3.repair"]
+    assert [*repair_results.repair_results(Control(control.path))] == ["2.repair", "3.repair"]

@@ -61,7 +61,7 @@ def same(reader: Control) -> bool:
     return (
         [reader.rows(kind) for kind in kinds] == [fresh.rows(kind) for kind in kinds]
         and reader.last_cut() == fresh.last_cut()
-        and reader.held().version == fresh.held().version
+        and reader.snapshot().version == fresh.snapshot().version
     )
 
 
@@ -124,7 +124,7 @@ def test_commits_that_are_gone(control: Control, reader: Reader) -> None:
 
 @pytest.mark.parametrize("left", [b"", b'{"add": {"pa'])
 def test_a_commit_that_is_not_whole(control: Control, reader: Reader, left: bytes) -> None:
-    version = reader.held().version
+    version = reader.snapshot().version
     control.write("test")
     (Path(control.path) / "_delta_log" / f"{version + 1:020d}.json").write_bytes(left)
     assert rows_since(control.path, version) is None
@@ -132,7 +132,7 @@ def test_a_commit_that_is_not_whole(control: Control, reader: Reader, left: byte
 
 def test_a_file_that_is_gone(control: Control, reader: Reader) -> None:
     """Who reads so slowly that what he reads is pruned and removed meanwhile."""
-    version, there = reader.held().version, set(Path(control.path).glob("*.parquet"))
+    version, there = reader.snapshot().version, set(Path(control.path).glob("*.parquet"))
     control.write("test")
     (written,) = set(Path(control.path).glob("*.parquet")) - there
     written.unlink()
@@ -146,5 +146,5 @@ def test_a_row_of_a_later_version_is_refused(
     monkeypatch.setattr(row_formats, "FIRST", 99)
     control.write("test")
     with pytest.raises(FormatError, match=r"written by spark_repl 9\.8\.7 in format 99") as caught:
-        reader.held()
+        reader.snapshot()
     assert caught.value.file == control.path and reader.read == 1
