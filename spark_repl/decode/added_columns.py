@@ -1,5 +1,5 @@
-"""Values of the columns that the target alone has (``rules.metadata_columns``), where changes are
-decoded and where rows are read from the source."""
+"""Values of the columns that only the target has (``rules.metadata_columns``), for logged
+changes and for rows read from the source."""
 
 from __future__ import annotations
 
@@ -43,10 +43,13 @@ _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 
 @dataclass(frozen=True)
 class Commits:
-    """What transactions are called, and when the source committed them. ``records`` [n]: fields of
-    the index's, ascending by position. ``branch``, ``after``: for an XA branch that is ended by
-    hand, the GTID of its XA PREPARE and that of the transaction after which it is ended: "" where
-    they have none. It is the only transaction then."""
+    """GTIDs and commit times of transactions. ``records`` [n]: fields of index records, ascending
+    by position.
+
+    ``branch``, ``after``: for an XA branch that is ended by hand, the GTID of its XA PREPARE and
+    that of the transaction after which it is ended; "" if they have none. It is then the only
+    transaction.
+    """
 
     records: Any
     branch: str | None = None
@@ -76,7 +79,7 @@ class Commits:
 
     @cached_property
     def _columns(self) -> tuple[pa.Array, pa.Array]:
-        """Those of all, made once: a task asks for each batch of each table."""
+        """The columns of all transactions, built once: a task asks for each batch of each table."""
         times = pa.array(np.ascontiguousarray(self.records["commit_time"])).cast(_MOMENT)
         return gtid_column(self.records), times
 
@@ -88,9 +91,12 @@ def changed_by(
     positions: Longs,
     commits: Commits | None,
 ) -> Mapping[str, pa.Array]:
-    """The extra columns of the ``target`` for ``entries`` of ``images``, whose transactions are at
-    ``positions``; {} where it has none. Raises SettingError without ``commits``, which a quarantine
-    does not keep."""
+    """Return the metadata columns of the ``target`` for ``entries`` of ``images``; {} if it has
+    none.
+
+    ``positions``: of the images' transactions. Raises SettingError without ``commits``, which a
+    quarantine does not keep.
+    """
     wanted = extra_of(target)
     if not wanted:
         return {}
@@ -114,7 +120,8 @@ def changed_by(
 
 
 def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
-    """The same for rows that were read from the source, behind all of ``gtid_executed``."""
+    """Return the metadata columns of rows that were read from the source, after all of
+    ``gtid_executed``."""
     return {
         "shard": pa.repeat(shard_of(logged.name), count),
         "source_table": pa.repeat(plain_name(logged.name_on_source), count),
@@ -127,7 +134,7 @@ def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapp
 
 
 def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
-    """The same for rows that the source was seen not to have then."""
+    """Return the metadata columns of rows that the source did not have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**copied_from(logged, gtid_executed, count), **gone}
 
@@ -135,9 +142,11 @@ def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Map
 def truncated_at(
     target: TableDefinition, gtid: str, committed_us: int, position: int
 ) -> Mapping[str, pa.Array]:
-    """The same [1] for the row that a TRUNCATE is in a changelog. ``gtid``: its own, "" of an
-    anonymous one; ``committed_us``: microseconds UTC; ``position``: where it is in the relay log,
-    packed. It is all of its transaction."""
+    """Return the metadata columns [1] of the row that records a TRUNCATE in a changelog.
+
+    ``gtid``: the transaction's, "" if anonymous. ``committed_us``: microseconds since 1970 UTC.
+    ``position``: its packed position in the relay log. The TRUNCATE is all of its transaction.
+    """
     return {
         "source_table": pa.array([plain_name(target.name_on_source)]),
         "gtid": pa.array([gtid or None], pa.string()),
@@ -149,7 +158,7 @@ def truncated_at(
 
 
 def _words(target: TableDefinition, images: RowImages, entries: Longs) -> pa.Array:
-    """What is said of the entries' changes, or of the images themselves."""
+    """Return the names of the entries' operations, or of the images themselves."""
     number = _operations(images)
     if not logs_changes(target):
         return _WORDS.take(pa.array(number[entries]))
@@ -157,7 +166,7 @@ def _words(target: TableDefinition, images: RowImages, entries: Longs) -> pa.Arr
 
 
 def _operations(images: RowImages) -> npt.NDArray[np.int8]:
-    """Index of _WORDS for each entry; both halves of an UPDATE are one."""
+    """Return the index of _WORDS for each entry; both halves of an UPDATE count as UPDATE."""
     flags = images.flags
     halves = (flags & MOVED != 0) | np.append(flags[1:] & MOVED != 0, False)
     alone = flags & (EXISTED | EXISTS)

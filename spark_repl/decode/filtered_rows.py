@@ -1,8 +1,9 @@
-"""Row images of a table that lacks rows: what a change is to the rows for which the filter is true.
+"""Row images of a table with a row filter: what a change is to the rows for which the filter is
+true.
 
-Each image is asked by itself, so the target's history is the source's without the rows that don't
-pass: an UPDATE of a row that stops to pass is a DELETE, of one that begins to an INSERT, and of one
-that does neither before nor behind it nothing.
+Each image is tested by itself, so the target's history is the source's without the rows that don't
+pass. An UPDATE of a row that stops passing is a DELETE; of a row that starts passing, an INSERT; of
+a row that passes neither before nor after it, nothing.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class _Selection:
     hidden: bool
 
     def passes(self) -> Bools:
-        """Whether the filter is true of each entry. Raises DecodeError with the entry's place."""
+        """Return whether the filter is true of each entry. Raises DecodeError with the entry's
+        position."""
         images, rule = self.images, self.rule
         for number in rule.numbers:
             lacking = np.flatnonzero(~_holds(images, self.entries, number))
@@ -85,9 +87,11 @@ class _Selection:
 def filtered(
     images: RowImages, entries: Longs, positions: Longs, target: TableDefinition
 ) -> tuple[RowImages, int]:
-    """(what ``entries`` of ``images`` are in the ``target``, how many changes are left out).
+    """Return (what ``entries`` of ``images`` are in the ``target``, how many changes are left out).
+
     ``images`` were walked split: every UPDATE is two entries, the second MOVED. ``positions``: of
-    the walk's transactions. Raises DecodeError, with a place."""
+    the walk's transactions. Raises DecodeError with a position.
+    """
     hidden = hidden_columns(target)
     rule = filter_of(target, images.definition)
     selection = _Selection(images, entries, positions, rule, bool({*rule.names} & {*hidden}))
@@ -112,8 +116,8 @@ def filtered(
 
 
 def _check_whole(selection: _Selection, rows: Longs) -> None:
-    """Raises DecodeError where a row begins to pass of which the target has nothing, by an image
-    without all columns."""
+    """Raise DecodeError if an image without all columns makes a row pass that the target does
+    not have."""
     images = selection.images
     if not len(rows):
         return
@@ -129,7 +133,7 @@ def _check_whole(selection: _Selection, rows: Longs) -> None:
 
 
 def _holds(images: RowImages, entries: Longs, number: int) -> Bools:
-    """Which entries [n] hold a column."""
+    """Return which entries [n] hold a column."""
     if not isinstance(images, PartialImages):
         return np.ones(len(entries), bool)
     present, _ = images.presence(entries)  # a bitmap each

@@ -29,9 +29,11 @@ CHANGE_BITS = EXISTED | EXISTS | CERTAIN
 
 @dataclass(frozen=True)
 class EveryTable:
-    """A container of every table's name, for exec_mode = idempotent. ``copied``: those that would
-    be idempotent anyway, as they catch up with their copy, where a row that isn't there yet may
-    come."""
+    """A container of every table's name, for exec_mode = idempotent.
+
+    ``copied``: tables that would be idempotent in any mode, because they catch up with their copy:
+    changes may meet rows that are not there yet.
+    """
 
     copied: Container[str] = frozenset()
 
@@ -41,9 +43,11 @@ class EveryTable:
 
 @dataclass(frozen=True)
 class SomeTables:
-    """A container of the names of tables that are idempotent though exec_mode is strict: the
-    ``copied`` ones, as ``EveryTable`` has them, and those ``without_history``, which lack the rows
-    from before their copy for good."""
+    """A container of the names of tables that are idempotent although exec_mode is strict.
+
+    ``copied``: as in ``EveryTable``. ``without_history``: tables that permanently lack the rows
+    from before their copy.
+    """
 
     copied: Container[str]
     without_history: frozenset[str]
@@ -65,11 +69,11 @@ MISSING_ROW, DUPLICATE_KEY = 1032, 1062
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """One entry per key that is left with something to do.
+    """The net changes of the keys for which something remains to do.
 
-    ``entry``: the change whose image survives; ``flags``: the net bits; ``count``: rows to add
-    (> 0) or take away (< 0) in a table without a key, else 1; ``first``: the change that met the
-    key first. ``breaks``: (change, MySQL's error number) where the log contradicts itself.
+    ``entry``: the change whose image survives. ``flags``: the net bits. ``count``: rows to add (>
+    0) or remove (< 0) in a table without a key, else 1. ``first``: the key's first change.
+    ``breaks``: (change, MySQL's error number) where the log contradicts itself.
     """
 
     entry: Longs
@@ -81,7 +85,7 @@ class Net:
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Changes by key, in log order inside one: key i's are ``order[edges[i]:edges[i+1]]``."""
+    """Changes by key, in log order within a key: key i has ``order[edges[i]:edges[i+1]]``."""
 
     order: Longs
     edges: Longs
@@ -99,23 +103,25 @@ def chains(key: pa.Array) -> Chains:
 
 
 def certain(flags: Bits) -> Bits:
-    """Adds the CERTAIN bit to single changes: INSERT and DELETE have it, UPDATE has not."""
+    """Return the flags with CERTAIN added to single INSERTs and DELETEs; an UPDATE is not
+    certain."""
     out = flags.copy()
     out[flags != (EXISTED | EXISTS)] |= CERTAIN
     return out
 
 
 def codes(key: pa.Array) -> tuple[npt.NDArray[np.int32], int]:
-    """Numbers 0..n-1 for the distinct keys, equal only for equal bytes (no hash is trusted)."""
+    """Return numbers 0..n-1 of the distinct keys, equal only for equal bytes (not hashes)."""
     encoded = pc.dictionary_encode(key)
     return encoded.indices.to_numpy().astype(np.int32), len(encoded.dictionary)
 
 
 def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool = False) -> Net:
-    """Net change per key code, of changes in log order. ``code`` and ``flags`` are [n].
+    """Return the net change of each key code, of changes in log order. ``code`` and ``flags`` are
+    [n].
 
-    ``soft``: rows that are deleted stay, marked. Each key is left with a row then: EXISTED says
-    that there is one which is not deleted, CERTAIN that whatever there is gives way.
+    ``soft``: deleted rows stay, marked. Each key then keeps a row: EXISTED means that a row exists
+    that is not deleted, CERTAIN that any existing row is replaced.
     """
     entry, net, first, broken = (
         _soft_fold(code, flags, distinct) if soft else _fold(code, flags, distinct)
@@ -129,7 +135,8 @@ def fold(code: npt.NDArray[np.int32], distinct: int, flags: Bits, *, soft: bool 
 
 
 def fold_bag(code: npt.NDArray[np.int32], distinct: int, count: Longs) -> Net:
-    """Net count per image of a table without a key: +1 for each row added, -1 for each one gone."""
+    """Return the net count per image of a table without a key: +1 per row added, -1 per row
+    removed."""
     total = np.zeros(distinct, np.int64)
     np.add.at(total, code, count)
     first = np.full(distinct, len(code), np.int64)

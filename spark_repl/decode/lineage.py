@@ -25,16 +25,19 @@ TARGET, DEFAULT, LOST = -1, -2, -3
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """Where each of n changes in log order comes from, int64[n] both: ``previous`` is the change it
-    builds upon (or TARGET, DEFAULT), ``root`` the first change of its row, whose key the row has in
-    the target."""
+    """Where each of n changes in log order comes from, int64[n] both.
+
+    ``previous``: the change on which it builds (or TARGET, DEFAULT). ``root``: the first change of
+    its row, whose key the row has in the target.
+    """
 
     previous: Longs
     root: Longs
 
 
 def lineage(code: npt.NDArray[np.int32], distinct: int, flags: npt.NDArray[np.uint8]) -> Lineage:
-    """``code``: key of each change; ``flags``: EXISTED, EXISTS, CERTAIN and MOVED. All [n]."""
+    """Return the lineage of changes. ``code``: key of each; ``flags``: EXISTED, EXISTS, CERTAIN,
+    MOVED."""
     return Lineage(*_lineage(code, distinct, flags))
 
 
@@ -49,7 +52,8 @@ def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
 
 @jit_allocating
 def along(previous: Any, marked: Any) -> Any:
-    """How many of ``marked`` lie on the way from each change to its row's root: int64[n]."""
+    """Return how many of ``marked`` are on the path from each change to its row's root:
+    int64[n]."""
     total = marked.astype(np.int64)
     for i in range(total.size):
         if previous[i] >= 0:

@@ -87,7 +87,7 @@ def read_changes(
 
 @dataclass
 class _State:
-    """What statements so far have left: definitions, and prepared XA transactions by XID."""
+    """The effects of earlier statements: definitions, and prepared XA transactions by XID."""
 
     relay: RelayLog
     history: SchemaHistory = field(default_factory=SchemaHistory)
@@ -96,7 +96,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Run:
-    """Transactions of rows with no statement between them, all plain or all compressed."""
+    """Transactions with rows and no statement between them, all plain or all compressed."""
 
     file: RelayFile
     records: Any
@@ -108,7 +108,7 @@ class _Run:
 
 
 def _runs_of(number: int, records: Any, state: _State) -> Iterator[_Run]:
-    """The runs of a file's index; its first transaction may have begun in files before."""
+    """Yield the runs of a file's index; its first transaction may have begun in earlier files."""
     if len(records) and is_split(records[0]):
         first = records[:1]
         begun = state.relay.file(int(first["position"][0]) >> OFFSET_BITS)
@@ -132,8 +132,8 @@ def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
 
 
 def _parts(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
-    """Runs of rows, cut where a CREATE TABLE ... SELECT makes a table: that is a statement and rows
-    in one transaction."""
+    """Yield runs of rows, cut at each CREATE TABLE ... SELECT, which is a statement and rows in
+    one transaction."""
     first = 0
     for at in np.flatnonzero(records["kind"] == Kind.DDL_ROWS).tolist():
         if at > first:
@@ -154,7 +154,8 @@ def _run(state: _State, file: RelayFile, records: Any) -> _Run:
 
 
 def _statement(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
-    """What a transaction without rows of its own means; ``records`` is that one alone."""
+    """Apply a transaction without rows of its own, the only one of ``records``; yield the rows
+    of XA COMMIT."""
     record = records[0]
     kind = Kind(int(record["kind"]))
     if kind == Kind.QUERY:

@@ -1,4 +1,4 @@
-"""Tables of a log under the names that they have in the target, where those are others."""
+"""Tables of a log under the names that they have in the target, if these differ."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SHARED = (
 
 @dataclass
 class RenamedTables:
-    """Asked about the definition of each TABLE_MAP. ``origins``: the name in the log of each table
-    that was asked about, by its name in the target."""
+    """Renames the definition of each TABLE_MAP. ``origins``: the name in the log of each renamed
+    table, by its name in the target."""
 
     rewrites: Rewrites
     forms: Forms
@@ -31,8 +31,11 @@ class RenamedTables:
     origins: dict[str, str] = field(default_factory=dict)
 
     def apply(self, definition: TableDefinition) -> TableDefinition:
-        """The definition in these forms, under its name in the target. Raises SchemaError where
-        another table has that name too, SettingError where nobody knows which name it is."""
+        """Return the definition in these forms, under its name in the target.
+
+        Raises SchemaError if another table has that name as well, SettingError if the name depends
+        on the source's lower_case_table_names and that is not known.
+        """
         logged = self.forms.apply(definition)
         if logged.database in SYSTEM_SCHEMAS:
             return logged
@@ -45,7 +48,7 @@ class RenamedTables:
 
 
 def claim(origins: dict[str, str], name: str, logged: str) -> None:
-    """Notes that the table ``name`` is the log's ``logged``. Raises SchemaError where it is
+    """Record that the table ``name`` is the log's ``logged``. Raises SchemaError if it is
     another one."""
     other = origins.setdefault(name, logged)
     if other != logged:

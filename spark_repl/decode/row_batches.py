@@ -1,4 +1,4 @@
-"""Row changes as Arrow record batches: what ``read_changes`` gives, one table at a time."""
+"""Row changes as Arrow record batches: the results of ``read_changes``, one table at a time."""
 
 from __future__ import annotations
 
@@ -38,8 +38,11 @@ def table_batches(
     *,
     rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Pairs of entries (``walk``, pairs) become one row with both images. ``records`` and ``gtids``
-    (StringArray) are those of all transactions, of which ``ordinals`` are the images'."""
+    """Yield batches in which each pair of entries (``walk``, pairs) is one row with both images.
+
+    ``records`` and ``gtids`` (StringArray) belong to all transactions; ``ordinals`` are the numbers
+    of the images' transactions among them.
+    """
     names = [*_NAMES, "rows_query"] if rows_query else list(_NAMES)
     heads = np.flatnonzero(images.flags & MOVED == 0)
     paired = np.append(images.flags[1:] & MOVED != 0, False)[heads]
@@ -81,7 +84,8 @@ def _constant(text: str, count: int) -> pa.Array:
 
 
 def _side(images: RowImages, entries: Longs, forms: Forms) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """(struct of the images of ``entries``, -1 for none; absent columns; JSON diffs), [n] each."""
+    """Return (struct of the images of ``entries``, -1 for none; absent columns; JSON diffs), [n]
+    each."""
     fields = [field.with_nullable(True) for field in images.definition.arrow_schema()]
     none = entries < 0
     if none.all():
@@ -102,7 +106,8 @@ def _side(images: RowImages, entries: Longs, forms: Forms) -> tuple[pa.Array, pa
 
 
 def _lacks(images: PartialImages, entries: Longs) -> tuple[pa.Array, pa.Array]:
-    """Names of the columns that images lack, and the JSON diffs in words; NULL for none."""
+    """Return the names of the columns that images lack, and the JSON diffs in words; NULL for
+    none."""
     columns = images.definition.columns
     present, pending = images.presence(entries)
     names = np.array([column.name for column in columns], object)

@@ -107,19 +107,25 @@ class Span:
 
 @dataclass(frozen=True)
 class StageTask:
-    """``idempotent``: tables where missing rows and duplicate keys are no errors.
-    ``definitions``: definitions for logs that name no columns (binlog_row_metadata=MINIMAL); UNREAD
-    or LEFT_OUT of a table whose rows nobody wants.
-    ``skip``: per table, which of the task's transactions (over all spans) it already has.
-    ``cascades``: what is known of foreign keys.
-    ``wider``: tables of which the target has other columns than the source, or not all rows, as it
-    has them.
-    ``leftover``: tables that have rows which the source has not.
-    ``left_out``: tables whose rows are not applied; ``quarantined``: of them those of which it is
-    noted which transactions have some. ``rewrites``: which databases and tables have other names in
-    the target, where everything but the log has those. ``columns``: what is withheld, masked or
-    added of tables that the target hasn't yet, too. ``commits``: of all its transactions, where
-    tables have columns that tell of them."""
+    """What one worker reads of a group, and the settings that all tasks of the group share.
+
+    - ``shards``: into how many parts a table's keys are divided. ``folder``: of the staged file;
+      None: in memory.
+    - ``idempotent``: tables in which missing rows and duplicate keys are no errors.
+    - ``definitions``: for logs that name no columns (binlog_row_metadata=MINIMAL); UNREAD or
+      LEFT_OUT for a table whose rows are not applied.
+    - ``skip``: by table, which of the task's transactions (over all spans) the table already has.
+    - ``cascades``: the foreign keys with actions.
+    - ``wider``: the target's definition of tables that have other columns there, or not all rows.
+    - ``leftover``: tables with rows that the source no longer has.
+    - ``left_out``: tables whose rows are not applied. ``quarantined``: those of them of which the
+      worker records which transactions change them.
+    - ``rewrites``: databases and tables with other names in the target. Everything but the log uses
+      the target's names.
+    - ``columns``: what rules withhold, mask or add, also of tables that the target does not have
+      yet.
+    - ``commits``: GTIDs and commit times of the transactions, if tables have columns for them.
+    """
 
     worker: int
     spans: tuple[Span, ...]
@@ -213,12 +219,15 @@ def first_of(parts: Iterable[Part]) -> int | None:
 
 @dataclass(frozen=True)
 class Staged:
-    """What a worker found; ``changes``: row changes per table, as MySQL counts them. ``referred``:
-    tables that foreign keys may reference -> position of the first change that may cascade;
-    ``cascading``: of the first one that does, and is to be emulated. ``quarantined``: tables in
-    quarantine
-    -> positions of the transactions that change them. ``origins``: the tables' names in the log,
-    where they may be others."""
+    """What a worker staged of its task.
+
+    - ``changes``: row changes per table, as MySQL counts them.
+    - ``referred``: tables that foreign keys may reference -> position of the first change that may
+      cascade.
+    - ``cascading``: the same of the first change that does cascade, and is to be emulated.
+    - ``quarantined``: tables in quarantine -> positions of the transactions that change them.
+    - ``origins``: the tables' names in the log, if names may differ.
+    """
 
     worker: int
     definitions: dict[str, TableDefinition]

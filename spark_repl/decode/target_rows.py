@@ -35,10 +35,12 @@ def target_rows(
     key: bytes = b"",
     extra: Mapping[str, pa.Array] | None = None,
 ) -> pa.RecordBatch:
-    """``rows`` of the definition ``logged`` with the target's columns; ``key``: of masks;
-    ``extra``: values of extra columns. Rows of another definition than the target knows are left as
-    they are: who writes them refuses it. Raises SchemaError where they hold what the target may
-    not."""
+    """Return ``rows`` of the definition ``logged`` with the target's columns.
+
+    ``key``: of masks. ``extra``: values of metadata columns. Rows of another definition than the
+    target knows are returned unchanged; the writer refuses them. Raises SchemaError if such rows
+    may hold values that the target must not show.
+    """
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names != theirs.names or ours.types != theirs.types:
         if hidden_columns(target) or extra_of(target):
@@ -64,8 +66,11 @@ def target_rows(
 
 
 def target_keys(keys: pa.Array, target: TableDefinition | None, key: bytes) -> pa.Array:
-    """``keys`` [n] of rows, as the log has them, as they may be handed on: where the target's are
-    masked what tells them apart as well, and shows no value. ``key``: of masks."""
+    """Return ``keys`` [n] of rows, as the log has them, in a form that shows no masked value.
+
+    If the target masks its key, the keys are hashed, which still distinguishes them. ``key``: of
+    masks.
+    """
     if target is None or not masks_key(target):
         return keys
     return hashed(keys, key).cast(pa.binary())
@@ -83,9 +88,12 @@ def _widened(values: pa.Array, column: Column) -> pa.Array:
 def target_gaps(
     present: pa.Array, diffs: pa.Array, target: TableDefinition
 ) -> tuple[pa.Array, pa.Array]:
-    """``present`` and ``diffs`` of some images (``PartialImages.held``) in numbers of the target's
-    columns. An image holds what the target alone has, NULL, and what is one value for all rows; the
-    target has no document that is masked, so no diff of one is kept."""
+    """Return ``present`` and ``diffs`` of some images (``PartialImages.presence``) by numbers of
+    the target's columns.
+
+    An image holds columns that only the target has (as NULL), and columns masked with a constant.
+    Diffs of masked documents are dropped: the target does not have these documents.
+    """
     own = [-1 if number >= 0 and is_constant(target.columns[number]) else number
            for number in target.own]  # fmt: skip
     return (

@@ -21,8 +21,11 @@ _KEY_BYTES = 64
 
 
 def mask_key(target: Target) -> bytes:
-    """The secret key of sha256 masks; b"" without one. A longer one is hashed, as HMAC does. Raises
-    ConfigError when the place where it should be has none."""
+    """Return the secret key of sha256 masks; b"" without one. A key longer than a block is hashed,
+    as HMAC does.
+
+    Raises ConfigError if the configured place has no key.
+    """
     key = b""
     if target.mask_key_env:
         key = os.environ.get(target.mask_key_env, "").encode()
@@ -42,7 +45,7 @@ def mask_key(target: Target) -> bytes:
 
 
 def password_of(source: Source) -> str:
-    """The account's password. Raises SecretError when the place where it should be has none."""
+    """Return the account's password. Raises SecretError if the configured place has none."""
     if source.password_env:
         if source.password_env not in os.environ:
             raise SecretError(
@@ -69,8 +72,8 @@ def password_of(source: Source) -> str:
 
 
 def _printed_password(command: str) -> str:
-    """The first line that a command prints. No error shows the command, whose arguments may be
-    secret, nor what it printed."""
+    """Return the first line that a command prints. Errors show neither the command, whose
+    arguments may be secret, nor its output."""
     try:
         process = subprocess.run(
             shlex.split(command), capture_output=True, text=True, check=False,
@@ -93,7 +96,7 @@ def _printed_password(command: str) -> str:
 
 
 def is_local(source: Source) -> bool:
-    """Whether the connection stays on this machine."""
+    """Return whether the connection stays on this machine."""
     if source.socket or source.host == "localhost":
         return True
     try:
@@ -103,8 +106,8 @@ def is_local(source: Source) -> bool:
 
 
 def tls_of(source: Source) -> str:
-    """``source.tls``, or without it: the certificate is checked where an authority is given, as
-    MySQL's clients do; TLS is required of a server on another machine."""
+    """Return ``source.tls``, or its default: check the certificate if an authority is given, as
+    MySQL's clients do, and require TLS of a server on another machine."""
     if source.tls:
         return source.tls
     if source.tls_ca:
@@ -113,7 +116,7 @@ def tls_of(source: Source) -> str:
 
 
 def addresses(source: Source) -> list[Source]:
-    """The source, then the hosts to fail over to."""
+    """Return the address of the source, then those of the hosts for failover."""
     sources = [source]
     for entry in source.hosts:
         host, _, port = entry.rpartition(":")

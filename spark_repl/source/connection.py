@@ -1,6 +1,6 @@
-"""One connection to a MySQL server: opened and authenticated by PyMySQL, then read by ourselves.
+"""A connection to a MySQL server: opened and authenticated by PyMySQL, then read by our own code.
 
-What is wrong with the source is found here, before anything is received, with the remedy.
+Faults of the source are found here, before anything is received, and reported with their remedy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RECEIVE_BUFFER_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a source says about itself."""
+    """What a source reports about itself."""
 
     host: str
     uuid: str
@@ -132,7 +132,8 @@ def _connect_error(source: Source, error: pymysql.err.MySQLError) -> SourceError
 
 
 class DumpConnection:
-    """Asks one server for its binary log. Close it; a stream that broke is not used again."""
+    """A connection that asks one server for its binary log. Close it; do not use it again after
+    its stream broke."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -149,7 +150,8 @@ class DumpConnection:
         self._mysql._sock = None
 
     def end_dump(self) -> None:
-        """Closes, and ends the source's thread, which else notices at its next event only."""
+        """Close the connection and end the source's thread, which otherwise notices only at its
+        next event."""
         self.close()
         with suppress(SourceError, SecretError, pymysql.err.MySQLError):
             other = connect(self.source)
@@ -157,7 +159,7 @@ class DumpConnection:
                 cursor.execute(f"KILL {self._mysql.thread_id()}")
 
     def query(self, statement: str) -> list[dict[str, Any]]:
-        """The rows of an answer, by column name. Raises SourceError, SourceLostError."""
+        """Return the rows of an answer, by column name. Raises SourceError, SourceLostError."""
         try:
             with self._mysql.cursor(pymysql.cursors.DictCursor) as cursor:
                 cursor.execute(statement)
@@ -182,7 +184,7 @@ class DumpConnection:
             return account_of(f"{self.source.user}@%")
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """Rows as tuples, in the order of their columns. Raises as ``query``."""
+        """Return rows as tuples, in the order of their columns. Raises as ``query``."""
         return [tuple(row.values()) for row in self.query(statement)]
 
     def server(self) -> Server:
@@ -204,7 +206,8 @@ class DumpConnection:
         )
 
     def replicas(self) -> list[dict[str, Any]]:
-        """The registered replicas; needs REPLICATION SLAVE. Raises SourceError without it."""
+        """Return the registered replicas. Raises SourceError without the privilege REPLICATION
+        SLAVE."""
         try:
             return self.query("SHOW REPLICAS")
         except SourceError as error:
@@ -213,7 +216,7 @@ class DumpConnection:
             return self.query("SHOW SLAVE HOSTS")  # before 8.0.22
 
     def start(self, replica_uuid: str, have: GtidSet | tuple[str, int]) -> None:
-        """Begins the dump of what is not in a GTID set, or of what follows (file, position)."""
+        """Start the dump of what is not in a GTID set, or of what follows (file, position)."""
         heartbeat = self.source.net_timeout_s * 500_000_000
         pairs = {"heartbeat_period": heartbeat, "binlog_checksum": "@@GLOBAL.binlog_checksum"}
         assignments = [
@@ -238,7 +241,8 @@ class DumpConnection:
             raise self._error(error) from error
 
     def read_into(self, space: memoryview, timeout_s: float) -> int:
-        """Bytes read; 0 when none came in time. Raises SourceLostError when there is no more."""
+        """Read into the buffer and return the number of bytes; 0 if none came in time. Raises
+        SourceLostError at the end of the stream."""
         self._socket.settimeout(max(timeout_s, 0.0))
         try:
             count = self._socket.recv_into(space)
@@ -253,7 +257,7 @@ class DumpConnection:
             raise SourceLostError(f"Lost connection to the source: {error}", number=2013) from error
 
     def _read_more(self, space: memoryview) -> int:
-        """Bytes read without waiting: TLS gives 16 KB at a time."""
+        """Read without waiting and return the number of bytes: TLS returns 16 KB at a time."""
         count = 0
         self._socket.settimeout(0)
         while count < _READ_BYTES and count < len(space):
@@ -267,12 +271,12 @@ class DumpConnection:
         return count
 
     def has_more(self) -> bool:
-        """Whether bytes are waiting to be read."""
+        """Return whether bytes are waiting to be read."""
         pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
         return pending or bool(self._poll.poll(0))
 
     def send(self, payload: bytes) -> None:
-        """Sends one packet beside the stream: an acknowledgement."""
+        """Send one packet beside the stream: an acknowledgement."""
         self._socket.settimeout(_CONNECT_TIMEOUT_S)
         try:
             self._socket.sendall(len(payload).to_bytes(3, "little") + b"\0" + payload)
@@ -281,7 +285,7 @@ class DumpConnection:
 
 
 def present_gtids(source: Source) -> tuple[GtidSet, GtidSet]:
-    """(the source's executed GTID set, its purged one). Raises SourceError."""
+    """Return (the source's executed GTID set, its purged one). Raises SourceError."""
     connection = DumpConnection(source)
     try:
         server = connection.server()

@@ -1,4 +1,4 @@
-"""The dump protocol without a socket: requests as bytes, and what the source answers.
+"""The dump protocol without a socket: requests as bytes, and the source's answers.
 
 The commands are those of MySQL source, sql/rpl_source.cc. Payloads are without the packet header.
 """
@@ -99,14 +99,15 @@ class Heartbeat:
 
 
 def register(server_id: int, host: str, port: int = 0) -> bytes:
-    """COM_REGISTER_SLAVE: we show up in SHOW REPLICAS. It needs the privilege REPLICATION SLAVE."""
+    """Return COM_REGISTER_SLAVE, which lists us in SHOW REPLICAS. It needs the privilege
+    REPLICATION SLAVE."""
     name = host.encode()[:60]
     body = struct.pack("<BIB", COM_REGISTER_REPLICA, server_id, len(name)) + name
     return body + b"\0\0" + struct.pack("<HII", port & 0xFFFF, 0, 0)
 
 
 def dump_gtid(server_id: int, have: GtidSet) -> bytes:
-    """COM_BINLOG_DUMP_GTID: asks for everything that is not in ``have``."""
+    """Return COM_BINLOG_DUMP_GTID, which asks for everything that is not in ``have``."""
     data = have.encode()
     flags = _HEARTBEAT_V2 | _THROUGH_GTID
     head = struct.pack(
@@ -116,8 +117,11 @@ def dump_gtid(server_id: int, have: GtidSet) -> bytes:
 
 
 def dump_file(server_id: int, file: str, position: int) -> bytes:
-    """COM_BINLOG_DUMP: asks for what follows a position. ``file`` "": the source's first one.
-    Raises SourceError for a position that it can't hold."""
+    """Return COM_BINLOG_DUMP, which asks for what follows a position. ``file`` "": the source's
+    first file.
+
+    Raises SourceError for a position that the command can't hold.
+    """
     if position >= 1 << 32:
         raise SourceError(
             f"{file}:{position} lies behind 4 GiB of its file: it can't be asked for by position",
@@ -129,23 +133,24 @@ def dump_file(server_id: int, file: str, position: int) -> bytes:
 
 
 def acknowledgement(file: str, position: int) -> bytes:
-    """A semi-synchronous replica's acknowledgement: everything up to ``position`` is on disk."""
+    """Return a semi-synchronous replica's acknowledgement: everything up to ``position`` is on
+    disk."""
     name = file.encode("utf-8", "surrogateescape")
     return _SEMI_SYNC_MAGIC + struct.pack("<Q", position) + name
 
 
 def has_checksum(event: bytes) -> bool:
-    """Whether the event ends with its CRC32.
+    """Return whether the event ends with its CRC32.
 
-    Events that the source makes on the way (ROTATE, HEARTBEAT) follow the setting of the moment,
-    not that of the file; only their own last bytes tell.
+    Events that the source creates while it sends (ROTATE, HEARTBEAT) follow the present setting,
+    not the file's; only their own last bytes show it.
     """
     check = int.from_bytes(event[-CRC_LENGTH:], "little")
     return len(event) >= HEADER_LENGTH + CRC_LENGTH and event_crc(event) == check
 
 
 def parse_heartbeat(event: bytes) -> Heartbeat:
-    """The place in a HEARTBEAT or HEARTBEAT_V2 event. Raises LogError for a damaged one."""
+    """Return the place in a HEARTBEAT or HEARTBEAT_V2 event. Raises LogError for a damaged one."""
     end = len(event) - CRC_LENGTH * has_checksum(event)
     body = event[HEADER_LENGTH:end]
     position = int.from_bytes(event[13:17], "little")
@@ -166,7 +171,7 @@ def parse_heartbeat(event: bytes) -> Heartbeat:
 
 
 def refusal(payload: bytes) -> SourceError:
-    """The error that an error packet or an EOF packet stands for."""
+    """Return the error that an error packet or an EOF packet reports."""
     if payload[:1] != b"\xff":
         return SourceLostError("the source ended the stream", hint="it is asked again")
     number = int.from_bytes(payload[1:3], "little")

@@ -1,4 +1,4 @@
-"""GRANT statements for hints: whole ones, that can be pasted."""
+"""GRANT statements for hints, complete so that they can be pasted."""
 
 from __future__ import annotations
 

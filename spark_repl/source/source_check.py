@@ -1,4 +1,5 @@
-"""Whether a source can be followed: what it must log, who else reads it, what it still has."""
+"""Checks whether a source can be followed: what it logs, which replicas it has, which GTIDs it
+still has."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _GTID_ON = ("ON", "ON_PERMISSIVE")
 
 
 def check_source(server: Server, source: Source) -> None:
-    """Raises one SourceError that names each setting that doesn't suffice, and the remedy."""
+    """Raise one SourceError that names each insufficient setting and its remedy."""
     faults, hints = [], []
     for name, (values, hint) in _SETTINGS.items():
         value = server.variables.get(name)
@@ -46,7 +47,7 @@ def check_source(server: Server, source: Source) -> None:
 
 
 def check_identity(replicas: list[dict[str, Any]], server_id: int, replica_uuid: str) -> None:
-    """Raises SourceError when another replica has our server id."""
+    """Raise SourceError if another replica has our server id."""
     for row in replicas:
         replica = {name.lower(): value for name, value in row.items()}
         other = str(replica.get("replica_uuid", replica.get("slave_uuid", "")))

@@ -1,8 +1,8 @@
-"""Settings: what every session of ours on a source sets, whatever the source's globals say.
+"""Settings of every session on a source, whatever the source's globals are.
 
-A session begins with the globals' values, and then with what ``init_connect`` made of them. So all
-that an answer depends on is set here: what a query sees, which rows it gives, how values and
-definitions are written, in which language errors are told, and how long the server waits for us.
+A session begins with the globals' values, changed by ``init_connect``. All variables on which an
+answer depends are therefore set here: what a query sees, which rows it returns, how values and
+definitions are written, the language of errors, and how long the server waits for us.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ SESSION = {
 
 
 def apply(connection: Any) -> None:
-    """Sets a session that was just opened. Variables that this server doesn't know, being older or
-    newer than they are, are left out. Raises pymysql's errors."""
+    """Set the variables of a session that was just opened. Raises pymysql's errors.
+
+    Variables that this server does not have, because it is older or newer than they are, are
+    omitted.
+    """
     wanted = dict(SESSION)
     with connection.cursor() as cursor:
         for statement in BEGIN:

@@ -13,7 +13,7 @@ BINARY = 63
 
 
 class ColumnType(IntEnum):
-    """MySQL's real type codes (ENUM and SET travel as STRING and are told apart by metadata)."""
+    """MySQL's real type codes. ENUM and SET travel as STRING; their metadata distinguishes them."""
 
     DECIMAL_OLD = 0
     TINY = 1
@@ -59,7 +59,8 @@ TIME_TYPES = frozenset((_T.TIME, _T.TIME_OLD))
 
 
 class Form(StrEnum):
-    """How a column's values are kept, where there is a choice (``types.forms.Forms``)."""
+    """How the target stores a column's values, if there is a choice
+    (``binlog.types.forms.Forms``)."""
 
     USUAL = ""
     TEXT = "text"
@@ -162,7 +163,7 @@ class Column:
 
     @property
     def arrow_type(self) -> Any:
-        """The target's type; None when this version can't hold the type without loss."""
+        """The target's type; None if this version can't hold the type without loss."""
         if self.form:
             return _FORMS[self.form]
         if self.type in CHARACTER_TYPES:

@@ -1,4 +1,4 @@
-"""Partitioning: PARTITION BY of a table, as far as it can be told which rows a partition has."""
+"""Partitioning: a table's PARTITION BY, as far as it determines which rows a partition has."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ Value = int | str | None
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """``values`` [..., columns]: of RANGE the upper bound, which is in the next partition; of LIST
-    each value that is listed."""
+    """One partition. ``values`` [..., columns]: of RANGE the upper bound, which belongs to the
+    next partition; of LIST each listed value."""
 
     name: str
     values: tuple[tuple[Value, ...], ...]
@@ -20,9 +20,12 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """``kind``: RANGE or LIST, also of COLUMNS; ``function``: what is made of the one column before
-    it is compared (TO_DAYS), or ''. ``partitions`` in their order. ``unknown``: why it can't be
-    told which rows are in which partition; then there is nothing else."""
+    """A table's partitions.
+
+    ``kind``: RANGE or LIST, also of COLUMNS. ``function``: applied to the one column before it is
+    compared (TO_DAYS), or ''. ``partitions`` in their order. ``unknown``: why the partition of a
+    row can't be determined; the other fields are then empty.
+    """
 
     kind: str = ""
     columns: tuple[str, ...] = ()
@@ -32,7 +35,7 @@ class Partitioning:
 
 
 def partitioning_of(listed: dict[str, Any] | None) -> Partitioning | None:
-    """The partitioning of what ``asdict`` and JSON have made of it."""
+    """Return the partitioning from its form in JSON or ``asdict``."""
     if listed is None:
         return None
     partitions = (

@@ -1,6 +1,6 @@
 """TableDefinition: a table as the applier knows it, from TABLE_MAP events, statements and rules.
 
-It holds what the source says (columns, keys, partitions), and what the user's rules make of it in
+It holds what the source declares (columns, keys, partitions), and what the user's rules change in
 the target: columns that the target lacks (``withheld``), a row filter, a mode. ``in_log`` is the
 table as the log's rows have it. The control table and the tables' own commits record it as JSON.
 """
@@ -79,13 +79,13 @@ class TableDefinition:
 
     @property
     def name_on_source(self) -> str:
-        """What the source calls the table."""
+        """The table's name on the source."""
         return self.source_name or self.name
 
     @cached_property
     def in_log(self) -> TableDefinition:
-        """The table as the source has it, and the log's rows, where the target has other columns or
-        not all rows."""
+        """The table as the source and the log's rows have it; the target may have other columns
+        or fewer rows."""
         columns = [c.logged or c for c in self.columns if not c.kept]
         for number, column in self.withheld:
             columns.insert(number, column)
@@ -99,14 +99,14 @@ class TableDefinition:
 
     @cached_property
     def own(self) -> tuple[int, ...]:
-        """For each column of the log's rows its number here; -1 where the target lacks it."""
+        """For each column of the log's rows its number here; -1 if the target lacks it."""
         own = [number for number, column in enumerate(self.columns) if not column.kept]
         for number, _ in self.withheld:
             own.insert(number, -1)
         return tuple(own)
 
     def with_logged_key(self, key: tuple[int, ...]) -> TableDefinition:
-        """The same with another key, in numbers of the columns that the log's rows have."""
+        """Return the table with another key, in numbers of the columns of the log's rows."""
         own = tuple(self.own[number] for number in key)
         return replace(self, logged_key=own) if self.mode else replace(self, primary_key=own)
 
@@ -139,7 +139,8 @@ class TableDefinition:
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:
-        """Schema of decoded batches; DecodeError for a type that has no place in the target."""
+        """Return the schema of decoded batches. Raises DecodeError for a type that the target
+        can't hold."""
         return self._schema
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Foreign keys and indexes of a table, of which a TABLE_MAP says nothing."""
+"""Foreign keys and indexes of a table, which a TABLE_MAP does not declare."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A FOREIGN KEY, in the table that references ``parent`` (db.table). ``referenced``: columns
-    there (none: its primary key); ``on_delete``, ``on_update``: '' for RESTRICT and NO ACTION."""
+    """A FOREIGN KEY, in the table that references ``parent`` (db.table).
+
+    ``referenced``: columns of the parent (none: its primary key). ``on_delete``, ``on_update``: ''
+    for RESTRICT and NO ACTION.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -23,7 +26,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class UniqueIndex:
-    """A UNIQUE index. ``columns``: names in key order; ``whole``: no part of it is a prefix of a
+    """A UNIQUE index. ``columns``: names in key order. ``whole``: no part of it is a prefix of a
     column or an expression."""
 
     name: str
@@ -35,8 +38,11 @@ class UniqueIndex:
 
 @dataclass(frozen=True, slots=True)
 class PlainIndex:
-    """An index that is not unique; what is kept of it is what names of others depend on.
-    ``generated``: made for a foreign key, and gone as soon as another one does."""
+    """A non-unique index; only what the names of other indexes depend on is recorded.
+
+    ``generated``: MySQL created it for a foreign key, and drops it as soon as another index serves
+    that key.
+    """
 
     name: str
     columns: tuple[str, ...]
@@ -59,7 +65,7 @@ def plain_of(listed: list[dict[str, Any]] | None) -> tuple[PlainIndex, ...] | No
 
 
 def foreign_keys_of(listed: list[dict[str, Any]] | None) -> tuple[ForeignKey, ...] | None:
-    """The foreign keys of what ``asdict`` and JSON have made of them."""
+    """Return foreign keys from their form in JSON or ``asdict``."""
     if listed is None:
         return None
     lists = ("columns", "referenced")

@@ -10,14 +10,15 @@ _DOT, _AT = "@002e", "@0040"
 
 
 def table_name(database: str, table: str) -> str:
-    """``table`` "" gives what the names of the database's tables begin with."""
+    """Return the table's name in the form ``database.table``; with ``table`` "" the prefix of
+    all names of the database."""
     if "." in database or "@00" in database:  # the latter, so that none is another's coded name
         database = database.replace("@", _AT).replace(".", _DOT)
     return f"{database}.{table}"
 
 
 def parts_of(name: str) -> tuple[str, str]:
-    """(the database's name, the table's)."""
+    """Return (the database's name, the table's)."""
     database, _, table = name.partition(".")
     return database.replace(_DOT, ".").replace(_AT, "@"), table
 
@@ -27,10 +28,10 @@ def database_of(name: str) -> str:
 
 
 def plain_name(name: str) -> str:
-    """The name in MySQL's own rules: the two parts with a dot between, whatever they hold."""
+    """Return the name as MySQL writes it: both parts with a dot between, whatever they contain."""
     return ".".join(parts_of(name))
 
 
 def generated_prefix(name: str) -> str:
-    """What the names of foreign keys begin with that InnoDB makes of the table's."""
+    """Return the prefix of the names that InnoDB generates for the table's foreign keys."""
     return f"{parts_of(name)[1]}_ibfk_"

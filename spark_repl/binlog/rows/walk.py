@@ -58,7 +58,7 @@ _TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
 
 
 class Applied(Protocol):
-    """What makes of a TABLE_MAP's definition the one that its rows are of."""
+    """Reshapes the definition of a TABLE_MAP: forms of values, or the target's name."""
 
     def apply(self, definition: TableDefinition) -> TableDefinition: ...
 
@@ -74,14 +74,18 @@ def walk(
     forms: Applied = USUAL,
     pairs: bool | Container[str] = False,
 ) -> list[RowImages]:
-    """Row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per definition.
+    """Return the row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per
+    definition.
 
-    buffer uint8[n] of plain events, with a 4-byte CRC behind each iff ``checksum`` (then it is
-    verified); positions int64: packed RelayPosition of each transaction, for errors only. known:
-    definitions by name, for table maps that name no columns (binlog_row_metadata=MINIMAL). forms:
-    how values are kept, or tables are named. pairs: every UPDATE is two entries, 1 and 2, the
-    second with MOVED set; or the names of the tables of which that is so, with keys.
-    DecodeError for anything that can't be decoded without losing a change.
+    - ``buffer`` uint8[n]: plain events, each followed by a 4-byte CRC, which is verified, if
+      ``checksum``.
+    - ``positions`` int64: packed RelayPosition of each transaction, for errors only.
+    - ``definitions``: by name, for table maps that name no columns (binlog_row_metadata=MINIMAL).
+    - ``forms``: reshapes definitions: forms of values, or names of tables.
+    - ``pairs``: every UPDATE is two entries, the second with MOVED set, and entries have no keys. A
+      container of names does so for these tables only, and their entries have keys.
+
+    Raises DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
     data.flags.writeable = False
@@ -114,8 +118,8 @@ def walk(
 def _by_table(
     definitions: dict[TableDefinition, list[int]], maps: Ints, count: int
 ) -> Iterator[tuple[TableDefinition, Ints]]:
-    """Each definition that has events, with their indexes, ascending. ``maps``: that of each event,
-    one of ``count``."""
+    """Yield each definition that has events, with their indexes, ascending. ``maps``: the map of
+    each event, one of ``count``."""
     number = np.empty(count, np.int64)
     for i, indexes in enumerate(definitions.values()):
         number[indexes] = i
@@ -131,14 +135,14 @@ def _by_table(
 
 @dataclass(frozen=True, eq=False)
 class _Transactions:
-    """What is walked: ``data[starts[i]:...]`` is the transaction at ``positions[i]``."""
+    """The walked transactions: ``data[starts[i]:...]`` is the transaction at ``positions[i]``."""
 
     data: Bytes
     starts: Ints
     positions: Ints
 
     def error(self, code: Int, transaction: Int, at: Int) -> DecodeError:
-        """What a kernel complains of, at ``data[at]``."""
+        """Return the error that a kernel reports at ``data[at]``."""
         offset = int(at) - int(self.starts[transaction])
         what = _COMPLAINTS[int(code)]
         if code in _TYPED:
@@ -151,7 +155,7 @@ class _Transactions:
         )
 
     def left_out(self, definition: TableDefinition, events: Ints) -> RowImages:
-        """The events of a table that is LEFT_OUT, and no row."""
+        """Return the events of a table that is LEFT_OUT, without rows."""
         no_rows = np.zeros((0, 2), np.int64)
         flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
         return RowImages(
@@ -162,7 +166,7 @@ class _Transactions:
     def walk(
         self, definition: TableDefinition, events: Ints, *, pairs: bool, split: bool
     ) -> RowImages:
-        """The row images of the table's events."""
+        """Return the row images of the table's events."""
         form = row_format(definition, keys=not pairs)
         places = max(2, len(form.bounds))
         marks = Marks(np.empty(places, np.int64), np.empty(places, np.int64))
@@ -186,7 +190,7 @@ class _Transactions:
         )  # fmt: skip
 
     def _walk_partial(self, definition: TableDefinition, events: Ints, *, pairs: bool) -> RowImages:
-        """Does what ``walk`` does when an event does not hold all columns."""
+        """Return the row images of events that do not hold all columns."""
         keys = np.array(sorted(definition.primary_key), np.int64)
         documents = sum(column.type == ColumnType.JSON for column in definition.columns)
         form = PartialFormat(row_format(definition).wire, keys, documents, pairs)
@@ -215,7 +219,8 @@ class _Transactions:
 
 
 def _grown(kernel: Callable[[_E], Int], entries: _E) -> tuple[Int, _E]:
-    """(code, entries) of a kernel that goes on in larger arrays when they are full."""
+    """Return (code, entries) of a kernel that continues in larger arrays when its arrays are
+    full."""
     while (code := kernel(entries)) == kernels.FULL:
         larger = (np.concatenate([array, np.zeros_like(array)]) for array in entries)
         entries = type(entries)(*larger)
