@@ -53,23 +53,23 @@ def altered_keys(
     new_columns = {
         e.before.name.lower(): c for e, c in zip(entries, columns, strict=True) if e.before
     }
-    left = _left(_keys_before(definition), alteration, definition)
-    new_columns |= _again(left, entries, columns, new_columns)
-    _check_choices(left, entries, columns)
-    kept = [key for k in left if (key := keys.carried(k, new_columns)) is not None]
-    primary = [key for key in kept if key.kind == PRIMARY]
+    remaining = _remaining_keys(_keys_before(definition), alteration, definition)
+    new_columns |= _again(remaining, entries, columns, new_columns)
+    _check_choices(remaining, entries, columns)
+    carried = [key for k in remaining if (key := keys.carried(k, new_columns)) is not None]
+    primary = [key for key in carried if key.kind == PRIMARY]
     names = {name.lower() for key in primary for name in key.columns}
     names |= {p.column.lower() for key in new if key.kind == PRIMARY for p in key.parts}
     columns = tuple(not_null(c) if c.name.lower() in names else c for c in columns)
-    made = keys.ordered(keys.added(kept, new, columns), columns)
-    has_primary = any(key.kind == PRIMARY and key.name for key in made)
+    ordered = keys.ordered(keys.added(carried, new, columns), columns)
+    has_primary = any(key.kind == PRIMARY and key.name for key in ordered)
     unknown = definition.unique is None
     return Keyed(
         columns,
-        keys.logged(made, columns),
+        keys.logged(ordered, columns),
         None if unknown and not has_primary and definition.has_primary is None else has_primary,
-        None if unknown else keys.unique_of(made),
-        None if definition.indexes is None else keys.plain_of(made),
+        None if unknown else keys.unique_of(ordered),
+        None if definition.indexes is None else keys.plain_of(ordered),
     )
 
 
@@ -87,59 +87,63 @@ def _keys_before(definition: TableDefinition) -> list[Key]:
     return old_keys + [Key("INDEX", p.name, p.columns, generated=p.generated) for p in plain]
 
 
-def _left(before: list[Key], alteration: Alteration, definition: TableDefinition) -> list[Key]:
+def _remaining_keys(
+    before: list[Key], alteration: Alteration, definition: TableDefinition
+) -> list[Key]:
     """Without what DROP INDEX, DROP PRIMARY KEY and DROP CONSTRAINT name; indexes renamed."""
-    left, new_names = list(before), dict[str, str]()
+    remaining, new_names = list(before), dict[str, str]()
     for action in alteration.actions:
         if isinstance(action, DropIndex):
             name = action.name.lower()
-            left = [k for k in left if (k.name or PRIMARY).lower() != name]
+            remaining = [k for k in remaining if (k.name or PRIMARY).lower() != name]
         elif isinstance(action, DropConstraint) and not action.kind:
             foreign = {key.name.lower() for key in definition.foreign_keys or ()}
             name = action.name.lower()
-            left = [
-                k for k in left
+            remaining = [
+                k for k in remaining
                 if name in foreign or k.kind not in (PRIMARY, UNIQUE) or k.name.lower() != name
             ]  # fmt: skip
         elif isinstance(action, RenameIndex):
             new_names[action.name.lower()] = action.new
-    return [replace(key, name=new_names.get(key.name.lower(), key.name)) for key in left]
+    return [replace(key, name=new_names.get(key.name.lower(), key.name)) for key in remaining]
 
 
 def _again(
-    left: Sequence[Key],
+    remaining: Sequence[Key],
     entries: Sequence[Entry],
     columns: Sequence[Column],
-    kept: Mapping[str, Column],
+    columns_before: Mapping[str, Column],
 ) -> dict[str, Column]:
     """New columns with the names of dropped ones, whose places in indexes they take. Raises
     StatementError where the index is unique: it is then over a prefix as long as the old column."""
-    inside = {name.lower() for key in left for name in key.columns} - kept.keys()
-    unique = {n.lower() for key in left if key.kind in (PRIMARY, UNIQUE) for n in key.columns}
+    inside = {name.lower() for key in remaining for name in key.columns} - columns_before.keys()
+    unique = {n.lower() for key in remaining if key.kind in (PRIMARY, UNIQUE) for n in key.columns}
     renewed = {}
     for entry, column in zip(entries, columns, strict=True):
         name = column.name.lower()
         if entry.before is None and name in inside:
             if name in unique:
-                said = f"what a UNIQUE index over the new column {column.name} holds is not known"
-                raise StatementError(said)
+                message = (
+                    f"what a UNIQUE index over the new column {column.name} holds is not known"
+                )
+                raise StatementError(message)
             renewed[name] = column
     return renewed
 
 
 def _check_choices(
-    left: Sequence[Key], entries: Sequence[Entry], columns: Sequence[Column]
+    remaining: Sequence[Key], entries: Sequence[Entry], columns: Sequence[Column]
 ) -> None:
     """Raises StatementError for an ENUM or SET in a UNIQUE index that becomes text: the index is
     then over a prefix, whose length depends on the ENUM's character set (measured on 9.7.4)."""
-    inside = {name.lower() for key in left if key.kind == UNIQUE for name in key.columns}
+    inside = {name.lower() for key in remaining if key.kind == UNIQUE for name in key.columns}
     for entry, column in zip(entries, columns, strict=True):
         before = entry.before
         if before is None or before.name.lower() not in inside:
             continue
         if before.type in (ColumnType.ENUM, ColumnType.SET) and column.type in CHARACTER_TYPES:
-            said = f"what a UNIQUE index over column {before.name} holds is not known"
-            raise StatementError(said)
+            message = f"what a UNIQUE index over column {before.name} holds is not known"
+            raise StatementError(message)
 
 
 def without_inline_keys(alteration: Alteration) -> Alteration:

@@ -117,17 +117,19 @@ def _changed(before: Partitioning | None, action: ChangePartitions) -> Partition
     has_new = all(existing.get(name) == partition for name, partition in new.items())
     if new and has_new and (names - set(new)).isdisjoint(existing):
         return before  # a copy was read after the statement
-    others = [partition for partition in before.partitions if partition.name.lower() not in names]
-    if not names <= set(existing) or any(partition.name.lower() in new for partition in others):
+    remaining = [
+        partition for partition in before.partitions if partition.name.lower() not in names
+    ]
+    if not names <= set(existing) or any(partition.name.lower() in new for partition in remaining):
         listed = ", ".join(sorted((names - set(existing)) | set(new)))
         return Partitioning(unknown=f"{action.verb} PARTITION does not fit what is known: {listed}")
     at = min((n for n, p in enumerate(before.partitions) if p.name.lower() in names), default=None)
-    return replace(before, partitions=_insert(others, at, action.into))
+    return replace(before, partitions=_insert(remaining, at, action.into))
 
 
 def _insert(
-    others: Sequence[Partition], at: int | None, new: Sequence[Partition]
+    remaining: Sequence[Partition], at: int | None, new: Sequence[Partition]
 ) -> tuple[Partition, ...]:
-    """Return ``others`` with ``new`` before number ``at``; None: at their end."""
-    place = len(others) if at is None else at
-    return (*others[:place], *new, *others[place:])
+    """Return ``remaining`` with ``new`` before number ``at``; None: at their end."""
+    place = len(remaining) if at is None else at
+    return (*remaining[:place], *new, *remaining[place:])

@@ -124,8 +124,8 @@ def _columns(
     for entry in entries:
         if entry.clause is None:
             assert entry.before is not None
-            kept = replace(entry.before, name=entry.name)
-            columns.append(in_charset(kept, converted, session, table) if converted else kept)
+            column = replace(entry.before, name=entry.name)
+            columns.append(in_charset(column, converted, session, table) if converted else column)
             continue
         clause = entry.clause = next(clauses)
         text = clause.type.code in CHARACTER_TYPES

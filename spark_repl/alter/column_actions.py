@@ -73,8 +73,8 @@ def arranged(definition: TableDefinition, alteration: Alteration, session: Sessi
                 entry.placed = True
                 moved[column.name.lower()] = entry
         entries.append(entry)
-    for left in named.values():
-        raise _not_there(left, definition)
+    for queue in named.values():
+        raise _not_there(queue, definition)
     for new in actions:
         if isinstance(new, AddColumn):
             place = _place(entries, new.after, definition)
@@ -105,8 +105,8 @@ def _not_there(
     action: DropColumn | RenameColumn | ChangeColumn, table: TableDefinition
 ) -> Exception:
     if isinstance(action, DropColumn):
-        said = f"Can't DROP '{action.name}'; check that column/key exists"
-        return StatementError(said, table=table.name, number=1091)
+        message = f"Can't DROP '{action.name}'; check that column/key exists"
+        return StatementError(message, table=table.name, number=1091)
     return unknown(action.name, table.name)
 
 
@@ -187,7 +187,7 @@ def _once(entries: list[Entry], table: str) -> list[Entry]:
         if other is not None:
             if other != entry.name and not entry.name.isascii():
                 raise same_name_error(other, entry.name, table)
-            said = f"Duplicate column name '{entry.name}'"
-            raise StatementError(said, table=table, number=1060)
+            message = f"Duplicate column name '{entry.name}'"
+            raise StatementError(message, table=table, number=1060)
         seen[entry.name.lower()] = entry.name
     return entries

@@ -97,13 +97,13 @@ class _Origins:
         if default is not None and default.unknown:
             return Unknown(f"the default of column {column.name} is not known: {default.unknown}")
         if default is not None and default.expression:
-            said = f"the default of column {column.name} is an expression"
+            subject = f"the default of column {column.name} is an expression"
             if self._is_escaped_twice(default.expression, i):
-                return Unknown(f"{said}: {_TWICE}")
+                return Unknown(f"{subject}: {_TWICE}")
             if is_moment(default.expression, column):
                 return Now()
             if default.constant is None:
-                return self._computed(i, default.expression, said)
+                return self._computed(i, default.expression, subject)
         return _of_default(entry, column, self._session)
 
     @property
@@ -115,29 +115,31 @@ class _Origins:
     def _generated(self, i: int) -> Origin:
         entry, column = self._entries[i], self._columns[i]
         before, inner = entry.before, _inner(column.generated, self._mode(i))
-        said = f"the values of the generated column {column.name}"
-        kept = before is not None and before.generated and same_type(before, column)
-        if before is not None and kept and _inner(before.generated, 0) == inner:
+        subject = f"the values of the generated column {column.name}"
+        same_kind = before is not None and before.generated and same_type(before, column)
+        if before is not None and same_kind and _inner(before.generated, 0) == inner:
             names = {word for kind, word in inner if kind == NAME}
             stable = all(self._is_stable(name, defaults="default" in names) for name in names)
             if printed := self._printed_otherwise(i, names):
                 if not column.generated.endswith("VIRTUAL"):
-                    return Unknown(f"{said}: {_IN_PLACE.format(printed)}")
+                    return Unknown(f"{subject}: {_IN_PLACE.format(printed)}")
                 self._printed.add(i)
             elif stable and not (self._compared_otherwise(i, names) or self._is_read_again(i)):
                 return KeptColumn(entry.number, entry.clause is not None)
         cursor = _expression(column.generated, self._mode(i))
         expression, _, _ = column.generated.rpartition(" ")
         if self._is_escaped_twice(expression, i):
-            return Unknown(f"{said}: {_TWICE}")
+            return Unknown(f"{subject}: {_TWICE}")
         if (value := constant(cursor.again())) is not None:
             virtual = column.generated.endswith("VIRTUAL")
-            made = in_own_charset(Default(constant=value, charset=self._charset(i, cursor)), column)
-            if made.constant is None:
-                return Unknown(f"{said}: {made.unknown}")
+            default = in_own_charset(
+                Default(constant=value, charset=self._charset(i, cursor)), column
+            )
+            if default.constant is None:
+                return Unknown(f"{subject}: {default.unknown}")
             session = self._reading if virtual else self._session
-            return _filled(made.constant, column, session, assigned=True)
-        return self._computed(i, expression, said)
+            return _filled(default.constant, column, session, assigned=True)
+        return self._computed(i, expression, subject)
 
     def _charset(self, i: int, cursor: Cursor) -> str:
         """The character set of the string that an expression is, as ``Default`` has it."""
@@ -156,7 +158,7 @@ class _Origins:
             token.kind == STRING and "\\" in token.text for token in tokens(expression, mode)
         )
 
-    def _computed(self, i: int, expression: str, said: str) -> Origin:
+    def _computed(self, i: int, expression: str, subject: str) -> Origin:
         column, session = self._columns[i], self._session
         virtual = column.generated.endswith("VIRTUAL")
         written = self._entries[i].clause is not None
@@ -170,10 +172,10 @@ class _Origins:
                 virtual=virtual,
             )
         except NotComputed as reason:
-            return Unknown(f"{said}: {reason}")
+            return Unknown(f"{subject}: {reason}")
         for number in node.columns:
             if isinstance(origin := self._of(number), Unknown):
-                return Unknown(f"{said}: {origin.reason}")
+                return Unknown(f"{subject}: {origin.reason}")
         return Computed(node, virtual)
 
     def _inputs(self, i: int, names: set[str]) -> list[int]:
@@ -255,9 +257,9 @@ class _Origins:
         if defaults and (self._entries[i].new_default or before.default != after.default):
             return False
         origin = self._of(i)
-        kept = isinstance(origin, KeptColumn) and origin.number == self._entries[i].number
+        carried = isinstance(origin, KeptColumn) and origin.number == self._entries[i].number
         alike = same_type(before, after) or is_longer(before, after)
-        return kept and alike and after.nullable >= before.nullable
+        return carried and alike and after.nullable >= before.nullable
 
 
 def _filled(

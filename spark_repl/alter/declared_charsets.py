@@ -25,42 +25,42 @@ def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefini
     columns, withheld = list(definition.columns), dict(definition.withheld)
     charset, new = definition.charset, False
     for number, (own, theirs) in enumerate(zip(definition.own, logged.columns, strict=True)):
-        mine = withheld[number] if own < 0 else columns[own].logged or columns[own]
-        told = _told(mine, theirs)
-        if told is mine:
+        column = withheld[number] if own < 0 else columns[own].logged or columns[own]
+        declared = _told(column, theirs)
+        if declared is column:
             continue
         new = True
-        if mine.assumed and charset in ("", ASSUMED):
+        if column.assumed and charset in ("", ASSUMED):
             charset = name_of(theirs.compares)
         if own < 0:
-            withheld[number] = told
+            withheld[number] = declared
         elif columns[own].logged:
-            columns[own] = replace(columns[own], logged=told)
+            columns[own] = replace(columns[own], logged=declared)
         else:
-            columns[own] = told
+            columns[own] = declared
     if not new:
         return definition
-    left = tuple(sorted(withheld.items()))
-    return replace(definition, columns=tuple(columns), withheld=left, charset=charset)
+    pairs = tuple(sorted(withheld.items()))
+    return replace(definition, columns=tuple(columns), withheld=pairs, charset=charset)
 
 
-def says_charset(told: TableDefinition, before: TableDefinition) -> bool:
+def says_charset(after: TableDefinition, before: TableDefinition) -> bool:
     """Whether the character set of a column is another one, or was assumed, of the two that
     ``told_by`` has taken and made."""
-    pairs = zip(told.in_log.columns, before.in_log.columns, strict=True)
+    pairs = zip(after.in_log.columns, before.in_log.columns, strict=True)
     return any(a.collation != b.collation or a.assumed != b.assumed for a, b in pairs)
 
 
-def _told(mine: Column, theirs: Column) -> Column:
-    if mine.type not in CHARACTER_TYPES or mine.type != theirs.type or not theirs.compares:
-        return mine
-    if mine.compares == theirs.compares and not mine.assumed:
-        return mine
-    number = mine.collation
-    if BINARY in (number, theirs.collation):  # both are, or the rows don't fit
-        return mine
-    if charset_of(number) != charset_of(theirs.compares):
-        number = collation(collation_name(theirs.compares))[0]
+def _told(column: Column, logged: Column) -> Column:
+    if column.type not in CHARACTER_TYPES or column.type != logged.type or not logged.compares:
+        return column
+    if column.compares == logged.compares and not column.assumed:
+        return column
+    number = column.collation
+    if BINARY in (number, logged.collation):  # both are, or the rows don't fit
+        return column
+    if charset_of(number) != charset_of(logged.compares):
+        number = collation(collation_name(logged.compares))[0]
     return replace(
-        mine, collation=number, meta=theirs.meta, compares=theirs.compares, assumed=False
+        column, collation=number, meta=logged.meta, compares=logged.compares, assumed=False
     )

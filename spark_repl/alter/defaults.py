@@ -50,16 +50,16 @@ def literal(column: Column) -> pa.Array:
     where it is not understood."""
     assert column.default is not None
     try:
-        said = normalize(column.default, column, Session())
-        return pa.array([_value(column, said)], column.arrow_type)
+        text = normalize(column.default, column, Session())
+        return pa.array([_value(column, text)], column.arrow_type)
     except (ValueError, OverflowError, pa.ArrowException) as error:
         raise StatementError(f"the default of column {column.name} is not understood") from error
 
 
-def _value(column: Column, said: str) -> Any:
-    if said == "NULL":
+def _value(column: Column, literal: str) -> Any:
+    if literal == "NULL":
         return None
-    arrow, text = column.arrow_type, said.removeprefix("'")
+    arrow, text = column.arrow_type, literal.removeprefix("'")
     if pa.types.is_boolean(arrow):
         return text == "1"
     if column.type == ColumnType.BIT:

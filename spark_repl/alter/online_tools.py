@@ -25,30 +25,30 @@ _HINT = (
 )
 
 
-def copied(before: TableDefinition, made: TableDefinition) -> Altered:
-    """What has become of the rows of ``before`` in a tool's copy ``made``: columns by their names.
+def copied(before: TableDefinition, ghost: TableDefinition) -> Altered:
+    """What has become of the rows of ``before`` in a tool's copy ``ghost``: columns by their names.
 
     Raises SettingError for what the definitions do not say: values of another kind than those
     copied, new ones that are no literals, rows that a new UNIQUE index has no room for.
     """
     names = {column.name.lower(): number for number, column in enumerate(before.columns)}
     origins: list[Origin] = []
-    for column in made.columns:
+    for column in ghost.columns:
         number = names.get(column.name.lower())
         if number is None:
-            origins.append(_new(made, column))
+            origins.append(_new(ghost, column))
         else:
-            origins.append(_same(made, before.columns[number], column, number))
-    known = _unique(before)
-    if known is None or (indexes := _unique(made)) is None:
-        raise _refused(made.name, "which UNIQUE indexes it has is not known")
-    if more := indexes - known:
-        listed = ", ".join(min(sorted(one) for one in more))
-        raise _refused(made.name, f"which rows a new UNIQUE index ({listed}) has no room for")
-    _check_equal(before, made, names)
-    _check_generated(before, made, names)
-    _check_room(before, made)
-    return Altered(made, tuple(origins))
+            origins.append(_same(ghost, before.columns[number], column, number))
+    unique = _unique(before)
+    if unique is None or (indexes := _unique(ghost)) is None:
+        raise _refused(ghost.name, "which UNIQUE indexes it has is not known")
+    if more := indexes - unique:
+        listed = ", ".join(min(sorted(key) for key in more))
+        raise _refused(ghost.name, f"which rows a new UNIQUE index ({listed}) has no room for")
+    _check_equal(before, ghost, names)
+    _check_generated(before, ghost, names)
+    _check_room(before, ghost)
+    return Altered(ghost, tuple(origins))
 
 
 def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> None:
@@ -65,20 +65,20 @@ def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> Non
             raise _refused(statement.tables[0], reason)
 
 
-def _new(made: TableDefinition, column: Column) -> Origin:
+def _new(ghost: TableDefinition, column: Column) -> Origin:
     if column.generated or column.auto_increment or column.default is None:
-        raise _refused(made.name, f"the values of the new column {column.name}")
+        raise _refused(ghost.name, f"the values of the new column {column.name}")
     return Filled(column.default)
 
 
-def _same(made: TableDefinition, old: Column, new: Column, number: int) -> Origin:
+def _same(ghost: TableDefinition, old: Column, new: Column, number: int) -> Origin:
     if old.generated != new.generated or (new.auto_increment and not old.auto_increment):
-        raise _refused(made.name, f"the values of column {new.name}")
+        raise _refused(ghost.name, f"the values of column {new.name}")
     plain = replace(old, name=new.name, nullable=new.nullable, visible=new.visible) == new
     if plain and old.detail == new.detail:
         return KeptColumn(number)
     if old.generated or not widens(old, new):
-        raise _refused(made.name, f"what the values of column {new.name} are, whose type changes")
+        raise _refused(ghost.name, f"what the values of column {new.name} are, whose type changes")
     return KeptColumn(number, written=True)
 
 
@@ -100,50 +100,52 @@ def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
     return column_sets
 
 
-def _check_equal(before: TableDefinition, made: TableDefinition, names: dict[str, int]) -> None:
+def _check_equal(before: TableDefinition, ghost: TableDefinition, names: dict[str, int]) -> None:
     """Raises SettingError where rows that a key or UNIQUE index told apart may be equal now."""
-    of_key = tuple(made.columns[number].name for number in made.primary_key)
-    unique = {name.lower() for index in made.unique or () for name in index.columns}
-    for column in made.columns:
+    of_key = tuple(ghost.columns[number].name for number in ghost.primary_key)
+    unique = {name.lower() for index in ghost.unique or () for name in index.columns}
+    for column in ghost.columns:
         name = column.name.lower()
-        if name in names and name in unique | {one.lower() for one in of_key}:
+        if name in names and name in unique | {key_name.lower() for key_name in of_key}:
             old = before.columns[names[name]]
             if old.compares != column.compares or old.nullable > column.nullable:
                 reason = f"which rows the key or UNIQUE index ({column.name}) has no room for now"
-                raise _refused(made.name, reason)
+                raise _refused(ghost.name, reason)
 
 
-def _check_generated(before: TableDefinition, made: TableDefinition, names: dict[str, int]) -> None:
+def _check_generated(
+    before: TableDefinition, ghost: TableDefinition, names: dict[str, int]
+) -> None:
     """Raises SettingError where a generated column's input is compared or printed otherwise."""
     changed = {
         column.name.lower()
-        for column in made.columns
+        for column in ghost.columns
         if (number := names.get(column.name.lower())) is not None
         and (column.compares, column.detail)
         != (before.columns[number].compares, before.columns[number].detail)
     }
-    for column in made.columns:
+    for column in ghost.columns:
         words = {token.text.lower() for token in tokens(column.generated, 0)}
         if changed & words:
-            raise _refused(made.name, f"the values of column {column.name}")
+            raise _refused(ghost.name, f"the values of column {column.name}")
 
 
-def _check_room(before: TableDefinition, made: TableDefinition) -> None:
+def _check_room(before: TableDefinition, ghost: TableDefinition) -> None:
     """Raises SettingError where a row may have no parent, or no partition."""
     had = {_foreign(key) for key in before.foreign_keys or ()}
-    for key in made.foreign_keys or ():
+    for key in ghost.foreign_keys or ():
         if _foreign(key) not in had:
-            raise _refused(made.name, f"which rows a new foreign key ({key.name}) has no room for")
-    then, now = before.partitioning, made.partitioning
+            raise _refused(ghost.name, f"which rows a new foreign key ({key.name}) has no room for")
+    then, now = before.partitioning, ghost.partitioning
     if now is None or now == then:
         return
     count = len(then.partitions) if then else 0
     if then is None or then != replace(now, partitions=now.partitions[:count]):
-        raise _refused(made.name, "which rows its partitions have no room for")
+        raise _refused(ghost.name, "which rows its partitions have no room for")
 
 
 def _foreign(key: ForeignKey) -> tuple[object, ...]:
-    columns, referenced = (tuple(map(str.lower, one)) for one in (key.columns, key.referenced))
+    columns, referenced = (tuple(map(str.lower, names)) for names in (key.columns, key.referenced))
     return columns, key.parent, referenced
 
 

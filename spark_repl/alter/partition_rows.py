@@ -60,13 +60,13 @@ class PartitionRows:
                 definition.columns[column],
                 partitioning.function,
                 partitioning.kind,
-                [values[at] for one in partitions for values in one.values],
+                [values[at] for partition in partitions for values in partition.values],
             )
             for at, column in enumerate(columns)
         )
-        made = cls(verb, partitioning, frozenset(numbers), columns, axes)
-        _ = made._placed
-        return made
+        rows = cls(verb, partitioning, frozenset(numbers), columns, axes)
+        _ = rows._placed
+        return rows
 
     def of_rows(self, arrays: Sequence[pa.Array], count: int) -> Bools:
         """Which of ``count`` rows are among them; ``arrays`` [columns]: the values of ``columns``.

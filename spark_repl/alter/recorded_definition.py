@@ -21,11 +21,11 @@ def recorded_definition(text: str) -> TableDefinition:
     definition = TableDefinition.from_json(text)
     if '"assumed":' in text:
         return definition
-    said = definition.charset
-    if unsaid := said in ("", ASSUMED):
+    recorded = definition.charset
+    if unsaid := recorded in ("", ASSUMED):
         charset = charset_of(collation(ASSUMED)[0])
-    elif "_" in said or '"compares":' not in text:  # later a session's was a collation's name
-        charset = charset_of(collation(said)[0])
+    elif "_" in recorded or '"compares":' not in text:  # later a session's was a collation's name
+        charset = charset_of(collation(recorded)[0])
     else:
         return definition
 
@@ -42,5 +42,5 @@ def recorded_definition(text: str) -> TableDefinition:
         definition,
         columns=tuple(map(read, definition.columns)),
         withheld=tuple((number, read(column)) for number, column in definition.withheld),
-        charset=said if unsaid else ASSUMED,
+        charset=recorded if unsaid else ASSUMED,
     )

@@ -38,22 +38,22 @@ class _Place:
     before: int = -1
 
 
-def additive(target: TableDefinition, made: Altered, *, keeps: bool) -> Altered:
-    """What the target's table becomes where the source's does what ``made`` says. ``keeps``:
+def additive(target: TableDefinition, altered: Altered, *, keeps: bool) -> Altered:
+    """What the target's table becomes where the source's does what ``altered`` says. ``keeps``:
     whether a column that is dropped or narrowed stays; else only what was kept before.
 
     Raises SettingError for a type that is neither wider nor narrower, for a column whose name one
     has that is kept, and for a table without a key: nothing would tell its rows apart.
     """
     own = [number for number, column in enumerate(target.columns) if not column.kept]
-    left = {o.number for o in made.origins if isinstance(o, KeptColumn)}
-    gone = {own[i] for i in range(len(own)) if i not in left} if keeps else set[int]()
+    carried = {o.number for o in altered.origins if isinstance(o, KeptColumn)}
+    gone = {own[i] for i in range(len(own)) if i not in carried} if keeps else set[int]()
     spare = {target.columns[i].name.lower(): i for i in gone}
     spare |= {c.name.lower(): i for i, c in enumerate(target.columns) if c.kept}
-    key = set(made.definition.primary_key)
+    key = set(altered.definition.primary_key)
     places = []
     for number, (origin, column) in enumerate(
-        zip(made.origins, made.definition.columns, strict=True)
+        zip(altered.origins, altered.definition.columns, strict=True)
     ):
         at = spare.get(column.name.lower())
         if isinstance(origin, KeptColumn):
@@ -70,17 +70,17 @@ def additive(target: TableDefinition, made: Altered, *, keeps: bool) -> Altered:
             del spare[column.name.lower()]
         else:
             places.append(_Place(column, origin))
-    mine = [place.column for place in places]
+    source_columns = [place.column for place in places]
     _with_kept(places, target.columns, sorted(spare.values()))
-    return _altered(made, places, mine)
+    return _altered(altered, places, source_columns)
 
 
-def _altered(made: Altered, places: Sequence[_Place], mine: Sequence[Column]) -> Altered:
-    """``mine``: the columns that the source has, too."""
+def _altered(altered: Altered, places: Sequence[_Place], own: Sequence[Column]) -> Altered:
+    """``own``: the columns that the source has, too."""
     columns = tuple(place.column for place in places)
-    at = [next(i for i, one in enumerate(columns) if one is column) for column in mine]
-    key = tuple(at[number] for number in made.definition.primary_key)
-    after = replace(made.definition, columns=columns, primary_key=key)
+    at = [next(i for i, candidate in enumerate(columns) if candidate is column) for column in own]
+    key = tuple(at[number] for number in altered.definition.primary_key)
+    after = replace(altered.definition, columns=columns, primary_key=key)
     if after.in_log is not after and not key:
         raise _refused(
             after, "the table has no key, which tells the rows apart that the target keeps more of"
@@ -89,15 +89,15 @@ def _altered(made: Altered, places: Sequence[_Place], mine: Sequence[Column]) ->
     if after.in_log is not after:
         if any(isinstance(origin, Computed) for origin in origins):
             raise _refused(after, "an expression is not computed where the target keeps more")
-        if made.gone:
+        if altered.gone:
             raise _refused(after, "the rows of a partition are not looked for then")
-    return replace(made, definition=after, origins=origins)
+    return replace(altered, definition=after, origins=origins)
 
 
-def _with_kept(places: list[_Place], before: Sequence[Column], kept: Sequence[int]) -> None:
+def _with_kept(places: list[_Place], before: Sequence[Column], numbers: Sequence[int]) -> None:
     """Adds the columns that stay in the target alone, each behind the one that it was behind,
     or the next before that is there."""
-    for number in kept:
+    for number in numbers:
         column = replace(
             before[number], kept=True, nullable=True, default=None, generated="",
             auto_increment=False, logged=None,

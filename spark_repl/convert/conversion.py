@@ -47,14 +47,14 @@ def convert(values: pa.Array, change: TypeChange) -> pa.Array:
     if same_type(before, after):
         if family_of(before) in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
             raise change.refused("whether it has other digits or dimensions is not known")
-        done = Converted(values)
+        converted = Converted(values)
     else:
         converter = _converter(change)
         if converter is None:
             raise change.refused("such a conversion is not known")
-        done = converter(values, change)
-    _refuse_unfit(values, done, change)
-    return _with_values(_as_one(done.values), change)
+        converted = converter(values, change)
+    _refuse_unfit(values, converted, change)
+    return _with_values(_as_one(converted.values), change)
 
 
 def _as_one(values: pa.Array) -> pa.Array:
@@ -68,14 +68,14 @@ def same_type(before: Column, after: Column) -> bool:
     return same and (family_of(before) not in _TEXTS or before.collation == after.collation)
 
 
-def _refuse_unfit(values: pa.Array, done: Converted, change: TypeChange) -> None:
+def _refuse_unfit(values: pa.Array, converted: Converted, change: TypeChange) -> None:
     """A strict server has refused the statement where a value doesn't fit."""
-    if done.unfit is None or not change.session.is_strict:
+    if converted.unfit is None or not change.session.is_strict:
         return
-    if pc.any(done.unfit).as_py():
-        row = pc.index(pc.fill_null(done.unfit, False), True).as_py()
+    if pc.any(converted.unfit).as_py():
+        row = pc.index(pc.fill_null(converted.unfit, False), True).as_py()
         raise change.refused(
-            f"{str(values[row].as_py())[:60]!r} {done.why}, which a strict server refuses"
+            f"{str(values[row].as_py())[:60]!r} {converted.why}, which a strict server refuses"
         )
 
 

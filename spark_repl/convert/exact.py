@@ -39,7 +39,9 @@ def _numbers_of(values: pa.Array, change: TypeChange) -> pa.Array:
     bits = {literal: 1 << i for i, literal in enumerate(column.literals)}
 
     def number_of(value: str | None) -> tuple[int | None, bool]:
-        return (None if value is None else sum(bits[one] for one in value.split(",") if one)), True
+        return (
+            None if value is None else sum(bits[member] for member in value.split(",") if member)
+        ), True
 
     return by_distinct(values, number_of, pa.decimal128(20, 0)).values.cast(pa.decimal256(76, 0))
 

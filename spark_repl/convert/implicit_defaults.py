@@ -29,7 +29,7 @@ def without_nulls(values: pa.Array, change: TypeChange) -> pa.Array:
 
 def _default(change: TypeChange) -> pa.Array:
     after, kind = change.after, family_of(change.after)
-    nothing, there = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    zero, valid = np.zeros(1, np.int64), np.zeros(1, np.bool_)
     if kind in _NUMBERS:
         text = f"{0:.{after.scale}f}" if kind == TypeFamily.DECIMAL else "0"
         return pa.array([text]).cast(after.arrow_type)
@@ -40,11 +40,11 @@ def _default(change: TypeChange) -> pa.Array:
     if kind == TypeFamily.BYTES:
         return store_bytes(pa.array([b""]), after).values
     if kind == TypeFamily.TIME:
-        return time_array(nothing, there, after)
+        return time_array(zero, valid, after)
     if kind == TypeFamily.JSON and after.form == Form.USUAL:
         return pa.array(["null"])
     if kind == TypeFamily.TIMESTAMP and change.session.at:
-        return put_utc(np.array([change.session.at], np.int64), there, after)
+        return put_utc(np.array([change.session.at], np.int64), valid, after)
     if kind in (TypeFamily.DATE, TypeFamily.DATETIME) and after.form == Form.TEXT:
         return pa.array([zero_date(after)])
     raise change.refused("there are NULLs, for which the type has no default that is known")

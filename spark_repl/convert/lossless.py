@@ -98,7 +98,9 @@ def _enums(before: Column, after: Column) -> bool:
 
 def _sets(before: Column, after: Column) -> bool:
     """The members keep their order, in which the server prints them."""
-    return tuple(one for one in after.literals if one in before.literals) == before.literals
+    return (
+        tuple(member for member in after.literals if member in before.literals) == before.literals
+    )
 
 
 def _bytes(before: Column, after: Column) -> bool:

@@ -24,11 +24,11 @@ _ENUM_NUMBER_BYTES, _SET_NUMBER_BYTES, _SET_MEMBERS_MAX = 6, 22, 64
 
 def store_member(texts: pa.Array, change: TypeChange) -> Converted:
     """Text into ENUM or SET. Raises Unconvertible where the collation would decide."""
-    if any(one.endswith(" ") for one in (*change.before.literals, *change.after.literals)):
+    if any(member.endswith(" ") for member in (*change.before.literals, *change.after.literals)):
         raise change.refused("members of CHARACTER SET binary are compared with their spaces")
     is_enum = change.after.type == ColumnType.ENUM
-    done = by_distinct(texts, (_enum if is_enum else _set)(change), pa.string())
-    return Converted(done.values, done.unfit, "is no member")
+    converted = by_distinct(texts, (_enum if is_enum else _set)(change), pa.string())
+    return Converted(converted.values, converted.unfit, "is no member")
 
 
 def members_of_bits(number: pa.Array, change: TypeChange) -> Converted:
@@ -48,7 +48,7 @@ def members_of_bits(number: pa.Array, change: TypeChange) -> Converted:
 
 
 def _joined(literals: tuple[str, ...], bits: int) -> str:
-    return ",".join(one for i, one in enumerate(literals) if bits >> i & 1)
+    return ",".join(member for i, member in enumerate(literals) if bits >> i & 1)
 
 
 def _finder(change: TypeChange) -> Callable[[str], int]:

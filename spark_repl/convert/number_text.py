@@ -29,8 +29,8 @@ def real_text(number: pa.Array, change: TypeChange) -> pa.Array:
     if is_float:
         values = np.array([float(f"{value:.5e}") for value in values], np.float64)
     ones, bits = np.arange(len(values) + 1), np.ascontiguousarray(values).view(np.int64)
-    shown, offsets = insert_doubles(np.zeros(len(values), np.uint8), ones, ones[:-1], bits)
-    buffers = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(shown)
+    digits, offsets = insert_doubles(np.zeros(len(values), np.uint8), ones, ones[:-1], bits)
+    buffers = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(digits)
     texts = pa.StringArray.from_buffers(len(values), *buffers)
     # JSON has a digit behind the point, SQL only where it means something.
     texts = pc.replace_substring_regex(texts, r"\.0$", "")
@@ -72,5 +72,5 @@ def plain_text(number: pa.Array) -> pa.Array:
     sign = pc.if_else(pc.starts_with(digits, "-"), "-", "")
     padded = pc.utf8_lpad(pc.utf8_ltrim(digits, "-"), scale + 1, "0")
     front = pc.utf8_slice_codeunits(padded, 0, -scale)
-    behind = pc.utf8_slice_codeunits(padded, -scale)
-    return pc.binary_join_element_wise(sign, front, ".", behind, "").cast(pa.string())
+    fraction = pc.utf8_slice_codeunits(padded, -scale)
+    return pc.binary_join_element_wise(sign, front, ".", fraction, "").cast(pa.string())

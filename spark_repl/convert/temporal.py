@@ -259,8 +259,8 @@ def moment_number(values: pa.Array, change: TypeChange) -> pa.Array:
         micros = _later(micros, 0, False) if whole else micros
         if (micros >= _END).any():
             raise change.refused("a moment is rounded to the year 10000")
-        shown = moment_text(micros, missing, 0 if whole or is_date else digits, is_date)
-        texts = pc.replace_substring_regex(shown, "[-: ]", "")
+        texts = moment_text(micros, missing, 0 if whole or is_date else digits, is_date)
+        texts = pc.replace_substring_regex(texts, "[-: ]", "")
     return texts.cast(
         pa.decimal256(76, 0 if whole or family_of(before) == TypeFamily.DATE else digits)
     )
@@ -270,9 +270,9 @@ def text_moments(texts: pa.Array, change: TypeChange) -> Converted:
     """Text in the form in which the server prints dates or TIME; Unconvertible for others."""
     kind = family_of(change.after)
     read = _time_reader(change) if kind == TypeFamily.TIME else _moment_reader(change)
-    done = by_distinct(texts, read, pa.int64()).values
-    micros = pc.fill_null(done, 0).to_numpy(zero_copy_only=False)
-    missing = done.is_null().to_numpy(zero_copy_only=False)
+    parsed = by_distinct(texts, read, pa.int64()).values
+    micros = pc.fill_null(parsed, 0).to_numpy(zero_copy_only=False)
+    missing = parsed.is_null().to_numpy(zero_copy_only=False)
     if kind == TypeFamily.TIME:
         stored = rounded(micros, change.after.meta, change.truncates)
         if (np.abs(stored) > TIME_MAX).any():
@@ -330,11 +330,11 @@ def number_moments(values: pa.Array, change: TypeChange) -> Converted:
     missing = numbers.is_null().to_numpy(zero_copy_only=False)
     readers = {TypeFamily.TIME: _time_of_number, TypeFamily.DATE: _date_of_number}
     read = readers.get(kind, _moment_of_number) if kind else _moment_of_number
-    done = by_distinct(numbers, lambda n: (read(n, change), True), pa.int64()).values
-    micros = pc.fill_null(done, 0).to_numpy(zero_copy_only=False)
+    parsed = by_distinct(numbers, lambda n: (read(n, change), True), pa.int64()).values
+    micros = pc.fill_null(parsed, 0).to_numpy(zero_copy_only=False)
     if kind == TypeFamily.TIME:
         return Converted(time_array(micros, missing, change.after))
-    zero = done.is_null().to_numpy(zero_copy_only=False) & ~missing
+    zero = parsed.is_null().to_numpy(zero_copy_only=False) & ~missing
     if zero.any() and change.after.form != Form.TEXT:
         raise change.refused("the server stores 0000-00-00 for 0")
     put = put_moment(micros, missing | zero, change)

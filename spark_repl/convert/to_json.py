@@ -60,7 +60,9 @@ def _refuse(name: str) -> Any:
 
 def _sorted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The members in the server's order."""
-    return dict(sorted(dict(pairs).items(), key=lambda one: (len(_utf8(one[0])), _utf8(one[0]))))
+    return dict(
+        sorted(dict(pairs).items(), key=lambda member: (len(_utf8(member[0])), _utf8(member[0])))
+    )
 
 
 def _utf8(text: str) -> bytes:
@@ -72,10 +74,10 @@ def _printed(value: Any, depth: int) -> str:
     if depth > DEPTH_MAX:
         raise ValueError("it is too deep")
     if isinstance(value, dict):
-        inside = (f"{_quoted(key)}: {_printed(one, depth + 1)}" for key, one in value.items())
+        inside = (f"{_quoted(key)}: {_printed(item, depth + 1)}" for key, item in value.items())
         return "{" + ", ".join(inside) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(_printed(one, depth + 1) for one in value) + "]"
+        return "[" + ", ".join(_printed(item, depth + 1) for item in value) + "]"
     if isinstance(value, str):
         return _quoted(value)
     if isinstance(value, float):
@@ -96,5 +98,5 @@ def _double(value: float) -> str:
     if abs(value) == float("inf"):
         raise ValueError("a number is too large for a double")
     ones, bits = np.arange(2), np.array([value]).view(np.int64)
-    shown, _ = insert_doubles(np.zeros(1, np.uint8), ones, ones[:1], bits)
-    return shown.tobytes().decode()
+    digits, _ = insert_doubles(np.zeros(1, np.uint8), ones, ones[:1], bits)
+    return digits.tobytes().decode()

@@ -55,8 +55,8 @@ def store_exact(number: pa.Array, change: TypeChange) -> Converted:
     whole, beyond = rounded(number, 0), None
     if change.before.type == _T.DECIMAL:
         whole, beyond = _clamped(whole, *_LONGLONG)
-    done = _store_whole(whole, change)
-    return Converted(done.values, either(done.unfit, beyond))
+    stored = _store_whole(whole, change)
+    return Converted(stored.values, either(stored.unfit, beyond))
 
 
 def store_integer(whole: pa.Array, after: Column) -> Converted:
@@ -225,8 +225,8 @@ def _through_longlong(number: pa.Array, change: TypeChange) -> Converted:
         raise change.refused("what a FLOAT beyond 64 bits becomes depends on the server's machine")
     whole = np.where(beyond, 0, values).astype(np.int64)
     whole = np.where(beyond, np.where(values > 0, _LONGLONG[1], _LONGLONG[0]), whole)
-    done = store_exact(pa.array(whole, mask=missing).cast(INTEGRAL), change)
-    return Converted(done.values, either(done.unfit, pa.array(beyond, mask=missing)))
+    stored = store_exact(pa.array(whole, mask=missing).cast(INTEGRAL), change)
+    return Converted(stored.values, either(stored.unfit, pa.array(beyond, mask=missing)))
 
 
 def store_number_text(texts: pa.Array, change: TypeChange) -> Converted:
@@ -235,15 +235,15 @@ def store_number_text(texts: pa.Array, change: TypeChange) -> Converted:
     if kind in (ColumnType.YEAR, ColumnType.BIT):
         texts = by_distinct(texts, _only_digits(change), pa.string()).values
     elif kind in (ColumnType.FLOAT, ColumnType.DOUBLE):
-        done = by_distinct(texts, _double(change), pa.float64())
-        return _joined(done, store_real(done.values, change))
+        doubles = by_distinct(texts, _double(change), pa.float64())
+        return _joined(doubles, store_real(doubles.values, change))
     if pc.all(pc.match_substring_regex(texts, _WHOLE)).as_py() is not False:
         bare = pc.ascii_trim(texts, "+ \t\n\v\f\r")
         if family_of(change.after) == TypeFamily.INTEGER:
             return store_integer(bare.cast(pa.int64()), change.after)
         return store_exact(bare.cast(pa.int64()).cast(pa.decimal256(76, 0)), change)
-    done = by_distinct(texts, _exact(change), _HALF_AND_MORE)
-    return _joined(done, store_exact(done.values, change))
+    doubles = by_distinct(texts, _exact(change), _HALF_AND_MORE)
+    return _joined(doubles, store_exact(doubles.values, change))
 
 
 def _joined(read: Converted, stored: Converted) -> Converted:

@@ -91,15 +91,15 @@ def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
             raise pa.ArrowInvalid(charset)
         if charset == "utf8mb3" and pc.any(_matches(texts, _outside(charset))).as_py():
             raise pa.ArrowInvalid(charset)
-        done = Converted(texts)
+        converted = Converted(texts)
     except pa.ArrowInvalid:
-        done = by_distinct(raw, _reader(charset, change), pa.string())
+        converted = by_distinct(raw, _reader(charset, change), pa.string())
     read_alone = ONLY_READ.get(charset)
-    if read_alone and pc.any(_matches(done.values, f"[{read_alone}]")).as_py():
+    if read_alone and pc.any(_matches(converted.values, f"[{read_alone}]")).as_py():
         raise change.refused(f"the server does not take each byte of {charset} that it reads")
-    texts = done.values
+    texts = converted.values
     cut, unfit = _fitted(texts, change)
-    return Converted(cut, either(done.unfit, unfit), "does not fit")
+    return Converted(cut, either(converted.unfit, unfit), "does not fit")
 
 
 def _refuse_letters(texts: pa.Array, change: TypeChange) -> None:
@@ -147,7 +147,7 @@ def _outside(charset: str) -> str:
     if (written := letters(charset)) is None:
         return ""
     codes = enumerate(sorted(map(ord, written)))
-    runs = [[code for _, code in run] for _, run in groupby(codes, lambda one: one[1] - one[0])]
+    runs = [[code for _, code in run] for _, run in groupby(codes, lambda pair: pair[1] - pair[0])]
     return "[^" + "".join(f"\\x{{{run[0]:X}}}-\\x{{{run[-1]:X}}}" for run in runs) + "]"
 
 
@@ -197,13 +197,13 @@ def _cut_bytes(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
 
     def cut(text: str | None) -> tuple[str | None, bool]:
         raw = (text or "").encode()
-        kept = raw[:limit].decode("utf-8", "ignore")
-        if same == charset and len(kept.encode()) < min(limit, len(raw)):
+        head = raw[:limit].decode("utf-8", "ignore")
+        if same == charset and len(head.encode()) < min(limit, len(raw)):
             raise change.refused(f"the server cuts a character in two behind {limit} bytes")
-        return None if text is None else kept, not raw[len(kept.encode()) :].strip(b" ")
+        return None if text is None else head, not raw[len(head.encode()) :].strip(b" ")
 
-    done = by_distinct(texts, cut, pa.string())
-    return done.values, done.unfit
+    converted = by_distinct(texts, cut, pa.string())
+    return converted.values, converted.unfit
 
 
 def _encoded(texts: pa.Array, change: TypeChange) -> pa.Array:
@@ -333,8 +333,8 @@ def _vector(values: pa.Array, change: TypeChange) -> Converted:
     sizes = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     edges = np.concatenate(([0], np.cumsum(sizes * 4))).astype(np.int32)
     data = np.asarray(values.flatten(), "<f4")
-    there = None if values.null_count == 0 else values.is_valid().buffers()[1]
-    buffers = [there, pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(data))]
+    validity = None if values.null_count == 0 else values.is_valid().buffers()[1]
+    buffers = [validity, pa.py_buffer(edges), pa.py_buffer(np.ascontiguousarray(data))]
     return store_raw(pa.Array.from_buffers(pa.binary(), len(values), buffers), change)
 
 

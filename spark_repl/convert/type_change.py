@@ -114,9 +114,9 @@ def by_distinct(
     if raw is not values:  # 0.0 and -0.0 are two values
         distinct = distinct.view(values.type)
     results = [function(value) for value in distinct.to_pylist()]
-    made = pa.array([value for value, _ in results], kind)
+    converted = pa.array([value for value, _ in results], kind)
     unfit = pa.array([not fits for _, fits in results], pa.bool_())
-    return Converted(made.take(encoded.indices), unfit.take(encoded.indices))
+    return Converted(converted.take(encoded.indices), unfit.take(encoded.indices))
 
 
 def longest_character(column: Column) -> int:

@@ -34,7 +34,7 @@ _KERNELS = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 def build_sum(operator: str, inputs: Sequence[Node]) -> Node:
     """+ and - and *."""
-    left, right = (numeric(one) for one in inputs)
+    left, right = (numeric(operand) for operand in inputs)
     a, b = left.type, right.type
     if ResultType.REAL in (a.result, b.result):
         return Node(operator, REAL_TYPE, (real(left), real(right)))
@@ -54,7 +54,7 @@ def compute_sum(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     kernel = _KERNELS[node.operator]
     if node.type.result == ResultType.REAL:
         return finite(kernel(left, right))
-    total = kernel(*(_decimal256(one) for one in (left, right)))
+    total = kernel(*(_decimal256(operand) for operand in (left, right)))
     return (
         total.cast(node.type.arrow)
         if node.type.result == ResultType.DECIMAL
@@ -87,7 +87,7 @@ def finite(values: pa.Array) -> pa.Array:
 
 def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
     """/ DIV and MOD; NULL where the divisor is 0."""
-    left, right = (numeric(one) for one in inputs)
+    left, right = (numeric(operand) for operand in inputs)
     a, b = left.type, right.type
     is_real = ResultType.REAL in (a.result, b.result)
     if operator == "DIV":
@@ -119,16 +119,16 @@ def compute_quotient(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     if node.type.result == ResultType.REAL:
         return _real_quotient(node, left, right)
     if node.operator == "/":
-        scale, (kept, shown) = node.type.scale, node.detail
-        decimals = _scaled(divided(left, right, kept), kept)
-        if kept > shown:
-            decimals = pc.round(decimals, shown, "half_towards_infinity")
+        scale, (computed_scale, shown_scale) = node.type.scale, node.detail
+        decimals = _scaled(divided(left, right, computed_scale), computed_scale)
+        if computed_scale > shown_scale:
+            decimals = pc.round(decimals, shown_scale, "half_towards_infinity")
         return decimals.cast(pa.decimal256(_ARROW_DIGITS, scale)).cast(node.type.arrow)
     quotient = divided(left, right, 0)
     if node.operator == "DIV":
         return whole(quotient, node)
     scale = max(left.type.scale, right.type.scale)
-    top, bottom = (unscaled(_raised(one, scale)) for one in (left, right))
+    top, bottom = (unscaled(_raised(operand, scale)) for operand in (left, right))
     back = pc.multiply(quotient, bottom).cast(top.type)
     return _scaled(pc.subtract(top, back), scale).cast(node.type.arrow)
 
@@ -166,31 +166,31 @@ def _check_digits(a: ValueType, b: ValueType, scale: int) -> None:
     """Raises NotComputed where Arrow has too few digits for a quotient."""
     shift = scale + b.scale - a.scale
     most = INTEGER_DIGITS
-    left = (most if a.result == ResultType.INTEGER else a.digits) + max(shift, 0)
+    digits = (most if a.result == ResultType.INTEGER else a.digits) + max(shift, 0)
     right = (most if b.result == ResultType.INTEGER else b.digits) - min(shift, 0)
-    if left + max(right + 1, 6) + 1 > _ARROW_DIGITS:
+    if digits + max(right + 1, 6) + 1 > _ARROW_DIGITS:
         raise NotComputed("a quotient of so many digits is not computed here")
 
 
 def _quotient_scale(a: ValueType, b: ValueType) -> tuple[int, int]:
     """(digits behind the point that the server's division makes, those that it keeps): it counts by
     words of nine digits."""
-    padded = [-(-one.scale // _WORD) * _WORD for one in (a, b)]
+    padded = [-(-kind.scale // _WORD) * _WORD for kind in (a, b)]
     more = max(_QUOTIENT_SCALE - (padded[0] - a.scale) - (padded[1] - b.scale), 0)
-    made = -(-(sum(padded) + more) // _WORD) * _WORD
-    return made, min(a.scale + _QUOTIENT_SCALE, DECIMAL_SCALE)
+    scale = -(-(sum(padded) + more) // _WORD) * _WORD
+    return scale, min(a.scale + _QUOTIENT_SCALE, DECIMAL_SCALE)
 
 
 def _real_quotient(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     if node.operator == "/":
         return finite(pc.divide(left, right))
     missing = pc.or_kleene(left.is_null(), right.is_null()).to_numpy(zero_copy_only=False)
-    values = [np.asarray(pc.fill_null(one, 1.0)) for one in (left, right)]
+    values = [np.asarray(pc.fill_null(operand, 1.0)) for operand in (left, right)]
     return pa.array(np.fmod(*values), mask=missing)
 
 
 def build_negation(operator: str, inputs: Sequence[Node]) -> Node:
-    (node,) = (numeric_but_moments(one, operator) for one in inputs)
+    (node,) = (numeric_but_moments(operand, operator) for operand in inputs)
     kind = node.type
     if node.is_literal and kind.result in EXACT | {ResultType.REAL} and node.detail is not None:
         if kind.unsigned and node.detail > 1 << 63:
@@ -207,7 +207,7 @@ def compute_negation(node: Node, values: pa.Array) -> pa.Array:
 
 
 def build_absolute(operator: str, inputs: Sequence[Node]) -> Node:
-    (node,) = (numeric_but_moments(one, operator) for one in inputs)
+    (node,) = (numeric_but_moments(operand, operator) for operand in inputs)
     return Node(operator, replace(node.type, source=""), (node,))
 
 

@@ -63,8 +63,8 @@ def check(node: Node, column: Column) -> None:
         # A computed zero loses its fraction here, and keeps it within CONCAT.
         stored += _TEXTS.split()
     if after is None or after.name not in stored:
-        said = after.name if after else column.type_name
-        raise NotComputed(f"{kind.result.name} in a column of {said} is not computed here")
+        name = after.name if after else column.type_name
+        raise NotComputed(f"{kind.result.name} in a column of {name} is not computed here")
     if node.operator in _CHOSEN and kind.result in TEMPORAL and after.name in _NUMBERS.split():
         raise NotComputed("a date that is one of several as a number is not computed here")
     printed = kind.loose or kind.source in ("YEAR", "ZEROFILL", "BIT")
@@ -171,10 +171,10 @@ def _check_real(values: pa.Array) -> None:
 
 def _of_json(values: pa.Array, after: TypeFamily | None) -> tuple[pa.Array, ValueType]:
     """Documents that are numbers, as numbers. Raises Unconvertible for all others."""
-    texts = [None if one is None else number_of(one) for one in values.to_pylist()]
-    if all(one is None or _WHOLE.fullmatch(one) for one in texts):
+    texts = [None if text is None else number_of(text) for text in values.to_pylist()]
+    if all(text is None or _WHOLE.fullmatch(text) for text in texts):
         return pa.array(texts, pa.string()), ValueType(ResultType.TEXT)
     if after == TypeFamily.INTEGER:
         raise uncertain("a JSON value that is no whole number of 18 digits")
-    numbers = [None if one is None else float(one) for one in texts]
+    numbers = [None if text is None else float(text) for text in texts]
     return pa.array(numbers, pa.float64()), ValueType(ResultType.REAL)

@@ -39,7 +39,7 @@ _DOUBLE = Column("", ColumnType.DOUBLE, 8, nullable=True, detail="")
 def build_cast(inputs: Sequence[Node], words: Sequence[str]) -> Node:
     """Raises NotComputed."""
     (value,), (kind, numbers, charset) = inputs, words
-    sizes = [int(one) for one in numbers.split(",") if one]
+    sizes = [int(number) for number in numbers.split(",") if number]
     if kind in ("SIGNED", "UNSIGNED"):
         return _integer(value, unsigned=kind == "UNSIGNED")
     if kind == "DECIMAL":
@@ -111,8 +111,8 @@ def _rounded_integer(node: Node, values: pa.Array) -> pa.Array:
     room = pa.decimal256(min(values.type.precision + 1, 76), values.type.scale)
     integers = pc.round(values.cast(room), 0, "half_towards_infinity")
     low = 0 if node.type.unsigned else -(1 << 63)
-    edges = (pa.scalar(Decimal(one), pa.decimal256(76 - room.scale, 0)) for one in (low, 1 << 63))
-    least, most = (one.cast(pa.decimal256(76, room.scale)) for one in edges)
+    edges = (pa.scalar(Decimal(edge), pa.decimal256(76 - room.scale, 0)) for edge in (low, 1 << 63))
+    least, most = (edge.cast(pa.decimal256(76, room.scale)) for edge in edges)
     wide = integers.cast(pa.decimal256(76, room.scale))
     if pc.any(pc.or_(pc.less(wide, least), pc.greater_equal(wide, most))).as_py():
         raise uncertain("a number has no room in 64 bits")
@@ -139,13 +139,13 @@ def cast_decimal(node: Node, values: pa.Array) -> pa.Array:
     digits, scale = node.type.digits, node.type.scale
     after = Column("", ColumnType.DECIMAL, digits << 8 | scale, nullable=True)
     if pa.types.is_floating(values.type):
-        done = store_real(values, TypeChange(_DOUBLE, after, Session(), plain=True))
+        stored = store_real(values, TypeChange(_DOUBLE, after, Session(), plain=True))
     else:
         wide = values.cast(pa.decimal256(76, values.type.scale))
-        done = store_exact(wide, TypeChange(after, after, Session()))
-    if done.unfit is not None and pc.any(done.unfit).as_py():
+        stored = store_exact(wide, TypeChange(after, after, Session()))
+    if stored.unfit is not None and pc.any(stored.unfit).as_py():
         raise uncertain("a number has more digits than it is cast to")
-    return done.values.cast(node.type.arrow)
+    return stored.values.cast(node.type.arrow)
 
 
 def cast_char(node: Node, values: pa.Array) -> pa.Array:

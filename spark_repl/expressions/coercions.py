@@ -68,7 +68,7 @@ def _has_moment(node: Node) -> bool:
     """Return whether it is a date or time, or arithmetic with one as a number."""
     if node.type.result in TEMPORAL:
         return True
-    return node.operator in _ARITHMETIC and any(_has_moment(one) for one in node.inputs)
+    return node.operator in _ARITHMETIC and any(_has_moment(operand) for operand in node.inputs)
 
 
 def exact(node: Node) -> Node:

@@ -28,31 +28,33 @@ _LETTER_BY_LETTER = frozenset((
 def known_collation(inputs: Sequence[Node]) -> int:
     """By which texts of one column are compared with literals, or with those of another, where that
     is known; else 0."""
-    told = {one.type.collation for one in inputs if not one.is_literal}
-    plain = all(not one.type.charset for one in inputs if one.is_literal)
-    number = told.pop() if len(told) == 1 and plain else 0
+    collations = {operand.type.collation for operand in inputs if not operand.is_literal}
+    plain = all(not operand.type.charset for operand in inputs if operand.is_literal)
+    number = collations.pop() if len(collations) == 1 and plain else 0
     return number if number in NAMES else 0
 
 
 def collation_of(inputs: Sequence[Node], what: str) -> int:
     """The same, for what is asked at once whether it is computed here. Raises NotComputed, which
     names the collation."""
-    (number,) = {one.type.collation for one in inputs if not one.is_literal} or {0}
+    (number,) = {operand.type.collation for operand in inputs if not operand.is_literal} or {0}
     if not number:
         raise NotComputed(f"{what} of text whose collation is not known is not computed here")
     if not known_collation(inputs):
         raise NotComputed(f"{what} by {name_of(number)} is not computed here")
-    for one in inputs:
-        converted = one.is_literal and one.detail is not None and not one.detail.isascii()
+    for operand in inputs:
+        converted = (
+            operand.is_literal and operand.detail is not None and not operand.detail.isascii()
+        )
         if converted and charset_of(number) != "utf8mb4":
-            beside = f"{charset_of(number)} beside {one.detail!r}"
+            beside = f"{charset_of(number)} beside {operand.detail!r}"
             raise NotComputed(f"{what} of {beside} is not computed here")
     return number
 
 
 def check_ordered(inputs: Sequence[Node]) -> None:
     """Raises NotComputed unless the order of one text of the row beside literals is known."""
-    texts = [one for one in inputs if not one.is_literal]
+    texts = [operand for operand in inputs if not operand.is_literal]
     if len(texts) != 1:
         raise NotComputed("an order of TEXT that is not between a column and a literal is not"
                           " computed here")  # fmt: skip
@@ -65,10 +67,10 @@ def compared(node: Node) -> set[int]:
     """The numbers of the columns whose collation decides about the expression's values."""
     by_collation = node.operator in _BY_COLLATION
     numbers = set[int]()
-    for one in node.inputs:
-        numbers |= compared(one)
-        if by_collation and one.type.result == ResultType.TEXT:
-            numbers |= one.columns
+    for operand in node.inputs:
+        numbers |= compared(operand)
+        if by_collation and operand.type.result == ResultType.TEXT:
+            numbers |= operand.columns
     return numbers
 
 

@@ -36,38 +36,41 @@ _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
 
 def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
     """The values as they are compared with each other. Raises NotComputed."""
-    there = {node.type.result for node in inputs} - {ResultType.NULL}
-    if not there:
-        return [exact(one) for one in inputs]
-    if ResultType.TEXT in there and len(there) > 1:
-        return comparable(_literals_as(inputs, there), equality=equality)
-    if there <= _NUMBERS:
+    results = {node.type.result for node in inputs} - {ResultType.NULL}
+    if not results:
+        return [exact(operand) for operand in inputs]
+    if ResultType.TEXT in results and len(results) > 1:
+        return comparable(_literals_as(inputs, results), equality=equality)
+    if results <= _NUMBERS:
         _check_years(inputs)
-    if there <= EXACT:
-        return _same_scale([exact(one) for one in inputs])
-    if there <= _NUMBERS:
-        return [real(one) for one in inputs]
-    if there <= MOMENTS or there == {ResultType.TIME}:
-        return _typed(inputs, max(there, key=lambda one: one.value))
-    if there == {ResultType.BYTES}:
+    if results <= EXACT:
+        return _same_scale([exact(operand) for operand in inputs])
+    if results <= _NUMBERS:
+        return [real(operand) for operand in inputs]
+    if results <= MOMENTS or results == {ResultType.TIME}:
+        return _typed(inputs, max(results, key=lambda operand: operand.value))
+    if results == {ResultType.BYTES}:
         return _typed(inputs, ResultType.BYTES)
-    if there == {ResultType.TEXT}:
+    if results == {ResultType.TEXT}:
         if not equality:
             check_ordered(inputs)
         return _typed(inputs, ResultType.TEXT)
-    names = " and ".join(sorted(one.name for one in there))
+    names = " and ".join(sorted(operand.name for operand in results))
     raise NotComputed(f"a comparison of {names} is not computed here")
 
 
 def _typed(inputs: Sequence[Node], result: ResultType) -> list[Node]:
-    kind = next(one.type for one in inputs if one.type.result == result)
-    return [Node("literal", kind) if one.type.result == ResultType.NULL else one for one in inputs]
+    kind = next(operand.type for operand in inputs if operand.type.result == result)
+    return [
+        Node("literal", kind) if operand.type.result == ResultType.NULL else operand
+        for operand in inputs
+    ]
 
 
 def _check_years(inputs: Sequence[Node]) -> None:
     """A year beside what is the same for all rows: 24 would be 2024 there."""
-    years = any(one.type.source == "YEAR" for one in inputs)
-    small = [one for one in inputs if not one.has_columns and not _is_large(one)]
+    years = any(operand.type.source == "YEAR" for operand in inputs)
+    small = [operand for operand in inputs if not operand.has_columns and not _is_large(operand)]
     if years and small:
         raise NotComputed("a comparison of YEAR with two digits is not computed here")
 
@@ -77,33 +80,35 @@ def _is_large(node: Node) -> bool:
 
 
 def _same_scale(inputs: list[Node]) -> list[Node]:
-    whole, scale = (max(getattr(one.type, part) for one in inputs) for part in ("whole", "scale"))
+    whole, scale = (
+        max(getattr(operand.type, part) for operand in inputs) for part in ("whole", "scale")
+    )
     if whole + scale > _ARROW_DIGITS:
         raise NotComputed("a comparison of numbers of so many digits is not computed here")
     return inputs
 
 
-def _literals_as(inputs: Sequence[Node], there: set[ResultType]) -> list[Node]:
+def _literals_as(inputs: Sequence[Node], results: set[ResultType]) -> list[Node]:
     """Text beside what is none: a literal as the others are, text of rows as a double."""
-    others = there - {ResultType.TEXT}
+    other_results = results - {ResultType.TEXT}
     operands = []
-    for one in inputs:
-        if one.type.result != ResultType.TEXT:
-            operands.append(one)
-        elif others <= _NUMBERS and not one.is_literal:
-            operands.append(real(one))
-        elif not one.is_literal or one.detail is None:
+    for operand in inputs:
+        if operand.type.result != ResultType.TEXT:
+            operands.append(operand)
+        elif other_results <= _NUMBERS and not operand.is_literal:
+            operands.append(real(operand))
+        elif not operand.is_literal or operand.detail is None:
             raise NotComputed("a comparison of text with another type is not computed here")
-        elif others == {ResultType.REAL}:
-            operands.append(real(one))
-        elif others == {ResultType.INTEGER} and _PLAIN_WHOLE.fullmatch(one.detail):
-            operands.append(_signed(one.detail))
-        elif others <= MOMENTS:
-            operands.append(moment_of(one.detail))
-        elif others == {ResultType.TIME}:
-            operands.append(time_of(one.detail))
-        elif others == {ResultType.BYTES} and one.detail.isascii():
-            operands.append(as_bytes(one))
+        elif other_results == {ResultType.REAL}:
+            operands.append(real(operand))
+        elif other_results == {ResultType.INTEGER} and _PLAIN_WHOLE.fullmatch(operand.detail):
+            operands.append(_signed(operand.detail))
+        elif other_results <= MOMENTS:
+            operands.append(moment_of(operand.detail))
+        elif other_results == {ResultType.TIME}:
+            operands.append(time_of(operand.detail))
+        elif other_results == {ResultType.BYTES} and operand.detail.isascii():
+            operands.append(as_bytes(operand))
         else:
             raise NotComputed("a comparison with such a text is not computed here")
     return operands
@@ -122,8 +127,8 @@ def build_comparison(operator: str, inputs: Sequence[Node]) -> Node:
 
 def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     if pa.types.is_string(left.type):
-        by_letters = "JSON" in [one.type.source for one in node.inputs] and all(
-            one.type.source == "JSON" or one.is_literal for one in node.inputs
+        by_letters = "JSON" in [operand.type.source for operand in node.inputs] and all(
+            operand.type.source == "JSON" or operand.is_literal for operand in node.inputs
         )
         if node.operator in _MIRRORED:
             return _compute_order(node, left, right)
@@ -164,24 +169,28 @@ def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
     """By utf8mb4_bin, which pads with spaces."""
-    return pc.equal(*(pc.utf8_rtrim(one, " ") for one in (left, right)))
+    return pc.equal(*(pc.utf8_rtrim(texts, " ") for texts in (left, right)))
 
 
 def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
     """Raises Unconvertible for letters of which it isn't known how they compare."""
     try:
-        return pc.equal(*(collation_compare.comparable(one, collation) for one in (left, right)))
+        return pc.equal(*(collation_compare.comparable(texts, collation) for texts in (left, right)))
     except DecodeError as error:
         raise uncertain(error.message) from None
 
 
 def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
     """Beside a literal, texts with a letter that it doesn't have are others at once."""
-    literals = [one.detail for one in node.inputs if one.is_literal and one.detail is not None]
+    literals = [
+        operand.detail
+        for operand in node.inputs
+        if operand.is_literal and operand.detail is not None
+    ]
     if len(literals) != 1 or not _PRINTABLE.fullmatch(literals[0]):
         return each_pair(same_text, left, right)
     texts = left if node.inputs[1].is_literal else right
-    letters = "".join(f"\\x{{{ord(one):X}}}" for one in sorted({*literals[0].lower(), " "}))
+    letters = "".join(f"\\x{{{ord(operand):X}}}" for operand in sorted({*literals[0].lower(), " "}))
     plain = pc.match_substring_regex(texts, "^[ -~]*$")
     other = pc.and_(plain, pc.match_substring_regex(pc.ascii_lower(texts), f"[^{letters}]"))
     left_over = pc.invert(pc.fill_null(other, False))
@@ -192,25 +201,25 @@ def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
 
 def each_pair(function: Callable[[Any, Any], bool], left: pa.Array, right: pa.Array) -> pa.Array:
     """``function`` of each distinct pair of values that are not NULL."""
-    known: dict[tuple[Any, Any], bool | None] = {}
+    results: dict[tuple[Any, Any], bool | None] = {}
     answers = []
     for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
-        if pair not in known:
-            known[pair] = None if None in pair else function(*pair)
-        answers.append(known[pair])
+        if pair not in results:
+            results[pair] = None if None in pair else function(*pair)
+        answers.append(results[pair])
     return pa.array(answers, pa.bool_())
 
 
-def same_text(one: str, other: str) -> bool:
+def same_text(text: str, other: str) -> bool:
     """Raises Unconvertible where it depends on the collation."""
-    if one == other:
+    if text == other:
         return True
-    a, b = (value.rstrip(" ").lower() for value in (one, other))
+    a, b = (value.rstrip(" ").lower() for value in (text, other))
     plain = a != b and all(_PRINTABLE.fullmatch(value) for value in (a, b))
     # Some collations take pairs of letters for one; none of them changes a text's letters.
     if plain and (len(a) == len(b) or set(a) != set(b)):
         return False
-    raise uncertain(f"whether {one[:40]!r} is {other[:40]!r} depends on the collation")
+    raise uncertain(f"whether {text[:40]!r} is {other[:40]!r} depends on the collation")
 
 
 def build_between(operator: str, inputs: Sequence[Node]) -> Node:
@@ -220,15 +229,15 @@ def build_between(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def build_in(operator: str, inputs: Sequence[Node]) -> Node:
-    value, *others = inputs
-    if not others:
+    value, *candidates = inputs
+    if not candidates:
         raise NotComputed("IN () is not understood")
-    comparisons = [build_comparison("=", (value, other)) for other in others]
+    comparisons = [build_comparison("=", (value, other)) for other in candidates]
     return comparisons[0] if len(comparisons) == 1 else Node("OR", TRUTH, tuple(comparisons))
 
 
 def build_logic(operator: str, inputs: Sequence[Node]) -> Node:
-    return Node(operator, TRUTH, tuple(truth(one) for one in inputs))
+    return Node(operator, TRUTH, tuple(truth(operand) for operand in inputs))
 
 
 def build_is_null(operator: str, inputs: Sequence[Node]) -> Node:
@@ -237,8 +246,8 @@ def build_is_null(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def _reduced(kernel: Callable[..., Any]) -> Callable[..., pa.Array]:
-    def reduce(node: Node, first: pa.Array, *others: pa.Array) -> pa.Array:
-        for other in others:
+    def reduce(node: Node, first: pa.Array, *rest: pa.Array) -> pa.Array:
+        for other in rest:
             first = kernel(first, other)
         return first
 

@@ -32,8 +32,8 @@ def _micros(values: pa.Array) -> np.ndarray:
 
 
 def _missing(*values: pa.Array) -> np.ndarray:
-    there = [one.is_null().to_numpy(zero_copy_only=False) for one in values]
-    missing: np.ndarray = np.logical_or.reduce(there)
+    nulls = [array.is_null().to_numpy(zero_copy_only=False) for array in values]
+    missing: np.ndarray = np.logical_or.reduce(nulls)
     return missing
 
 
@@ -74,7 +74,7 @@ def build_week(operator: str, inputs: Sequence[Node]) -> Node:
     value, *more = inputs
     if operator == "WEEK" and not more:
         raise NotComputed("WEEK() without a mode depends on default_week_format")
-    modes = [constant(one) for one in more] or [3 if operator == "WEEKOFYEAR" else 0]
+    modes = [constant(operand) for operand in more] or [3 if operator == "WEEKOFYEAR" else 0]
     if len(modes) != 1 or modes[0] is None or (more and operator == "WEEKOFYEAR"):
         raise NotComputed(f"{operator} with such a mode is not computed here")
     kind = replace(BIGINT, digits=6 if operator == "YEARWEEK" else 2)
@@ -118,7 +118,7 @@ def build_days(operator: str, inputs: Sequence[Node]) -> Node:
     wanted = 1 if operator == "TO_DAYS" else 2
     if len(inputs) != wanted:
         raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
-    return Node(operator, replace(BIGINT, digits=7), tuple(moment(one) for one in inputs))
+    return Node(operator, replace(BIGINT, digits=7), tuple(moment(operand) for operand in inputs))
 
 
 def compute_days(node: Node, first: pa.Array, second: pa.Array | None = None) -> pa.Array:
@@ -188,8 +188,10 @@ def _months_later(micros: np.ndarray, months: np.ndarray) -> np.ndarray:
     begin = days.astype("datetime64[M]")
     later = begin + months
     last = (later + 1).astype("datetime64[D]") - 1
-    there = np.minimum(later.astype("datetime64[D]") + (days - begin.astype("datetime64[D]")), last)
-    moments: np.ndarray = there.astype("datetime64[us]").view(np.int64) + micros % DAY
+    target = np.minimum(
+        later.astype("datetime64[D]") + (days - begin.astype("datetime64[D]")), last
+    )
+    moments: np.ndarray = target.astype("datetime64[us]").view(np.int64) + micros % DAY
     return moments
 
 

@@ -63,7 +63,7 @@ def evaluate(node: Node, rows: InputRows) -> pa.Array:
         return read(rows.stored(node.detail), rows.columns[node.detail], rows.session)
     if (lazy := LAZY.get(node.operator)) is not None:
         return lazy(node, rows, evaluate)
-    values = [evaluate(one, rows) for one in node.inputs]
+    values = [evaluate(operand, rows) for operand in node.inputs]
     column = _COMPUTED[node.operator](node, *values)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
@@ -82,7 +82,7 @@ def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> p
             )
         return assigned(node, evaluate(node, rows), None, column, session, convert)
     except Unconvertible as error:
-        said = f"the values of column {column.name}: {error.message}"
-        raise Unconvertible(said, hint=error.hint) from error
+        message = f"the values of column {column.name}: {error.message}"
+        raise Unconvertible(message, hint=error.hint) from error
     except pa.ArrowException as error:
         raise uncertain(f"the values of column {column.name}: {_ARROW}: {error}") from error

@@ -106,8 +106,8 @@ class _Reader:
 
     def _comparison(self) -> Syntax:
         left = self._predicate()
-        while mark := self._marks(_COMPARISONS):
-            left = Syntax("<>" if mark == "!=" else mark, (left, self._predicate()))
+        while operator := self._marks(_COMPARISONS):
+            left = Syntax("<>" if operator == "!=" else operator, (left, self._predicate()))
         return left
 
     def _predicate(self) -> Syntax:
@@ -152,8 +152,8 @@ class _Reader:
     def _operator(self, level: int) -> str:
         if level == _PRODUCTS and (word := self._cursor.word("DIV", "MOD")):
             return word
-        mark = self._marks(_BITS[level], unlike=("||", "&&", "->"))
-        return "MOD" if mark == "%" else mark
+        operator = self._marks(_BITS[level], unlike=("||", "&&", "->"))
+        return "MOD" if operator == "%" else operator
 
     def _concatenation(self) -> Syntax:
         left = self._unary()
@@ -192,13 +192,13 @@ class _Reader:
 
     def _marks(self, among: Sequence[str], unlike: Sequence[str] = ()) -> str:
         """Takes one of these operators, each of one or more marks, if it comes next."""
-        if any(self._at(one) for one in unlike):
+        if any(self._at(symbol) for symbol in unlike):
             return ""
-        for one in among:
-            if self._at(one):
-                for _ in one:
+        for symbol in among:
+            if self._at(symbol):
+                for _ in symbol:
                     self._cursor.next()
-                return one
+                return symbol
         return ""
 
     def _at(self, marks: str) -> bool:

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 def build_choice(operator: str, inputs: Sequence[Node]) -> Node:
     """CASE: inputs condition, value, ..., value."""
-    conditions = [truth(one) for one in inputs[:-1:2]]
+    conditions = [truth(operand) for operand in inputs[:-1:2]]
     values = [*inputs[1::2], inputs[-1]]
     kind = common_type(values)
-    branches = [as_type(one, kind) for one in values]
+    branches = [as_type(operand, kind) for operand in values]
     paired = [part for pair in zip(conditions, branches, strict=False) for part in pair]
     return Node("CASE", kind, (*paired, branches[-1]))
 
@@ -43,7 +43,7 @@ def build_if(operator: str, inputs: Sequence[Node]) -> Node:
 
 def build_coalesce(operator: str, inputs: Sequence[Node]) -> Node:
     kind = common_type(inputs)
-    return Node("COALESCE", kind, tuple(as_type(one, kind) for one in inputs))
+    return Node("COALESCE", kind, tuple(as_type(operand, kind) for operand in inputs))
 
 
 def build_nullif(operator: str, inputs: Sequence[Node]) -> Node:
@@ -60,13 +60,13 @@ def build_extreme(operator: str, inputs: Sequence[Node]) -> Node:
     kind = common_type(inputs)
     if kind.result not in EXACT | {ResultType.REAL, ResultType.NULL, ResultType.DATE}:
         raise NotComputed(f"{operator} of {kind.result.name} is not computed here")
-    if len({one.type.unsigned for one in inputs}) > 1 and kind.result == ResultType.INTEGER:
+    if len({operand.type.unsigned for operand in inputs}) > 1 and kind.result == ResultType.INTEGER:
         kind = decimal(INTEGER_DIGITS, 0)
-    return Node(operator, kind, tuple(as_type(one, kind) for one in inputs))
+    return Node(operator, kind, tuple(as_type(operand, kind) for operand in inputs))
 
 
 def compute_extreme(node: Node, *values: pa.Array) -> pa.Array:
-    if any(_has_negative_zero(one) for one in values):
+    if any(_has_negative_zero(array) for array in values):
         raise uncertain(f"which sign a zero has in {node.operator}")
     kernel = pc.max_element_wise if node.operator == "GREATEST" else pc.min_element_wise
     return kernel(*values, skip_nulls=False).cast(node.type.arrow)
@@ -84,23 +84,23 @@ Evaluate = Callable[[Node, "InputRows"], pa.Array]
 
 def evaluate_case(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
     """Each branch over the rows that take it alone: the others may be beyond its range."""
-    left, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
+    undecided, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     *pairs, otherwise = node.inputs
     for condition, branch in zip(pairs[::2], pairs[1::2], strict=True):
-        holds = pc.fill_null(evaluate(condition, rows.at(left)), False)
-        taken = np.asarray(holds.to_numpy(zero_copy_only=False), np.bool_)
-        results = _put(results, left[taken], evaluate(branch, rows.at(left[taken])))
-        left = left[~taken]
-    return _put(results, left, evaluate(otherwise, rows.at(left)))
+        holds = pc.fill_null(evaluate(condition, rows.at(undecided)), False)
+        true = np.asarray(holds.to_numpy(zero_copy_only=False), np.bool_)
+        results = _put(results, undecided[true], evaluate(branch, rows.at(undecided[true])))
+        undecided = undecided[~true]
+    return _put(results, undecided, evaluate(otherwise, rows.at(undecided)))
 
 
 def evaluate_coalesce(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
-    left, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
+    undecided, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     for branch in node.inputs:
-        values = evaluate(branch, rows.at(left))
-        there = values.is_valid().to_numpy(zero_copy_only=False)
-        results = _put(results, left[there], values.filter(pa.array(there)))
-        left = left[~there]
+        values = evaluate(branch, rows.at(undecided))
+        valid = values.is_valid().to_numpy(zero_copy_only=False)
+        results = _put(results, undecided[valid], values.filter(pa.array(valid)))
+        undecided = undecided[~valid]
     return results
 
 

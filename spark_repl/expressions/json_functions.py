@@ -137,8 +137,8 @@ def build_valid(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_valid(node: Node, values: pa.Array) -> pa.Array:
-    made = pa.array([True] * len(values), pa.bool_())
-    return pa.compute.if_else(values.is_null(), pa.scalar(None, pa.bool_()), made)
+    result = pa.array([True] * len(values), pa.bool_())
+    return pa.compute.if_else(values.is_null(), pa.scalar(None, pa.bool_()), result)
 
 
 def number_of(text: str) -> str:

@@ -21,7 +21,7 @@ def build_like(operator: str, inputs: Sequence[Node]) -> Node:
     value, pattern, *escapes = inputs
     if NULL_TYPE in (value.type, pattern.type):
         raise NotComputed("LIKE beside NULL is never true")
-    if not pattern.is_literal or not all(one.is_literal for one in escapes):
+    if not pattern.is_literal or not all(escape.is_literal for escape in escapes):
         raise NotComputed("LIKE with a pattern that is no literal is not computed here")
     escape = _escape(escapes[0]) if escapes else _ESCAPE
     if value.type.result == ResultType.BYTES:
@@ -34,12 +34,12 @@ def build_like(operator: str, inputs: Sequence[Node]) -> Node:
     if not tells_all_letters(collation):
         try:
             literals = letters(
-                pa.array([one for one, plain in steps if plain], pa.string()), collation
+                pa.array([character for character, plain in steps if plain], pa.string()), collation
             )
         except DecodeError as error:
             raise NotComputed(f"LIKE: {error.message}") from None
-        left = iter(literals.to_pylist())
-        steps = [(next(left) if plain else one, plain) for one, plain in steps]
+        remaining = iter(literals.to_pylist())
+        steps = [(next(remaining) if plain else character, plain) for character, plain in steps]
     return Node(operator, TRUTH, (value,), (collation, _regex(steps)))
 
 
@@ -87,8 +87,8 @@ def _steps(pattern: str, escape: str) -> list[tuple[str, bool]]:
 
 def _regex(steps: Sequence[tuple[str, bool]]) -> str:
     """RE2's, of ASCII letters alone: it is tried on the empty text. Raises NotComputed."""
-    parts = [f"\\x{{{ord(one):X}}}" if plain else ".*" if one == _MANY else "."
-             for one, plain in steps]  # fmt: skip
+    parts = [f"\\x{{{ord(character):X}}}" if plain else ".*" if character == _MANY else "."
+             for character, plain in steps]  # fmt: skip
     regex = rf"\A(?s:{''.join(parts)})\z"
     try:
         pc.match_substring_regex(pa.array([""]), regex)

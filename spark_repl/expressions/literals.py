@@ -43,19 +43,19 @@ def literal(syntax: Syntax) -> Node:
     if syntax.name == "hex":
         raw = bytes.fromhex(syntax.words[0])
         return Node("literal", ValueType(ResultType.BYTES, source="HEX"), detail=raw)
-    text, said = syntax.words
+    text, quoted = syntax.words
     if syntax.name == "moment":
-        node = time_of(text) if said == "TIME" else moment_of(text)
-        if said == "TIMESTAMP" and node.type.result == ResultType.DATE:
+        node = time_of(text) if quoted == "TIME" else moment_of(text)
+        if quoted == "TIMESTAMP" and node.type.result == ResultType.DATE:
             return replace(node, type=ValueType(ResultType.DATETIME))
-        if node.type.result.name != {"TIMESTAMP": "DATETIME"}.get(said, said):
-            raise NotComputed(f"a {said} literal is not understood")
+        if node.type.result.name != {"TIMESTAMP": "DATETIME"}.get(quoted, quoted):
+            raise NotComputed(f"a {quoted} literal is not understood")
         return node
-    if said == "binary":
+    if quoted == "binary":
         return Node("literal", ValueType(ResultType.BYTES), detail=_raw(text))
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         raise NotComputed("a text has letters of a character set that is not known")
-    return Node("literal", ValueType(ResultType.TEXT, charset=said), detail=text)
+    return Node("literal", ValueType(ResultType.TEXT, charset=quoted), detail=text)
 
 
 def _raw(text: str) -> bytes:
@@ -71,18 +71,18 @@ def number(text: str) -> Node:
         if value in (float("inf"), 0) and re.search("[1-9]", text.lower().partition("e")[0]):
             raise NotComputed("a number is too large or too small")
         return Node("literal", REAL_TYPE, detail=value)
-    front, point, behind = text.partition(".")
+    front, point, fraction = text.partition(".")
     whole = int(front or "0")
     if not point and whole <= _UNSIGNED_MAX:
         digits = len(str(whole))
         unsigned = whole > _SIGNED_MAX
         kind = ValueType(ResultType.INTEGER, unsigned, INTEGER_DIGITS if unsigned else digits)
         return Node("literal", kind, detail=whole)
-    digits, scale = len(str(whole)) * bool(whole) + len(behind), len(behind)
+    digits, scale = len(str(whole)) * bool(whole) + len(fraction), len(fraction)
     if digits > 65 or scale > 30:
         raise NotComputed("a number has too many digits")
     kind = ValueType(ResultType.DECIMAL, digits=max(digits, 1), scale=scale)
-    return Node("literal", kind, detail=Decimal(f"{whole}.{behind}" if behind else whole))
+    return Node("literal", kind, detail=Decimal(f"{whole}.{fraction}" if fraction else whole))
 
 
 def moment_of(text: str) -> Node:
@@ -120,10 +120,10 @@ def repeated(node: Node, count: int) -> pa.Array:
         return pa.nulls(count, kind)
     if isinstance(value, int) and not pa.types.is_boolean(kind):
         number_kind = pa.decimal128(38, 0) if pa.types.is_decimal(kind) else pa.int64()
-        one = pa.array([value], number_kind).cast(kind)
+        array = pa.array([value], number_kind).cast(kind)
     else:
-        one = pa.array([value], kind)
-    return pa.repeat(one[0], count)
+        array = pa.array([value], kind)
+    return pa.repeat(array[0], count)
 
 
 def constant(node: Node) -> Any:

@@ -31,7 +31,7 @@ _SURELY_INTEGER, _EXACT_POWER, _BITS = 18, 2.0**53, 64
 
 def build_whole(operator: str, inputs: Sequence[Node]) -> Node:
     """FLOOR, CEIL."""
-    (value,) = (numeric_but_moments(one, operator) for one in inputs)
+    (value,) = (numeric_but_moments(operand, operator) for operand in inputs)
     kind = value.type
     if kind.result == ResultType.DECIMAL:
         if kind.whole >= _SURELY_INTEGER:
@@ -97,7 +97,7 @@ def _round_real(node: Node, values: pa.Array) -> pa.Array:
 
 
 def build_sign(operator: str, inputs: Sequence[Node]) -> Node:
-    (value,) = (numeric(one) for one in inputs)
+    (value,) = (numeric(operand) for operand in inputs)
     return Node(operator, replace(BIGINT, digits=1), (value,))
 
 
@@ -109,12 +109,12 @@ def build_real(operator: str, inputs: Sequence[Node]) -> Node:
     """SQRT, POW."""
     if len(inputs) != (1 if operator == "SQRT" else 2):
         raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
-    return Node(operator, REAL_TYPE, tuple(real(one) for one in inputs))
+    return Node(operator, REAL_TYPE, tuple(real(operand) for operand in inputs))
 
 
 def compute_sqrt(node: Node, values: pa.Array) -> pa.Array:
-    there = pc.if_else(pc.less(values, 0.0), pa.scalar(None, pa.float64()), values)
-    return pc.sqrt(there)
+    positive = pc.if_else(pc.less(values, 0.0), pa.scalar(None, pa.float64()), values)
+    return pc.sqrt(positive)
 
 
 def compute_power(node: Node, base: pa.Array, power: pa.Array) -> pa.Array:
@@ -132,8 +132,8 @@ def compute_power(node: Node, base: pa.Array, power: pa.Array) -> pa.Array:
 def build_bits(operator: str, inputs: Sequence[Node]) -> Node:
     """& | ^ ~ << >>, of integers."""
     operands = []
-    for one in inputs:
-        node = exact(one)
+    for operand in inputs:
+        node = exact(operand)
         if node.type.result != ResultType.INTEGER:
             raise NotComputed(f"{operator} of decimals is not computed here")
         operands.append(node)
@@ -168,8 +168,10 @@ _KERNELS: dict[str, Callable[..., Any]] = {
 
 
 def compute_bits(node: Node, *values: pa.Array) -> pa.Array:
-    missing = np.logical_or.reduce([one.is_null().to_numpy(zero_copy_only=False) for one in values])
-    bits = _KERNELS[node.operator](*(_bits(one) for one in values))
+    missing = np.logical_or.reduce(
+        [array.is_null().to_numpy(zero_copy_only=False) for array in values]
+    )
+    bits = _KERNELS[node.operator](*(_bits(array) for array in values))
     return pa.array(bits, pa.uint64(), mask=missing).cast(node.type.arrow)
 
 

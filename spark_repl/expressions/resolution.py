@@ -89,7 +89,7 @@ class _Resolver:
             return self._column(syntax.words[0])
         if syntax.name == "DEFAULT":
             return self._default(syntax)
-        return build(syntax.name, [self.node(one) for one in syntax.inputs], syntax.words)
+        return build(syntax.name, [self.node(operand) for operand in syntax.inputs], syntax.words)
 
     def _column(self, name: str) -> Node:
         number = self._at.get(name.lower())
@@ -108,15 +108,15 @@ class _Resolver:
         if number is None:
             raise NotComputed("DEFAULT() is not understood")
         column = self._columns[number]
-        said, kind = column.default, type_of(column, self._session, virtual=self._virtual)
-        if said == "NULL":
+        literal, kind = column.default, type_of(column, self._session, virtual=self._virtual)
+        if literal == "NULL":
             return Node("literal", kind)
         plain = kind.source == "" and column.type != ColumnType.FLOAT and column.detail == ""
-        if not plain or said is None or kind.result not in _NUMBERS:
+        if not plain or literal is None or kind.result not in _NUMBERS:
             raise NotComputed("DEFAULT() of what is no integer or double is not computed here")
-        if not _NUMBERS[kind.result].fullmatch(said):
+        if not _NUMBERS[kind.result].fullmatch(literal):
             raise NotComputed("DEFAULT() of what is no number is not computed here")
-        return Node("literal", kind, detail=(float if kind == REAL_TYPE else int)(said))
+        return Node("literal", kind, detail=(float if kind == REAL_TYPE else int)(literal))
 
 
 def _check_modes(node: Node, session: Session) -> None:
@@ -131,5 +131,5 @@ def _check_modes(node: Node, session: Session) -> None:
         raise NotComputed("CAST with TIME_TRUNCATE_FRACTIONAL is not computed here")
     if node.operator == "/" and node.type.result == ResultType.DECIMAL and not session.quotients:
         raise NotComputed("how the source's version rounds a quotient is not known")
-    for one in node.inputs:
-        _check_modes(one, session)
+    for operand in node.inputs:
+        _check_modes(operand, session)

@@ -34,12 +34,12 @@ _CASED = frozenset(("utf8mb4", "utf8mb3", "latin1"))
 
 def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> pa.Array:
     """``function`` of each distinct row of values, NULL where one of them is."""
-    known: dict[tuple[Any, ...], Any] = {}
+    by_row: dict[tuple[Any, ...], Any] = {}
     results = []
-    for row in zip(*(one.to_pylist() for one in arrays), strict=True):
-        if row not in known:
-            known[row] = None if None in row else function(*row)
-        results.append(known[row])
+    for row in zip(*(array.to_pylist() for array in arrays), strict=True):
+        if row not in by_row:
+            by_row[row] = None if None in row else function(*row)
+        results.append(by_row[row])
     return pa.array(results, kind)
 
 
@@ -54,12 +54,12 @@ def integer(node: Node) -> Node:
 def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, list[Node]]:
     """Text in one character set; bytes, where one of them is bytes (``mixed``: or text). Raises
     NotComputed."""
-    operands = [text(one) for one in inputs]
-    there = {one.type.result for one in operands}
-    if not mixed and len(there) > 1:
+    operands = [text(operand) for operand in inputs]
+    results = {operand.type.result for operand in operands}
+    if not mixed and len(results) > 1:
         raise NotComputed("text and bytes in one function are not computed here")
-    if ResultType.BYTES in there:
-        return ValueType(ResultType.BYTES), [as_bytes(one) for one in operands]
+    if ResultType.BYTES in results:
+        return ValueType(ResultType.BYTES), [as_bytes(operand) for operand in operands]
     return text_type(operands), operands
 
 
@@ -82,8 +82,10 @@ def compute_concat(node: Node, *values: pa.Array) -> pa.Array:
 def compute_concat_ws(node: Node, between: pa.Array, *values: pa.Array) -> pa.Array:
     """One by one: Arrow's join leaves rows out where all values are NULL (26.0.1)."""
     joined = [
-        None if mark is None else mark.join(part for part in parts if part is not None)
-        for mark, *parts in zip(*(one.to_pylist() for one in (between, *values)), strict=True)
+        None if separator is None else separator.join(part for part in parts if part is not None)
+        for separator, *parts in zip(
+            *(array.to_pylist() for array in (between, *values)), strict=True
+        )
     ]
     return pa.array(joined, node.type.arrow)
 
@@ -92,8 +94,8 @@ def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
     """LEFT, RIGHT, SUBSTR."""
     value, *numbers = inputs
     operand = text(value)
-    counts = [integer(one) for one in numbers]
-    detail = [constant(one) for one in counts]
+    counts = [integer(number) for number in numbers]
+    detail = [constant(number) for number in counts]
     return Node(operator, plain_text_type(operand.type), (operand, *counts), tuple(detail))
 
 
@@ -114,13 +116,13 @@ def _reads_members(node: Node) -> bool:
 def compute_slice(node: Node, values: pa.Array, *numbers: pa.Array) -> pa.Array:
     check_letters(node, values)
     first, *rest = node.detail
-    known = pa.types.is_string(values.type) and None not in node.detail
-    known = known and all(abs(one) < LENGTH_MAX for one in node.detail)
-    if known and node.operator == "LEFT":
+    is_plain = pa.types.is_string(values.type) and None not in node.detail
+    is_plain = is_plain and all(abs(number) < LENGTH_MAX for number in node.detail)
+    if is_plain and node.operator == "LEFT":
         return _sliced(values, 0, max(first, 0))
-    if known and node.operator == "RIGHT" and first > 0:
+    if is_plain and node.operator == "RIGHT" and first > 0:
         return _sliced(values, -first, None)
-    if known and node.operator == "SUBSTR" and first > 0:
+    if is_plain and node.operator == "SUBSTR" and first > 0:
         stop = first - 1 + max(rest[0], 0) if rest else None
         return _sliced(values, first - 1, stop)
     return each(_SLICES[node.operator], node.type.arrow, values, *numbers)
@@ -219,17 +221,17 @@ def _replaced(value: Any, old: Any, new: Any) -> Any:
     return value.replace(old, new) if len(old) else value
 
 
-def _part(value: Any, mark: Any, count: Any) -> Any:
+def _part(value: Any, separator: Any, count: Any) -> Any:
     """SUBSTRING_INDEX."""
     number = int(count)
-    if not len(mark) or not number:
+    if not len(separator) or not number:
         return value[:0]
     if number > 0:
-        return mark.join(value.split(mark)[:number])
-    if any(mark.startswith(mark[at:]) for at in range(1, len(mark))):
+        return separator.join(value.split(separator)[:number])
+    if any(separator.startswith(separator[at:]) for at in range(1, len(separator))):
         # Of characters with several bytes the server counts such marks from the left.
         raise uncertain("SUBSTRING_INDEX counts marks that overlap themselves from the right")
-    return mark.join(value.rsplit(mark, -number)[number:])
+    return separator.join(value.rsplit(separator, -number)[number:])
 
 
 def _padded(value: Any, size: Any, pad: Any) -> tuple[Any, Any] | None:
@@ -271,10 +273,13 @@ def build_each(operator: str, inputs: Sequence[Node]) -> Node:
     form = _EACH[operator][1]
     if len(form) != len(inputs):
         raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
-    kind, texts = alike([one for one, sort in zip(inputs, form, strict=True) if sort == "t"])
-    left = iter(texts)
+    kind, texts = alike(
+        [operand for operand, sort in zip(inputs, form, strict=True) if sort == "t"]
+    )
+    remaining = iter(texts)
     operands = [
-        next(left) if f == "t" else integer(one) for one, f in zip(inputs, form, strict=True)
+        next(remaining) if f == "t" else integer(operand)
+        for operand, f in zip(inputs, form, strict=True)
     ]
     return Node(operator, plain_text_type(kind), tuple(operands))
 

@@ -103,14 +103,14 @@ class Node:
     @property
     def has_columns(self) -> bool:
         """Whether it may be another value in another row."""
-        return self.operator == "column" or any(one.has_columns for one in self.inputs)
+        return self.operator == "column" or any(operand.has_columns for operand in self.inputs)
 
     @property
     def columns(self) -> set[int]:
         """The numbers of the columns that the expression has."""
         if self.operator == "column":
             return {self.detail}
-        return {number for one in self.inputs for number in one.columns}
+        return {number for operand in self.inputs for number in operand.columns}
 
     @property
     def is_copy(self) -> bool:
@@ -139,7 +139,7 @@ def decimal(digits: int, scale: int, *, loose: bool = False) -> ValueType:
 
 def common_type(inputs: Sequence[Node]) -> ValueType:
     """The type that all branches have. Raises NotComputed."""
-    kinds = [one.type for one in inputs if one.type.result != ResultType.NULL]
+    kinds = [operand.type for operand in inputs if operand.type.result != ResultType.NULL]
     results = {kind.result for kind in kinds}
     if not kinds:
         return NULL_TYPE
@@ -160,7 +160,7 @@ def common_type(inputs: Sequence[Node]) -> ValueType:
         raise NotComputed("branches of bytes and numbers or dates are not computed here")
     if ResultType.REAL in results or not results <= _TEXTUAL | EXACT | TEMPORAL:
         raise NotComputed("branches of such types are not computed here")
-    return text_type([one for one in inputs if one.type.result != ResultType.NULL])
+    return text_type([operand for operand in inputs if operand.type.result != ResultType.NULL])
 
 
 def _exact_type(kinds: Sequence[ValueType]) -> ValueType:
@@ -179,17 +179,17 @@ def text_type(inputs: Sequence[Node]) -> ValueType:
     """TEXT in the character set that all have, MIXED where they differ; literals of ASCII letters
     and numbers go along with any. Raises NotComputed for wide letters beside others."""
     sets, sources = set(), set()
-    for one in inputs:
-        kind = one.type
+    for operand in inputs:
+        kind = operand.type
         plain = kind.result != ResultType.TEXT or kind.charset == ""
-        plain = plain and (not one.is_literal or str(one.detail).isascii())
+        plain = plain and (not operand.is_literal or str(operand.detail).isascii())
         if kind.result == ResultType.JSON:
             sets.add("utf8mb4")
-        elif not (plain or (one.is_literal and str(one.detail).isascii())):
+        elif not (plain or (operand.is_literal and str(operand.detail).isascii())):
             sets.add(kind.charset)
         sources.add("JSON" if kind.result == ResultType.JSON else kind.source)
     charset = _common_set(sets)
-    source = next((one for one in ("TURKISH", "ENUM") if one in sources), "")
+    source = next((operand for operand in ("TURKISH", "ENUM") if operand in sources), "")
     return ValueType(ResultType.TEXT, charset=charset, source=source)
 
 
