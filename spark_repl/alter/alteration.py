@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptColumn:
+class CarriedColumn:
     """The column ``number`` of the table before, converted where the type is another one.
     ``written``: whether the statement says its type."""
 
@@ -21,19 +21,19 @@ class KeptColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class ConstantValue:
     """A new column; rows that are there get ``default``, as ``Column.default`` has it."""
 
     default: str
 
 
 @dataclass(frozen=True, slots=True)
-class Now:
+class CurrentTimestamp:
     """A new column; rows that are there get the moment of the statement (CURRENT_TIMESTAMP)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedValue:
     """A column of which rows that are there get an expression's values: of the columns as they are
     afterwards, by their numbers there. ``virtual``: a generated column that is not stored."""
 
@@ -42,22 +42,24 @@ class Computed:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
+class UnknownValue:
     """A column whose values for rows that are there the log does not say, and why."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoredColumn:
     """The target's column ``number``, which the source had dropped and has again; rows of NULL get
     what rows that are there get in a new column."""
 
     number: int
-    new: Filled | Now
+    new: ConstantValue | CurrentTimestamp
 
 
-Origin = KeptColumn | Filled | Now | Computed | Unknown | Restored
+ColumnSource = (
+    CarriedColumn | ConstantValue | CurrentTimestamp | ComputedValue | UnknownValue | RestoredColumn
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Altered:
     there are then (IMPORT TABLESPACE)."""
 
     definition: TableDefinition
-    origins: tuple[Origin, ...]
+    origins: tuple[ColumnSource, ...]
     rows_go: str = ""
     rows_come: bool = False
     numbered: tuple[str, ...] = ()

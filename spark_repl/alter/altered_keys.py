@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..tables.column import Column
     from ..tables.table_definition import TableDefinition
     from ..tables.table_keys import ForeignKey, PlainIndex, UniqueIndex
-    from .column_actions import Entry
+    from .column_actions import PendingColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Keyed:
 def altered_keys(
     definition: TableDefinition,
     alteration: Alteration,
-    entries: Sequence[Entry],
+    entries: Sequence[PendingColumn],
     columns: tuple[Column, ...],
 ) -> Keyed:
     """Raises StatementError for a key's column that is not there. Where the UNIQUE indexes are not
@@ -110,7 +110,7 @@ def _remaining_keys(
 
 def _again(
     remaining: Sequence[Key],
-    entries: Sequence[Entry],
+    entries: Sequence[PendingColumn],
     columns: Sequence[Column],
     columns_before: Mapping[str, Column],
 ) -> dict[str, Column]:
@@ -132,7 +132,7 @@ def _again(
 
 
 def _check_choices(
-    remaining: Sequence[Key], entries: Sequence[Entry], columns: Sequence[Column]
+    remaining: Sequence[Key], entries: Sequence[PendingColumn], columns: Sequence[Column]
 ) -> None:
     """Raises StatementError for an ENUM or SET in a UNIQUE index that becomes text: the index is
     then over a prefix, whose length depends on the ENUM's character set (measured on 9.7.4)."""
@@ -170,7 +170,7 @@ def _new_keys(alteration: Alteration) -> list[KeyClause]:
 def altered_foreign_keys(
     definition: TableDefinition,
     alteration: Alteration,
-    entries: Sequence[Entry],
+    entries: Sequence[PendingColumn],
 ) -> tuple[ForeignKey, ...] | None:
     """The foreign keys afterwards, under the columns' new names; None where they are not known."""
     if definition.foreign_keys is None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..sql.actions import Action
     from ..tables.partitioning import Value
     from ..tables.table_definition import TableDefinition
-    from .column_actions import Entry
+    from .column_actions import PendingColumn
 
 _NOT_KNOWN = "the table's partitions are not known"
 _NOT_LOGGED = "the log does not contain them"
@@ -32,7 +32,7 @@ class PartitionsAfter:
 
 
 def altered_partitions(
-    definition: TableDefinition, actions: Sequence[Action], entries: Sequence[Entry]
+    definition: TableDefinition, actions: Sequence[Action], entries: Sequence[PendingColumn]
 ) -> PartitionsAfter:
     """Return the partitions of ``definition`` after ``actions``. ``entries``: its columns then."""
     now = _with_new_names(definition.partitioning, definition, entries)
@@ -52,7 +52,7 @@ def altered_partitions(
 
 
 def _with_new_names(
-    before: Partitioning | None, definition: TableDefinition, entries: Sequence[Entry]
+    before: Partitioning | None, definition: TableDefinition, entries: Sequence[PendingColumn]
 ) -> Partitioning | None:
     """Return the partitioning with the names that its columns have in ``entries``."""
     if before is None or before.unknown:

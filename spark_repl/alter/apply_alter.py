@@ -20,10 +20,10 @@ from ..sql.string_literals import in_column
 from ..sql.table_options import ROWLESS, other_engine
 from ..tables.column import CHARACTER_TYPES, Column, ColumnType
 from ..tables.table_name import database_of
-from .alteration import Altered, KeptColumn
+from .alteration import Altered, CarriedColumn
 from .altered_keys import altered_foreign_keys, altered_keys, without_inline_keys
 from .altered_partitions import altered_partitions
-from .column_actions import Entry, arranged
+from .column_actions import PendingColumn, apply_column_actions
 from .column_source import origins
 from .copied_rows import copies_rows
 from .rename import rename
@@ -46,7 +46,7 @@ def alter(
     """
     alteration = statement if isinstance(statement, Alteration) else statement.alteration
     if alteration is None:
-        return Altered(definition, tuple(KeptColumn(i) for i in range(len(definition.columns))))
+        return Altered(definition, tuple(CarriedColumn(i) for i in range(len(definition.columns))))
     try:
         if not session.inline_keys:
             alteration = without_inline_keys(alteration)
@@ -56,7 +56,7 @@ def alter(
 
 
 def _alter(definition: TableDefinition, alteration: Alteration, session: Session) -> Altered:
-    entries = arranged(definition, alteration, session)
+    entries = apply_column_actions(definition, alteration, session)
     charset, converts = _charset(alteration, definition, session)
     converted = (definition.charset, charset) if converts else ("", "")
     columns = _columns(entries, converted, charset, session)
@@ -113,7 +113,7 @@ def _charset(
 
 
 def _columns(
-    entries: Sequence[Entry], sets: tuple[str, str], charset: str, session: Session
+    entries: Sequence[PendingColumn], sets: tuple[str, str], charset: str, session: Session
 ) -> tuple[Column, ...]:
     """The columns, as far as no key says more. ``sets``: the table's character set before CONVERT
     TO and behind it, '' without."""

@@ -33,7 +33,7 @@ _ROW_ID = "my_row_id"
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class PendingColumn:
     """A column on its way. ``number``, ``before``: of the table before, -1 and None of a new one;
     ``clause``: as the statement writes it, None where it doesn't; ``new_default``: SET DEFAULT and
     DROP DEFAULT, which ``before`` has already; ``placed``: whether FIRST or AFTER is written."""
@@ -52,17 +52,19 @@ def unknown(name: str, table: str) -> StatementError:
     )
 
 
-def arranged(definition: TableDefinition, alteration: Alteration, session: Session) -> list[Entry]:
+def apply_column_actions(
+    definition: TableDefinition, alteration: Alteration, session: Session
+) -> list[PendingColumn]:
     """The columns afterwards. As MySQL does: names of columns are those of the table before, AFTER
     means the new list. Raises StatementError with MySQL's number for a column that the table does
     not have (1054, 1091) or has twice (1060)."""
     actions = alteration.actions
     named = _by_name(definition, actions)
-    entries: list[Entry] = []
-    moved: dict[str, Entry] = {}
+    entries: list[PendingColumn] = []
+    moved: dict[str, PendingColumn] = {}
     for number, column in enumerate(definition.columns):
         action = named.pop(column.name.lower(), None)
-        entry = Entry(column.name, number, column)
+        entry = PendingColumn(column.name, number, column)
         if isinstance(action, DropColumn):
             continue
         if isinstance(action, RenameColumn):
@@ -78,7 +80,7 @@ def arranged(definition: TableDefinition, alteration: Alteration, session: Sessi
     for new in actions:
         if isinstance(new, AddColumn):
             place = _place(entries, new.after, definition)
-            entries.insert(place, Entry(new.column.name, clause=new.column))
+            entries.insert(place, PendingColumn(new.column.name, clause=new.column))
         elif isinstance(new, ChangeColumn) and new.after is not None:
             entry = moved[new.name.lower()]  # which is where it was up to now
             entries.remove(entry)
@@ -110,7 +112,7 @@ def _not_there(
     return unknown(action.name, table.name)
 
 
-def _place(entries: Sequence[Entry], after: str | None, definition: TableDefinition) -> int:
+def _place(entries: Sequence[PendingColumn], after: str | None, definition: TableDefinition) -> int:
     """Where a column goes; ``after`` as ``AddColumn`` has it."""
     if after is None:
         return len(entries)
@@ -142,7 +144,7 @@ def has_row_id(definition: TableDefinition) -> bool:
     )
 
 
-def _put_row_id_first(entries: list[Entry]) -> None:
+def _put_row_id_first(entries: list[PendingColumn]) -> None:
     """Move the column my_row_id to the front, as MySQL does whatever FIRST says. A column that is
     renamed to my_row_id moves as well, a new one and one with a place of its own do not."""
     for entry in entries:
@@ -154,7 +156,7 @@ def _put_row_id_first(entries: list[Entry]) -> None:
 
 
 def _with_settings(
-    entries: Sequence[Entry], actions: Sequence[Action], table: str, session: Session
+    entries: Sequence[PendingColumn], actions: Sequence[Action], table: str, session: Session
 ) -> None:
     """ALTER COLUMN ... SET DEFAULT, DROP DEFAULT, SET VISIBLE, SET INVISIBLE."""
     for action in actions:
@@ -180,7 +182,7 @@ def _new_default(action: SetDefault, column: Column, session: Session) -> str | 
     return literal and normalize_or_keep(literal, column, session)
 
 
-def _once(entries: list[Entry], table: str) -> list[Entry]:
+def _once(entries: list[PendingColumn], table: str) -> list[PendingColumn]:
     seen: dict[str, str] = {}
     for entry in entries:
         other = seen.get(entry.name.lower())

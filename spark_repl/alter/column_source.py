@@ -18,7 +18,14 @@ from ..sql.session import PAD_CHAR_TO_FULL_LENGTH, STRICT, TIME_TRUNCATE_FRACTIO
 from ..sql.sql_tokens import NAME, NO_BACKSLASH_ESCAPES, STRING, WORD, Cursor, tokens
 from ..sql.string_literals import in_own_charset
 from ..tables.column import ColumnType
-from .alteration import Computed, Filled, KeptColumn, Now, Origin, Unknown
+from .alteration import (
+    CarriedColumn,
+    ColumnSource,
+    ComputedValue,
+    ConstantValue,
+    CurrentTimestamp,
+    UnknownValue,
+)
 
 if TYPE_CHECKING:
     from ..sql.session import Session
@@ -46,7 +53,7 @@ def origins(
     *,
     converts: bool,
     copies: bool,
-) -> tuple[Origin, ...]:
+) -> tuple[ColumnSource, ...]:
     """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``converts``:
     whether all are converted to a character set; ``copies``: whether the server computes STORED
     columns again."""
@@ -66,42 +73,44 @@ class _Origins:
         self._converts, self._copies = converts, copies
         self._printed = set[int]()  # virtual columns whose inputs are printed otherwise
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
-        self._known: dict[int, Origin] = {}
+        self._known: dict[int, ColumnSource] = {}
         self._begun: set[int] = set()
 
-    def all(self) -> tuple[Origin, ...]:
+    def all(self) -> tuple[ColumnSource, ...]:
         return tuple(self._of(i) for i in range(len(self._columns)))
 
-    def _of(self, i: int) -> Origin:
+    def _of(self, i: int) -> ColumnSource:
         if i not in self._known:
             self._begun.add(i)
             self._known[i] = self._origin(i)
         return self._known[i]
 
-    def _origin(self, i: int) -> Origin:
+    def _origin(self, i: int) -> ColumnSource:
         entry, column = self._entries[i], self._columns[i]
         if column.generated:
             return self._generated(i)
         default = entry.clause.default if entry.clause else None
         if default == NOT_KNOWN and (entry.before is None or entry.before.nullable):
-            return Unknown(
+            return UnknownValue(
                 f"what TIMESTAMP of column {column.name} means: explicit_defaults_for_timestamp is"
                 " not in the log"
             )
         if entry.before is not None:
-            return KeptColumn(entry.number, entry.clause is not None)
+            return CarriedColumn(entry.number, entry.clause is not None)
         if column.auto_increment:
-            return Unknown(
+            return UnknownValue(
                 f"the numbers that column {column.name} gives to the rows that are there"
             )
         if default is not None and default.unknown:
-            return Unknown(f"the default of column {column.name} is not known: {default.unknown}")
+            return UnknownValue(
+                f"the default of column {column.name} is not known: {default.unknown}"
+            )
         if default is not None and default.expression:
             subject = f"the default of column {column.name} is an expression"
             if self._is_escaped_twice(default.expression, i):
-                return Unknown(f"{subject}: {_TWICE}")
+                return UnknownValue(f"{subject}: {_TWICE}")
             if is_moment(default.expression, column):
-                return Now()
+                return CurrentTimestamp()
             if default.constant is None:
                 return self._computed(i, default.expression, subject)
         return _of_default(entry, column, self._session)
@@ -112,7 +121,7 @@ class _Origins:
         bits = self._session.sql_mode & ~(STRICT | TIME_TRUNCATE_FRACTIONAL)
         return replace(self._session, sql_mode=bits, time_zone="")
 
-    def _generated(self, i: int) -> Origin:
+    def _generated(self, i: int) -> ColumnSource:
         entry, column = self._entries[i], self._columns[i]
         before, inner = entry.before, _inner(column.generated, self._mode(i))
         subject = f"the values of the generated column {column.name}"
@@ -122,21 +131,21 @@ class _Origins:
             stable = all(self._is_stable(name, defaults="default" in names) for name in names)
             if printed := self._printed_otherwise(i, names):
                 if not column.generated.endswith("VIRTUAL"):
-                    return Unknown(f"{subject}: {_IN_PLACE.format(printed)}")
+                    return UnknownValue(f"{subject}: {_IN_PLACE.format(printed)}")
                 self._printed.add(i)
             elif stable and not (self._compared_otherwise(i, names) or self._is_read_again(i)):
-                return KeptColumn(entry.number, entry.clause is not None)
+                return CarriedColumn(entry.number, entry.clause is not None)
         cursor = _expression(column.generated, self._mode(i))
         expression, _, _ = column.generated.rpartition(" ")
         if self._is_escaped_twice(expression, i):
-            return Unknown(f"{subject}: {_TWICE}")
+            return UnknownValue(f"{subject}: {_TWICE}")
         if (value := constant(cursor.again())) is not None:
             virtual = column.generated.endswith("VIRTUAL")
             default = in_own_charset(
                 Default(constant=value, charset=self._charset(i, cursor)), column
             )
             if default.constant is None:
-                return Unknown(f"{subject}: {default.unknown}")
+                return UnknownValue(f"{subject}: {default.unknown}")
             session = self._reading if virtual else self._session
             return _filled(default.constant, column, session, assigned=True)
         return self._computed(i, expression, subject)
@@ -158,7 +167,7 @@ class _Origins:
             token.kind == STRING and "\\" in token.text for token in tokens(expression, mode)
         )
 
-    def _computed(self, i: int, expression: str, subject: str) -> Origin:
+    def _computed(self, i: int, expression: str, subject: str) -> ColumnSource:
         column, session = self._columns[i], self._session
         virtual = column.generated.endswith("VIRTUAL")
         written = self._entries[i].clause is not None
@@ -172,11 +181,11 @@ class _Origins:
                 virtual=virtual,
             )
         except NotComputed as reason:
-            return Unknown(f"{subject}: {reason}")
+            return UnknownValue(f"{subject}: {reason}")
         for number in node.columns:
-            if isinstance(origin := self._of(number), Unknown):
-                return Unknown(f"{subject}: {origin.reason}")
-        return Computed(node, virtual)
+            if isinstance(origin := self._of(number), UnknownValue):
+                return UnknownValue(f"{subject}: {origin.reason}")
+        return ComputedValue(node, virtual)
 
     def _inputs(self, i: int, names: set[str]) -> list[int]:
         """The columns of these names that were there before, other than ``i``."""
@@ -257,39 +266,39 @@ class _Origins:
         if defaults and (self._entries[i].new_default or before.default != after.default):
             return False
         origin = self._of(i)
-        carried = isinstance(origin, KeptColumn) and origin.number == self._entries[i].number
+        carried = isinstance(origin, CarriedColumn) and origin.number == self._entries[i].number
         alike = same_type(before, after) or is_longer(before, after)
         return carried and alike and after.nullable >= before.nullable
 
 
 def _filled(
     literal: str, column: Column, session: Session, *, assigned: bool = False
-) -> Filled | Unknown:
+) -> ConstantValue | UnknownValue:
     """Return what existing rows get of a literal. ``assigned``: it is an expression's constant."""
     try:
         if assigned and column.type == ColumnType.JSON and literal.startswith("'"):
-            return Filled(f"'{normal_json(literal[1:])}")
-        return Filled(normalize(literal, column, session, assigned=assigned))
+            return ConstantValue(f"'{normal_json(literal[1:])}")
+        return ConstantValue(normalize(literal, column, session, assigned=assigned))
     except (ValueError, RecursionError):
         # The literal itself is not shown: the column may be one that nobody may see.
         reason = f"what column {column.name} stores of a literal is not known"
         if column.type in _TIMESTAMPS and session.time_zone in ("", "SYSTEM"):
             reason += ": the session's time zone is SYSTEM (set source.system_time_zone)"
-        return Unknown(reason)
+        return UnknownValue(reason)
 
 
-def _of_default(entry: Entry, column: Column, session: Session) -> Origin:
+def _of_default(entry: Entry, column: Column, session: Session) -> ColumnSource:
     default = entry.clause.default if entry.clause else None
     if default is None:
         filled = "NULL" if column.nullable else zero_of(column)
         kind = f"a NOT NULL column of type {column.type_name} has no default"
-        return Unknown(f"{kind}: {column.name}") if filled is None else Filled(filled)
+        return UnknownValue(f"{kind}: {column.name}") if filled is None else ConstantValue(filled)
     if default.now:
-        return Now()
+        return CurrentTimestamp()
     if default.literal is not None and column.default is not None:
         return _filled(column.default, column, session)
     if default.constant is None:
-        return Unknown(f"the default of column {column.name} is an expression")
+        return UnknownValue(f"the default of column {column.name} is an expression")
     return _filled(default.constant, column, session, assigned=True)
 
 

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from ..sql.actions import Alteration
     from ..sql.session import Session
     from ..tables.column import Column
-    from .column_actions import Entry
+    from .column_actions import PendingColumn
 
 _ONE_BYTE = 255  # the longest VARCHAR whose length InnoDB keeps in one byte
 
 
 def copies_rows(
     alteration: Alteration,
-    entries: Sequence[Entry],
+    entries: Sequence[PendingColumn],
     columns: Sequence[Column],
     session: Session,
 ) -> bool:
@@ -50,7 +50,7 @@ def _loses_primary(alteration: Alteration) -> bool:
     return drops and not added
 
 
-def _is_written(entry: Entry, column: Column, session: Session) -> bool:
+def _is_written(entry: PendingColumn, column: Column, session: Session) -> bool:
     """Whether the column's values are written for each row, and not in place."""
     before = entry.before
     if before is None:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ..tables.table_definition import TableDefinition
 
 
-def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:
+def with_logged_charsets(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:
     """The definition with what a TABLE_MAP of the table says of its columns' character sets and
     collations; the same object where it says nothing new."""
     columns, withheld = list(definition.columns), dict(definition.withheld)
     charset, new = definition.charset, False
     for number, (own, theirs) in enumerate(zip(definition.own, logged.columns, strict=True)):
         column = withheld[number] if own < 0 else columns[own].logged or columns[own]
-        declared = _told(column, theirs)
+        declared = _with_logged(column, theirs)
         if declared is column:
             continue
         new = True
@@ -44,14 +44,14 @@ def told_by(definition: TableDefinition, logged: TableDefinition) -> TableDefini
     return replace(definition, columns=tuple(columns), withheld=pairs, charset=charset)
 
 
-def says_charset(after: TableDefinition, before: TableDefinition) -> bool:
+def changes_charset(after: TableDefinition, before: TableDefinition) -> bool:
     """Whether the character set of a column is another one, or was assumed, of the two that
-    ``told_by`` has taken and made."""
+    ``with_logged_charsets`` has taken and made."""
     pairs = zip(after.in_log.columns, before.in_log.columns, strict=True)
     return any(a.collation != b.collation or a.assumed != b.assumed for a, b in pairs)
 
 
-def _told(column: Column, logged: Column) -> Column:
+def _with_logged(column: Column, logged: Column) -> Column:
     if column.type not in CHARACTER_TYPES or column.type != logged.type or not logged.compares:
         return column
     if column.compares == logged.compares and not column.assumed:

@@ -10,14 +10,14 @@ from ..convert.lossless import widens
 from ..errors import SettingError
 from ..sql.actions import AddColumn
 from ..sql.sql_tokens import WORD, tokens
-from .alteration import Altered, Filled, KeptColumn
+from .alteration import Altered, CarriedColumn, ConstantValue
 
 if TYPE_CHECKING:
     from ..sql.statement import Statement
     from ..tables.column import Column
     from ..tables.table_definition import TableDefinition
     from ..tables.table_keys import ForeignKey
-    from .alteration import Origin
+    from .alteration import ColumnSource
 
 _HINT = (
     'with ddl.online_tools = "follow" the tool\'s table becomes the table; or copy the table'
@@ -32,7 +32,7 @@ def copied(before: TableDefinition, ghost: TableDefinition) -> Altered:
     copied, new ones that are no literals, rows that a new UNIQUE index has no room for.
     """
     names = {column.name.lower(): number for number, column in enumerate(before.columns)}
-    origins: list[Origin] = []
+    origins: list[ColumnSource] = []
     for column in ghost.columns:
         number = names.get(column.name.lower())
         if number is None:
@@ -65,21 +65,21 @@ def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> Non
             raise _refused(statement.tables[0], reason)
 
 
-def _new(ghost: TableDefinition, column: Column) -> Origin:
+def _new(ghost: TableDefinition, column: Column) -> ColumnSource:
     if column.generated or column.auto_increment or column.default is None:
         raise _refused(ghost.name, f"the values of the new column {column.name}")
-    return Filled(column.default)
+    return ConstantValue(column.default)
 
 
-def _same(ghost: TableDefinition, old: Column, new: Column, number: int) -> Origin:
+def _same(ghost: TableDefinition, old: Column, new: Column, number: int) -> ColumnSource:
     if old.generated != new.generated or (new.auto_increment and not old.auto_increment):
         raise _refused(ghost.name, f"the values of column {new.name}")
     plain = replace(old, name=new.name, nullable=new.nullable, visible=new.visible) == new
     if plain and old.detail == new.detail:
-        return KeptColumn(number)
+        return CarriedColumn(number)
     if old.generated or not widens(old, new):
         raise _refused(ghost.name, f"what the values of column {new.name} are, whose type changes")
-    return KeptColumn(number, written=True)
+    return CarriedColumn(number, written=True)
 
 
 def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:

@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING
 from ..convert.lossless import widens
 from ..convert.type_change import described
 from ..errors import SettingError
-from .alteration import Altered, Computed, Filled, KeptColumn, Now, Restored
+from .alteration import (
+    Altered,
+    CarriedColumn,
+    ComputedValue,
+    ConstantValue,
+    CurrentTimestamp,
+    RestoredColumn,
+)
 
 if TYPE_CHECKING:
     from ..tables.column import Column
     from ..tables.table_definition import TableDefinition
-    from .alteration import Origin
+    from .alteration import ColumnSource
 
-_NULL = Filled("NULL")
+_NULL = ConstantValue("NULL")
 _HINT = (
     "leave the statement out (spark-repl skip --config F --gtid GTID) and change the table by hand,"
     " or take the table's policy back to apply (ddl.policy)"
@@ -34,11 +41,11 @@ class _Place:
     one."""
 
     column: Column
-    origin: Origin
+    origin: ColumnSource
     before: int = -1
 
 
-def additive(target: TableDefinition, altered: Altered, *, keeps: bool) -> Altered:
+def retain_columns(target: TableDefinition, altered: Altered, *, keeps: bool) -> Altered:
     """What the target's table becomes where the source's does what ``altered`` says. ``keeps``:
     whether a column that is dropped or narrowed stays; else only what was kept before.
 
@@ -46,7 +53,7 @@ def additive(target: TableDefinition, altered: Altered, *, keeps: bool) -> Alter
     has that is kept, and for a table without a key: nothing would tell its rows apart.
     """
     own = [number for number, column in enumerate(target.columns) if not column.kept]
-    carried = {o.number for o in altered.origins if isinstance(o, KeptColumn)}
+    carried = {o.number for o in altered.origins if isinstance(o, CarriedColumn)}
     gone = {own[i] for i in range(len(own)) if i not in carried} if keeps else set[int]()
     spare = {target.columns[i].name.lower(): i for i in gone}
     spare |= {c.name.lower(): i for i, c in enumerate(target.columns) if c.kept}
@@ -56,7 +63,7 @@ def additive(target: TableDefinition, altered: Altered, *, keeps: bool) -> Alter
         zip(altered.origins, altered.definition.columns, strict=True)
     ):
         at = spare.get(column.name.lower())
-        if isinstance(origin, KeptColumn):
+        if isinstance(origin, CarriedColumn):
             if at is not None:
                 raise _refused(target, f"the target keeps a column {column.name} that was dropped")
             at, is_key = own[origin.number], number in key or not key
@@ -64,7 +71,7 @@ def additive(target: TableDefinition, altered: Altered, *, keeps: bool) -> Alter
             follows = not keeps and _is_changed(old, column)
             merged = column if follows else _merged(target, old, column, key=is_key)
             written = origin.written and (follows or not _has_type(old, merged))
-            places.append(_Place(merged, KeptColumn(at, written), at))
+            places.append(_Place(merged, CarriedColumn(at, written), at))
         elif at is not None:
             places.append(_restored(target, at, column, origin, key=number in key))
             del spare[column.name.lower()]
@@ -87,7 +94,7 @@ def _altered(altered: Altered, places: Sequence[_Place], own: Sequence[Column]) 
         )
     origins = tuple(place.origin for place in places)
     if after.in_log is not after:
-        if any(isinstance(origin, Computed) for origin in origins):
+        if any(isinstance(origin, ComputedValue) for origin in origins):
             raise _refused(after, "an expression is not computed where the target keeps more")
         if altered.gone:
             raise _refused(after, "the rows of a partition are not looked for then")
@@ -105,20 +112,22 @@ def _with_kept(places: list[_Place], before: Sequence[Column], numbers: Sequence
         numbers = [place.before for place in places]
         nearest = max((n for n in numbers if n < number), default=-1)
         at = numbers.index(nearest) + 1 if nearest >= 0 else 0
-        places.insert(at, _Place(column, KeptColumn(number), number))
+        places.insert(at, _Place(column, CarriedColumn(number), number))
 
 
 def _restored(
-    target: TableDefinition, number: int, column: Column, origin: Origin, *, key: bool
+    target: TableDefinition, number: int, column: Column, origin: ColumnSource, *, key: bool
 ) -> _Place:
     """A column that the source has again."""
     if key:
         raise _refused(target, f"column {column.name} was dropped, and is of the key now")
     merged = _merged(target, target.columns[number], column, key=False)
-    if not isinstance(origin, Filled | Now):
+    if not isinstance(origin, ConstantValue | CurrentTimestamp):
         return _Place(merged, origin, number)
     plain = origin == _NULL
-    return _Place(merged, KeptColumn(number) if plain else Restored(number, origin), number)
+    return _Place(
+        merged, CarriedColumn(number) if plain else RestoredColumn(number, origin), number
+    )
 
 
 def _is_changed(before: Column, after: Column) -> bool:

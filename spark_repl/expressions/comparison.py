@@ -175,7 +175,9 @@ def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
 def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
     """Raises Unconvertible for letters of which it isn't known how they compare."""
     try:
-        return pc.equal(*(collation_compare.comparable(texts, collation) for texts in (left, right)))
+        return pc.equal(
+            *(collation_compare.comparable(texts, collation) for texts in (left, right))
+        )
     except DecodeError as error:
         raise uncertain(error.message) from None
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..alter.alteration import Altered, Filled, KeptColumn, Unknown
+from ..alter.alteration import Altered, CarriedColumn, ConstantValue, UnknownValue
 from ..alter.rename import rename
 from ..config.rules import nearest
 from ..config.tables import SHAPING_KEYS
@@ -26,7 +26,7 @@ from .table_rules import NO_RULE, TableRules
 from .tool_names import Role, tool_table
 
 if TYPE_CHECKING:
-    from ..alter.alteration import Origin
+    from ..alter.alteration import ColumnSource
     from ..config.tables import TableRule
     from ..tables.table_definition import TableDefinition
 
@@ -297,36 +297,38 @@ def shaped_alteration(
         raise _unknown(
             before, "the rows of a partition are not looked for where columns are masked"
         )
-    origins: list[Origin] = []
+    origins: list[ColumnSource] = []
     for column, origin, number in zip(source.columns, altered.origins, target.own, strict=True):
         if number >= 0:
             origins.append(_origin(before, target.columns[number], origin, strict=strict))
-        elif isinstance(origin, KeptColumn) and before.own[origin.number] >= 0:
+        elif isinstance(origin, CarriedColumn) and before.own[origin.number] >= 0:
             raise _otherwise(before, column, "shown")
     extra = [number for number, column in enumerate(before.columns) if column.extra]
-    origins += map(KeptColumn, extra)
+    origins += map(CarriedColumn, extra)
     return replace(altered, definition=target, origins=tuple(origins))
 
 
-def _origin(before: TableDefinition, column: Column, origin: Origin, *, strict: bool) -> Origin:
+def _origin(
+    before: TableDefinition, column: Column, origin: ColumnSource, *, strict: bool
+) -> ColumnSource:
     """Return the origin of a column of the target. ``origin``: that of the source's column."""
-    if isinstance(origin, Unknown):
+    if isinstance(origin, UnknownValue):
         return origin
-    if isinstance(origin, KeptColumn):
+    if isinstance(origin, CarriedColumn):
         number = before.own[origin.number]
         old = before.columns[number] if number >= 0 else None
         if old is None or old.mask != column.mask:
             raise _otherwise(before, column, "withheld" if old is None else "masked otherwise")
         if not column.mask:
-            return KeptColumn(number, origin.written)
+            return CarriedColumn(number, origin.written)
         if change := mask_change(old, column, strict=strict):
             raise _unknown(before, f"column {column.name}, which is masked, becomes {change}")
-        return KeptColumn(number)
+        return CarriedColumn(number)
     if column.mask:
-        if origin == Filled("NULL") and not column.mask.startswith("constant"):
+        if origin == ConstantValue("NULL") and not column.mask.startswith("constant"):
             return origin
         raise _unknown(before, f"column {column.name} is new and masked")
-    if not isinstance(origin, Filled) and hides_columns(before):
+    if not isinstance(origin, ConstantValue) and hides_columns(before):
         raise _unknown(before, f"column {column.name} is new, and not of one value")
     return origin
 

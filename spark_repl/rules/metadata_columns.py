@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..alter.alteration import KeptColumn
+from ..alter.alteration import CarriedColumn
 from ..config.tables import CHANNEL
 from ..convert.lossless import widens
 from ..errors import BEGIN_AGAIN, SettingError
@@ -152,7 +152,7 @@ def check_deleted_rows(before: TableDefinition, altered: Altered) -> None:
     key = {
         origin.number: target.columns[number]
         for number, origin in enumerate(altered.origins)
-        if number in target.primary_key and isinstance(origin, KeptColumn)
+        if number in target.primary_key and isinstance(origin, CarriedColumn)
     }
     for number in before.primary_key:
         old, new = before.columns[number], key.get(number)

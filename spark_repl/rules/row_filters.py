@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..alter.alteration import KeptColumn
-from ..alter.declared_charsets import told_by
+from ..alter.alteration import CarriedColumn
+from ..alter.declared_charsets import with_logged_charsets
 from ..config.rules import nearest
 from ..convert.conversion import convert
 from ..errors import (
@@ -161,7 +161,7 @@ def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
     if ours.names == theirs.names and ours.types == theirs.types:
         try:
-            return row_filter(target.row_filter, told_by(target.in_log, logged))
+            return row_filter(target.row_filter, with_logged_charsets(target.in_log, logged))
         except NotComputed as error:
             reason = f"row_filter {target.row_filter}: {error}"
     else:
@@ -205,7 +205,7 @@ def check_filter_columns(before: TableDefinition, altered: Altered) -> None:
     origins = {
         origin.number: (origin, column)
         for origin, column in columns
-        if isinstance(origin, KeptColumn)
+        if isinstance(origin, CarriedColumn)
     }
     rule = row_filter(before.row_filter, logged)
     by_collation = compared(rule.node)

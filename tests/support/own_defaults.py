@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from spark_repl.alter.alteration import Altered, Unknown
+from spark_repl.alter.alteration import Altered, UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.defaults import default_value
 from spark_repl.binlog.types.forms import Forms
@@ -98,7 +98,7 @@ def _altered(case: Case) -> Altered:
 
 
 def _by_alter(altered: Altered, session: Session) -> pa.Array | None:
-    if isinstance(altered.origins[-1], Unknown):
+    if isinstance(altered.origins[-1], UnknownValue):
         assert altered.origins[-1].reason
         return None
     before = replace(altered.definition, columns=altered.definition.columns[:1])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_repl.alter.alteration import Unknown
+from spark_repl.alter.alteration import UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import SchemaError, StatementError
@@ -90,7 +90,7 @@ class OwnExpressions:
         assert statement.alteration is not None, (case, statement.reason)
         altered = alter(self.definition, statement, self.session)
         origin = altered.origins[-1]
-        if isinstance(origin, Unknown):
+        if isinstance(origin, UnknownValue):
             tally.unknown[origin.reason.partition(": ")[2]] += 1
             return None
         tally.computed += 1

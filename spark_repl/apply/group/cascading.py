@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...alter.declared_charsets import told_by
+from ...alter.declared_charsets import with_logged_charsets
 from ...control.records.quarantine import CURE
 from ...decode.cascades.cascade_plan import HINT, CascadePlan, plan_cascades
 from ...decode.staged import same_shape
@@ -114,7 +114,7 @@ class Cascading:
         for part in staged.by_worker:
             for name, logged in part.definitions.items():
                 if name in known and same_shape(known[name], logged):
-                    known[name] = told_by(known[name], logged)
+                    known[name] = with_logged_charsets(known[name], logged)
         return known
 
     def _referencing_rows(

@@ -7,10 +7,10 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...alter.alteration import Altered, KeptColumn
+from ...alter.alteration import Altered, CarriedColumn
 from ...alter.apply_alter import alter
 from ...alter.rename import rename, with_parent, with_referenced
-from ...alter.retained_columns import additive
+from ...alter.retained_columns import retain_columns
 from ...errors import SettingError, StatementError
 from ...rules.channel_rows import check_key_stays
 from ...rules.column_rules import shaped_alteration, with_dropped_columns
@@ -135,7 +135,7 @@ class Alterations:
             altered = shaped_alteration(existing, altered, columns, strict=session.is_strict)
             check_deleted_rows(existing, altered)
         elif keeps or before is not existing:
-            altered = additive(existing, altered, keeps=keeps)
+            altered = retain_columns(existing, altered, keeps=keeps)
             if keeps and altered.definition.in_log is not altered.definition:
                 logger.warning(
                     "%s: policy additive_only: the target keeps %s", table.name, _more(altered)
@@ -249,7 +249,8 @@ class Alterations:
         names = {
             before.columns[origin.number].name: column.name
             for origin, column in zip(made.origins, made.definition.columns, strict=True)
-            if isinstance(origin, KeptColumn) and before.columns[origin.number].name != column.name
+            if isinstance(origin, CarriedColumn)
+            and before.columns[origin.number].name != column.name
         }
         if names:
             self._follow(lambda keys: with_referenced(keys, before.name, names), cut)
@@ -277,7 +278,9 @@ def _only_defines(before: TableDefinition, made: Altered) -> bool:
     """Whether no column changes, so that the Delta table stays as it is."""
     after, numbers = made.definition, list(range(len(before.columns)))
     plain = {"visible": True, "kept": False, "logged": None}
-    kept = [o.number if isinstance(o, KeptColumn) and not o.written else None for o in made.origins]
+    kept = [
+        o.number if isinstance(o, CarriedColumn) and not o.written else None for o in made.origins
+    ]
     return (
         not (made.rows_go or made.gone)
         and kept == numbers

@@ -10,7 +10,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...alter.alteration import KeptColumn
+from ...alter.alteration import CarriedColumn
 from ...alter.online_tools import check_tool_alteration, copied
 from ...alter.rename import like, rename
 from ...control.records.schema_tool_tables import SchemaToolTable
@@ -253,7 +253,9 @@ class ToolTables:
 def _other_names(before: TableDefinition, made: Altered) -> list[str]:
     """The columns that have another name than before."""
     pairs = zip(made.origins, made.definition.columns, strict=True)
-    kept = [(before.columns[o.number], column) for o, column in pairs if isinstance(o, KeptColumn)]
+    kept = [
+        (before.columns[o.number], column) for o, column in pairs if isinstance(o, CarriedColumn)
+    ]
     return [old.name for old, column in kept if old.name.lower() != column.name.lower()]
 
 

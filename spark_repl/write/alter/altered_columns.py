@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...alter.alteration import Altered, KeptColumn
+from ...alter.alteration import Altered, CarriedColumn
 from ...config.renaming import shard_of, whole_of
 from ...convert.lossless import widens
 from ...delta import partitions
@@ -74,7 +74,7 @@ def finds_columns(table: Table, altered: Altered, new: NewTable | None) -> bool:
         return _finds_own(table, altered)
     after = columns_behind(table, altered.definition, new)
     schema = new.schema_string if new else table.snapshot.schema_string
-    kept = [one.number if isinstance(one, KeptColumn) else None for one in altered.origins]
+    kept = [one.number if isinstance(one, CarriedColumn) else None for one in altered.origins]
     return stays_in_files(table.columns, after, kept, Columns.of(schema))
 
 
@@ -89,7 +89,7 @@ def held_wide(table: Table, altered: Altered) -> frozenset[int]:
         for number, (origin, column) in enumerate(
             zip(altered.origins, altered.definition.columns, strict=True)
         )
-        if isinstance(origin, KeptColumn)
+        if isinstance(origin, CarriedColumn)
         and origin.number in wider
         and widens(old := before[origin.number], column)
         and old.nullable <= column.nullable
@@ -112,7 +112,7 @@ def _check_renamed(table: Table, altered: Altered) -> None:
     """Raises SettingError where a column gets another name, in a table of several channels."""
     before = table.definition.columns
     for origin, column in zip(altered.origins, altered.definition.columns, strict=True):
-        if isinstance(origin, KeptColumn):
+        if isinstance(origin, CarriedColumn):
             name = before[origin.number].name
             if name.lower() != column.name.lower():
                 raise SettingError(
@@ -139,7 +139,7 @@ def _kept(before: TableDefinition, altered: Altered) -> list[int | None]:
     """For each column the number of the one before whose data it is; None: its data is new."""
     return [
         origin.number
-        if isinstance(origin, KeptColumn)
+        if isinstance(origin, CarriedColumn)
         and before.columns[origin.number].arrow_type == column.arrow_type
         else None
         for origin, column in zip(altered.origins, altered.definition.columns, strict=True)

@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
 
-from ...alter.alteration import Altered, Computed, Filled, KeptColumn, Now, Restored, Unknown
+from ...alter.alteration import (
+    Altered,
+    CarriedColumn,
+    ComputedValue,
+    ConstantValue,
+    CurrentTimestamp,
+    RestoredColumn,
+    UnknownValue,
+)
 from ...alter.defaults import literal
 from ...binlog.json.variant_text import document_to_variant
 from ...convert.conversion import convert
@@ -55,10 +63,10 @@ def keeps_rows(
     of columns whose values data files have in a type that is wide enough before and behind."""
     return all(
         (
-            isinstance(origin, KeptColumn)
+            isinstance(origin, CarriedColumn)
             and _stays(altered, origin, _change(before.columns[origin.number], column, session))
         )
-        or origin == Filled(NULL)
+        or origin == ConstantValue(NULL)
         or number in held
         for number, (origin, column) in enumerate(
             zip(altered.origins, altered.definition.columns, strict=True)
@@ -66,7 +74,7 @@ def keeps_rows(
     )
 
 
-def _stays(altered: Altered, origin: KeptColumn, change: TypeChange) -> bool:
+def _stays(altered: Altered, origin: CarriedColumn, change: TypeChange) -> bool:
     """Whether every value of a column stays."""
     old, column = change.before, change.after
     if altered.replaced_texts and may_recode(origin, change):
@@ -86,7 +94,7 @@ def _change(old: Column, column: Column, session: Session) -> TypeChange:
 def forbids_null(before: TableDefinition, altered: Altered) -> bool:
     """Whether a column becomes NOT NULL."""
     return any(
-        isinstance(origin, KeptColumn)
+        isinstance(origin, CarriedColumn)
         and before.columns[origin.number].nullable
         and not column.nullable
         for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
@@ -97,7 +105,9 @@ def without_zero_dates(altered: Altered) -> Altered:
     """The same where zero dates are NULL (zero_dates = "null"): in new columns, and in those by
     which the table is partitioned."""
     origins = tuple(
-        Filled(NULL) if isinstance(o, Filled) and o.default.startswith(_ZERO_DATE) else o
+        ConstantValue(NULL)
+        if isinstance(o, ConstantValue) and o.default.startswith(_ZERO_DATE)
+        else o
         for o in altered.origins
     )
     gone = altered.gone and replace(altered.gone, no_nulls=True)
@@ -121,7 +131,7 @@ def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
 
 def unknown_rows(altered: Altered) -> str:
     """Why the log does not say what rows that are there become; '' where it does."""
-    reasons = [origin.reason for origin in altered.origins if isinstance(origin, Unknown)]
+    reasons = [origin.reason for origin in altered.origins if isinstance(origin, UnknownValue)]
     return altered.rows_go or next(iter(reasons), "")
 
 
@@ -154,18 +164,18 @@ class _Made:
 
     def _make(self, i: int) -> pa.Array:
         origin, column = self._altered.origins[i], self._altered.definition.columns[i]
-        if isinstance(origin, KeptColumn):
+        if isinstance(origin, CarriedColumn):
             return self._kept(origin, column, whole=not column.nullable)
-        if isinstance(origin, Computed):
+        if isinstance(origin, ComputedValue):
             return computed(origin.expression, self._rows, column, virtual=origin.virtual)
-        if isinstance(origin, Unknown):
+        if isinstance(origin, UnknownValue):
             raise StatementError(origin.reason, table=self._altered.definition.name)
-        if isinstance(origin, Restored):
-            values = self._kept(KeptColumn(origin.number), column)
+        if isinstance(origin, RestoredColumn):
+            values = self._kept(CarriedColumn(origin.number), column)
             return pc.coalesce(values, self._new(origin.new, column))
         return self._new(origin, column)
 
-    def _kept(self, origin: KeptColumn, column: Column, *, whole: bool = False) -> pa.Array:
+    def _kept(self, origin: CarriedColumn, column: Column, *, whole: bool = False) -> pa.Array:
         """``whole``: no NULL may be left, also in rows that the source has not."""
         values, old = self._arrays[origin.number], self._before.columns[origin.number]
         change = _change(old, column, self._session)
@@ -179,9 +189,9 @@ class _Made:
         check_fit(values, self._gone, change)
         return convert(values, change)
 
-    def _new(self, origin: Filled | Now, column: Column) -> pa.Array:
+    def _new(self, origin: ConstantValue | CurrentTimestamp, column: Column) -> pa.Array:
         """What the rows that are there get in a new column."""
-        if isinstance(origin, Now):
+        if isinstance(origin, CurrentTimestamp):
             value = _now(column, self._session)
         else:
             value = _default(column, origin.default)

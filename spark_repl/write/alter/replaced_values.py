@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from ...alter.alteration import KeptColumn
+    from ...alter.alteration import CarriedColumn
     from ...convert.type_change import TypeChange
     from ...tables.table_definition import TableDefinition
 
@@ -51,7 +51,7 @@ def check_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -
 _MEMBERS = (TypeFamily.ENUM, TypeFamily.SET)
 
 
-def may_recode(origin: KeptColumn, change: TypeChange) -> bool:
+def may_recode(origin: CarriedColumn, change: TypeChange) -> bool:
     """Return whether the server may convert the bytes of a column's texts."""
     before, after = family_of(change.before), family_of(change.after)
     if before in _MEMBERS:

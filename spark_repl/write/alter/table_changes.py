@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...alter.alteration import Altered, KeptColumn
+from ...alter.alteration import Altered, CarriedColumn
 from ...crash_points import reach
 from ...errors import StatementError, about_table
 from ...rules.table_mode import outlives_source
@@ -128,7 +128,7 @@ class TableChanges:
             table.take_at_place(definition)
             return DdlOutcome.METADATA
         same = definition == table.definition
-        altered = Altered(definition, tuple(map(KeptColumn, range(len(definition.columns)))))
+        altered = Altered(definition, tuple(map(CarriedColumn, range(len(definition.columns)))))
 
         def plan() -> StatementChange:
             new = None if same else metadata(self._tracking, table, altered)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ...alter.declared_charsets import says_charset, told_by
+from ...alter.declared_charsets import changes_charset, with_logged_charsets
 from ...binlog.charsets.charset import REPLACEMENT
 from ...errors import SchemaError, SettingError, reset_table
 from ...rules.channel_rows import check_key_stays
@@ -214,10 +214,10 @@ class ToldCollations:
         """Record what the log tells of ``table`` behind ``before``, once, with the next row of the
         control table."""
         there = table.at_place
-        told = told_by(there, logged)
+        told = with_logged_charsets(there, logged)
         if told is there:
             return
-        if not says_charset(told, there) and (
+        if not changes_charset(told, there) and (
             there.in_log is not there  # no cascade goes there
             or not (there.foreign_keys or fold(table.name) in self._parents)
         ):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.alter.alteration import Altered, Unknown
+from spark_repl.alter.alteration import Altered, UnknownValue
 from spark_repl.alter.rename import like, rename
 from spark_repl.errors import SettingError, StatementError
 from spark_repl.sql.classify import Effect, classify
@@ -213,7 +213,9 @@ def test_members_that_are_written_as_bytes() -> None:
     (added,) = altered("ADD f ENUM(0xFFFF, 'a') CHARACTER SET utf8mb4", made).definition.columns[2:]
     assert added.literals == ("\ufffd\ufffd", "a")
     filled = altered("ADD f ENUM(0xFFFF) CHARACTER SET utf8mb4 NOT NULL", made)
-    assert isinstance(filled.origins[2], Unknown) and filled.definition.columns[2].default is None
+    assert (
+        isinstance(filled.origins[2], UnknownValue) and filled.definition.columns[2].default is None
+    )
 
 
 def test_engines_that_show_rows_of_others() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.alter.alteration import Altered, Unknown
+from spark_repl.alter.alteration import Altered, UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.alter.defaults import literal
 from spark_repl.binlog.types.forms import Forms
@@ -112,4 +112,4 @@ def test_a_timestamp_needs_no_time_zone(zone: str) -> None:
 )  # fmt: skip
 def test_moments_that_are_not_computed(clause: str) -> None:
     _, made = altered(clause, Forms())
-    assert isinstance(made.origins[-1], Unknown)
+    assert isinstance(made.origins[-1], UnknownValue)

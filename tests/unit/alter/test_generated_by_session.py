@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.alter.alteration import Computed, KeptColumn, Unknown
+from spark_repl.alter.alteration import CarriedColumn, ComputedValue, UnknownValue
 from spark_repl.sql.session import PAD_CHAR_TO_FULL_LENGTH
 from tests.support.altered_table import altered, table
 
@@ -36,33 +36,33 @@ def _origin(expression: str, action: str, **session: object) -> object:
 @pytest.mark.parametrize("action", [*_ANEW, "CONVERT TO CHARACTER SET latin1"])
 @pytest.mark.parametrize("expression", _UNKNOWN)
 def test_what_is_not_computed_here_is_not_known(expression: str, action: str) -> None:
-    assert isinstance(_origin(expression, action), Unknown)
+    assert isinstance(_origin(expression, action), UnknownValue)
 
 
 @pytest.mark.parametrize("action", _ANEW)
 def test_what_is_computed_here_is_computed_in_the_session(action: str) -> None:
-    assert isinstance(_origin("DATE(t)", action, time_zone="+05:00"), Computed)
-    assert isinstance(_origin("CHAR_LENGTH(c)", action), KeptColumn)
+    assert isinstance(_origin("DATE(t)", action, time_zone="+05:00"), ComputedValue)
+    assert isinstance(_origin("CHAR_LENGTH(c)", action), CarriedColumn)
     padded = _origin("CHAR_LENGTH(c)", action, sql_mode=PAD_CHAR_TO_FULL_LENGTH)
-    assert isinstance(padded, Unknown)
+    assert isinstance(padded, UnknownValue)
 
 
 @pytest.mark.parametrize("action", _IN_PLACE)
 @pytest.mark.parametrize("expression", [*_UNKNOWN, "DATE(t)"])
 def test_in_place_the_server_keeps_them(expression: str, action: str) -> None:
-    assert isinstance(_origin(expression, action), KeptColumn)
+    assert isinstance(_origin(expression, action), CarriedColumn)
 
 
 @pytest.mark.parametrize("action", _ANEW)
 @pytest.mark.parametrize("expression", ["CONCAT(n, v)", "LOCATE('a', v)", "YEAR(d)"])
 def test_others_are_the_same_in_each_session(expression: str, action: str) -> None:
-    assert not isinstance(_origin(expression, action), Unknown)
+    assert not isinstance(_origin(expression, action), UnknownValue)
 
 
 def test_a_longer_text_is_the_same_text() -> None:
     """What is not computed here, and no collation decides about, of an input that holds more."""
     for kind in ("STORED", "VIRTUAL"):
         before = table(f"{_BASE}, g VARCHAR(60) AS (REGEXP_REPLACE(v, 'a', 'b')) {kind}")
-        assert isinstance(altered("MODIFY v VARCHAR(200)", before).origins[-1], KeptColumn)
-        assert isinstance(altered("MODIFY v VARCHAR(10)", before).origins[-1], Unknown)
-        assert isinstance(altered("MODIFY v TEXT", before).origins[-1], Unknown)
+        assert isinstance(altered("MODIFY v VARCHAR(200)", before).origins[-1], CarriedColumn)
+        assert isinstance(altered("MODIFY v VARCHAR(10)", before).origins[-1], UnknownValue)
+        assert isinstance(altered("MODIFY v TEXT", before).origins[-1], UnknownValue)

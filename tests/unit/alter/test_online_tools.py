@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.alter.alteration import Filled, KeptColumn
+from spark_repl.alter.alteration import CarriedColumn, ConstantValue
 from spark_repl.alter.online_tools import check_tool_alteration, copied
 from spark_repl.errors import SettingError
 from spark_repl.sql.classify import classify
@@ -36,14 +36,14 @@ def test_rows_that_may_be_left_out_are_not_known(action: str, said: str) -> None
 
 def test_what_leaves_all_rows_as_they_are() -> None:
     before = table(_COLUMNS)
-    kept = tuple(map(KeptColumn, range(5)))
+    kept = tuple(map(CarriedColumn, range(5)))
     for action in ("DROP KEY n", "ALTER n SET DEFAULT 7", "MODIFY n INT DEFAULT 7"):
         assert copied(before, altered(action, before).definition).origins == kept, action
     added = copied(before, altered("ADD x INT DEFAULT 7", before).definition)
-    assert added.origins == (*kept, Filled("7"))
+    assert added.origins == (*kept, ConstantValue("7"))
     plain = table("id INT PRIMARY KEY, w VARCHAR(20) COLLATE utf8mb4_bin")
     other = copied(plain, altered(f"MODIFY w {_CI}", plain).definition)
-    assert [one.number for one in other.origins if isinstance(one, KeptColumn)] == [0, 1]
+    assert [one.number for one in other.origins if isinstance(one, CarriedColumn)] == [0, 1]
 
 
 def test_a_partition_more_has_room_for_all_rows() -> None:
@@ -51,7 +51,7 @@ def test_a_partition_more_has_room_for_all_rows() -> None:
         "id INT PRIMARY KEY", "PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN (9))"
     )
     more = "ADD PARTITION (PARTITION q VALUES LESS THAN (99))"
-    assert copied(before, altered(more, before).definition).origins == (KeptColumn(0),)
+    assert copied(before, altered(more, before).definition).origins == (CarriedColumn(0),)
 
 
 @pytest.mark.parametrize(

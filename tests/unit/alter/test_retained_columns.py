@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.alter.apply_alter import alter
-from spark_repl.alter.retained_columns import additive
+from spark_repl.alter.retained_columns import retain_columns
 from spark_repl.convert.conversion import convert
 from spark_repl.convert.lossless import UTC, widens
 from spark_repl.convert.type_change import TypeChange
@@ -37,7 +37,7 @@ def altered(before: TableDefinition, actions: str, *, keeps: bool = True) -> Tab
     """The target's table behind ALTER TABLE."""
     statement = classify(f"ALTER TABLE t.a {actions}", "t")
     made = alter(before.in_log, statement, Session("t"))
-    return additive(before, made, keeps=keeps).definition
+    return retain_columns(before, made, keeps=keeps).definition
 
 
 def names(table: TableDefinition) -> str:

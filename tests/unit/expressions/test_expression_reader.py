@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.alter.alteration import Altered, Computed, KeptColumn, Unknown
+from spark_repl.alter.alteration import Altered, CarriedColumn, ComputedValue, UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import NotComputed, Unconvertible
@@ -74,7 +74,7 @@ def value(clause: str, sql_mode: int = 0, **values: Any) -> Any:
     """What the row has in a new column."""
     before = table()
     found = altered(f"ADD x {clause}", sql_mode, before)
-    assert isinstance(found.origins[-1], Computed), found.origins[-1]
+    assert isinstance(found.origins[-1], ComputedValue), found.origins[-1]
     found = pickle.loads(pickle.dumps(found))  # as workers get it
     session = replace(SESSION, sql_mode=sql_mode)
     return AlteredRows(before, found, session).columns(row(before, ROW | values))[-1][0].as_py()
@@ -82,7 +82,7 @@ def value(clause: str, sql_mode: int = 0, **values: Any) -> Any:
 
 def reason(clause: str, sql_mode: int = 0, **said: Any) -> str:
     origin = altered(f"ADD x {clause}", sql_mode, **said).origins[-1]
-    assert isinstance(origin, Unknown), origin
+    assert isinstance(origin, UnknownValue), origin
     return origin.reason
 
 
@@ -263,10 +263,10 @@ def test_the_default_of_another_column() -> None:
     (last,) = AlteredRows(table(), added, SESSION).columns(row(table(), ROW))[-1:]
     assert last.to_pylist() == [8]
     again = altered("ALTER n SET DEFAULT 20", 0, added.definition)
-    assert isinstance(again.origins[-1], Computed)
+    assert isinstance(again.origins[-1], ComputedValue)
     values = row(added.definition, ROW | {"x": 8})
     assert AlteredRows(added.definition, again, SESSION).columns(values)[-1].to_pylist() == [21]
-    assert isinstance(altered("ADD w INT", 0, added.definition).origins[-2], KeptColumn)
+    assert isinstance(altered("ADD w INT", 0, added.definition).origins[-2], CarriedColumn)
     real = altered("MODIFY n DOUBLE DEFAULT 5", 0, added.definition)
     assert AlteredRows(added.definition, real, SESSION).columns(values)[-1].to_pylist() == [6]
 
@@ -346,7 +346,7 @@ def test_an_expression_of_an_unknown_sql_mode_must_mean_the_same_in_all(text: st
 
 def test_quotients_of_older_servers_have_other_digits() -> None:
     assert "version" in reason("INT AS (n / 2)", quotients=False)
-    assert isinstance(altered("ADD x INT AS (n DIV 2)", quotients=False).origins[-1], Computed)
+    assert isinstance(altered("ADD x INT AS (n DIV 2)", quotients=False).origins[-1], ComputedValue)
 
 
 PRECEDENCE = [
@@ -385,7 +385,9 @@ def test_columns_that_come_from_a_changed_one_are_computed_again() -> None:
         "MODIFY n INT NOT NULL",
     ):
         origins = altered(action, before=before).origins
-        assert [isinstance(one, Computed) for one in origins[2:]] == [True, True, False], action
+        assert [isinstance(one, ComputedValue) for one in origins[2:]] == [True, True, False], (
+            action
+        )
     found = altered("MODIFY g INT AS (n + 2) STORED", before=before)
     made = AlteredRows(before, found, SESSION).columns(
         row(before, {"n": 1, "g": 2, "h": 4, "o": 8})
@@ -395,15 +397,15 @@ def test_columns_that_come_from_a_changed_one_are_computed_again() -> None:
 
 def test_what_is_not_known_of_an_input_is_not_known_of_what_comes_from_it() -> None:
     said = altered("ADD x INT AS (ASCII(s)), ADD x2 INT AS (x + 1)").origins[-1]
-    assert isinstance(said, Unknown) and "ASCII() is not computed here" in said.reason
+    assert isinstance(said, UnknownValue) and "ASCII() is not computed here" in said.reason
 
 
 def test_a_name_of_a_function_is_no_column() -> None:
     before = table("`left` INT AS (RIGHT(i, 1)), `right` INT AS (LEFT(i, 1))")
     assert altered("ADD x INT", before=before).origins[:3] == (
-        KeptColumn(0),
-        KeptColumn(1),
-        KeptColumn(2),
+        CarriedColumn(0),
+        CarriedColumn(1),
+        CarriedColumn(2),
     )
 
 

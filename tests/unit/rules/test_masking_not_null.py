@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.alter.alteration import KeptColumn
+from spark_repl.alter.alteration import CarriedColumn
 from spark_repl.config.tables import TableRule
 from spark_repl.errors import StatementError
 from spark_repl.rules.column_rules import ColumnRules, shaped_alteration
@@ -40,4 +40,4 @@ def test_not_null_of_a_hashed_column_is_refused_outside_of_strict_mode() -> None
     ],
 )
 def test_not_null_is_accepted_if_masked_values_stay(mask: str, action: str, strict: bool) -> None:
-    assert origin(mask, action, strict=strict) == KeptColumn(1)
+    assert origin(mask, action, strict=strict) == CarriedColumn(1)

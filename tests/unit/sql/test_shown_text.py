@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.alter.alteration import Unknown
+from spark_repl.alter.alteration import UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
@@ -141,5 +141,5 @@ def test_reasons(clause: str, reason: str) -> None:
     assert table is not None
     found = alter(table, classify_in(f"ALTER TABLE x ADD z {clause}", session), session)
     origin = found.origins[-1]
-    assert isinstance(origin, Unknown) and reason in origin.reason
+    assert isinstance(origin, UnknownValue) and reason in origin.reason
     assert not any(secret in origin.reason for secret in ("1985", "é"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_repl.alter.alteration import Computed, Filled, KeptColumn, Unknown
+from spark_repl.alter.alteration import CarriedColumn, ComputedValue, ConstantValue, UnknownValue
 from spark_repl.alter.apply_alter import alter
 from spark_repl.errors import StatementError
 from spark_repl.sql.classify import classify_in
@@ -152,7 +152,7 @@ def test_a_default_that_is_not_known_leaves_the_column_readable(column: str) -> 
     before = _table("CREATE TABLE d.t (id INT)", Session())
     added = classify_in(f"ALTER TABLE d.t ADD c {column}", UTF8MB4)
     origin = alter(before, added, UTF8MB4).origins[1]
-    assert isinstance(origin, Unknown) and "is not known" in origin.reason
+    assert isinstance(origin, UnknownValue) and "is not known" in origin.reason
     kind, _, value = column.partition(" DEFAULT ")
     table = _table(f"CREATE TABLE d.t (c {kind} DEFAULT NULL)", UTF8MB4)
     changed = classify_in(f"ALTER TABLE d.t ALTER c SET DEFAULT {value}", UTF8MB4)
@@ -285,21 +285,24 @@ def test_a_backslash_in_an_expression_is_not_known_without_escapes() -> None:
     """9.7.4 writes the expression down with escapes, and reads it in the session's sql_mode."""
     table = _table("CREATE TABLE d.t (id INT, v VARCHAR(9) AS ('a') STORED)", Session())
     for column in ("AS ('a\\n') STORED", "AS (concat('a\\n')) STORED", "DEFAULT ('a\\n')"):
-        for mode, kind in ((0, (Filled, Computed)), (NO_BACKSLASH_ESCAPES, Unknown)):
+        for mode, kind in (
+            (0, (ConstantValue, ComputedValue)),
+            (NO_BACKSLASH_ESCAPES, UnknownValue),
+        ):
             session = Session("d", mode)
             statement = classify_in(f"ALTER TABLE d.t ADD c VARCHAR(9) {column}", session)
             before, virtual, origin = alter(table, statement, session).origins
             assert isinstance(origin, kind), (column, mode, origin)
-            assert isinstance(before, KeptColumn) and isinstance(virtual, KeptColumn)
+            assert isinstance(before, CarriedColumn) and isinstance(virtual, CarriedColumn)
     plain = classify_in("ALTER TABLE d.t ADD c VARCHAR(9) DEFAULT 'a\\n'", session)
-    assert alter(table, plain, session).origins[-1] == Filled("'a\\n")
+    assert alter(table, plain, session).origins[-1] == ConstantValue("'a\\n")
 
 
 def test_a_constant_is_read_in_the_sessions_mode() -> None:
     session = Session("d", ANSI_QUOTES)
     table = _table("CREATE TABLE d.t (v VARCHAR(9))", Session())
     statement = classify_in("""ALTER TABLE d.t ADD c VARCHAR(9) AS ("v") VIRTUAL""", session)
-    assert isinstance(alter(table, statement, session).origins[1], Computed)
+    assert isinstance(alter(table, statement, session).origins[1], ComputedValue)
 
 
 @pytest.mark.parametrize(
@@ -325,7 +328,7 @@ def test_an_expression_of_such_letters_is_not_computed(generated: str) -> None:
     (origin,) = alter(_table("CREATE TABLE d.t (id INT)", Session()), statement, UTF8MB4).origins[
         1:
     ]
-    assert isinstance(origin, Unknown)
+    assert isinstance(origin, UnknownValue)
 
 
 @pytest.mark.parametrize("number", ["1.", "01", "1.0"])
