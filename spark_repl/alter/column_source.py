@@ -30,7 +30,7 @@ from .alteration import (
 if TYPE_CHECKING:
     from ..sql.session import Session
     from ..tables.column import Column
-    from .column_actions import Entry
+    from .column_actions import PendingColumn
 
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 # Functions of the session's time zone, or of its lc_time_names.
@@ -47,7 +47,7 @@ _IN_PLACE = (
 
 
 def origins(
-    entries: Sequence[Entry],
+    entries: Sequence[PendingColumn],
     columns: Sequence[Column],
     session: Session,
     *,
@@ -63,7 +63,7 @@ def origins(
 class _Origins:
     def __init__(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[PendingColumn],
         columns: Sequence[Column],
         session: Session,
         converts: bool,
@@ -287,7 +287,7 @@ def _filled(
         return UnknownValue(reason)
 
 
-def _of_default(entry: Entry, column: Column, session: Session) -> ColumnSource:
+def _of_default(entry: PendingColumn, column: Column, session: Session) -> ColumnSource:
     default = entry.clause.default if entry.clause else None
     if default is None:
         filled = "NULL" if column.nullable else zero_of(column)
