@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.cli.main import main
-from spark_repl.control.records.retention import Retention, needed, pin
+from spark_repl.control.records.retention import Retention, pin, promised_rows
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut
@@ -125,7 +125,7 @@ def test_a_promise_ends_at_a_moment(control: Control, tiers: Retention, tier: st
     end = at + timedelta(hours=hours)
     rows = DeltaTable(control.path).to_pyarrow_table()
     for now, there in ((end - MOMENT, True), (end, False), (end + MOMENT, False)):
-        kept = needed(rows, control.epoch, tiers, now).column("at").to_pylist()
+        kept = promised_rows(rows, control.epoch, tiers, now).column("at").to_pylist()
         assert (at in kept) == there == (at in listed(control, now))
     assert listed(control, end - MOMENT)[at] == said(end)
 
