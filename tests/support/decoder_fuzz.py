@@ -151,7 +151,7 @@ def _feed(piece: bytes, forms: Forms) -> int:
         entries = np.arange(len(images.flags))
         images.key().validate(full=True)
         if isinstance(images, PartialImages):
-            for diffs in images.held(entries)[1].drop_null().to_pylist():
+            for diffs in images.presence(entries)[1].drop_null().to_pylist():
                 list(pending_diffs(diffs))
         images.rows_query(entries)
         batch = images.decode(entries, Forms("null"))

@@ -68,7 +68,7 @@ def _apply(images: Any, state: dict[Any, list[Any]]) -> None:
     definition = images.definition
     entries = np.arange(len(images.flags))
     rows = printed(images.decode(entries), definition)
-    held = images.held(entries)[0].to_pylist() if isinstance(images, PartialImages) else None
+    held = images.presence(entries)[0].to_pylist() if isinstance(images, PartialImages) else None
     real = [c.type in (ColumnType.FLOAT, ColumnType.DOUBLE) for c in definition.columns]
     old: list[Any] = []
     for i, flags in enumerate(images.flags):

@@ -45,7 +45,7 @@ def test_column_by_column_the_rows_are_the_servers(
     entries = np.arange(len(images.flags))
     batch = images.decode(entries)
     rows = printed(batch, images.definition)
-    held, diffs = images.held(entries)
+    held, diffs = images.presence(entries)
     defaults = {"images.wide": _WIDE, "images.pair": {}, "images.uniq": {2: "-3"}}[name]
     state: dict[Any, list[str | None]] = {}
     moving: list[str | None] = []
@@ -72,7 +72,7 @@ _WIDE = {1: "7", 2: "d'd", 5: "1.500", 6: "x", 9: "05", 10: "2020-01-02 03:04:00
 
 def test_diffs_are_used(tables: dict[str, PartialImages]) -> None:
     # Scenarios 132, 141: the log has PARTIAL_UPDATE_ROWS events.
-    _, diffs = tables["images.wide"].held(np.arange(len(tables["images.wide"].flags)))
+    _, diffs = tables["images.wide"].presence(np.arange(len(tables["images.wide"].flags)))
     assert diffs.null_count < len(diffs)
     definition = tables["images.wide"].definition
     for data in diffs.drop_null().to_pylist():
