@@ -93,7 +93,7 @@ GUARDS: dict[int, Guard] = {
     66: Guard("the replica dies in XA COMMIT: the branch is prepared when it starts again",
               _XA, "self.store.keep(one) if one.xid in fresh else one", "one"),
     68: Guard("one connection prepares, another one commits, on another worker of the replica",
-              _XA, "commits[index] = known", "pass"),
+              _XA, "commits[index] = ended_branch", "pass"),
     69: Guard("one-phase commits without rows, and one whose rows meet an error (1062, 1032)",
               "schedule/group.py", "WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE, Kind.XA_COMMIT)",
               "WITH_ROWS = (Kind.ROWS, Kind.XA_COMMIT)"),

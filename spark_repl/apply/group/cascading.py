@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .cut_publisher import CutPublisher
     from .stager import Stager
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SCAN = 1000  # as much work as so many rows
 _COPIED_HINT = "wait with it until the copy is shown; " + HINT
@@ -91,31 +91,33 @@ class Cascading:
         )
         self._check(following, group)
         base = self._base(following, group)
-        tasks = tuple(task for one in base.groups for task in self._stager.tasks_of_one_worker(one))
-        size = sum(one.length for one in base.groups)
+        tasks = tuple(
+            task for covered in base.groups for task in self._stager.tasks_of_one_worker(covered)
+        )
+        size = sum(covered.length for covered in base.groups)
         task = CascadeTask(following, tasks, folder)
         while True:
             rows = sum(part.rows for _, part in task.referencing)
-            here = self._workers.is_small(log_bytes=size, rows=rows)
-            (made,) = self._workers.run(self._stager.emulate, [task], here=here)
-            if made.staged is not None:
+            in_driver = self._workers.is_small(log_bytes=size, rows=rows)
+            (cascaded,) = self._workers.run(self._stager.emulate, [task], here=in_driver)
+            if cascaded.staged is not None:
                 break
-            parts = self._referencing_rows(task, made.wanted, base)
+            parts = self._referencing_rows(task, cascaded.wanted, base)
             task = replace(
-                task, referencing=(*task.referencing, *parts), asked=(*task.asked, *made.wanted)
+                task, referencing=(*task.referencing, *parts), asked=(*task.asked, *cascaded.wanted)
             )
-        log.debug("%d changes by foreign keys that the log has not", made.changes)
-        by_worker = [*(_without(part, following) for part in staged.by_worker), made.staged]
+        logger.debug("%d changes by foreign keys that the log has not", cascaded.changes)
+        by_worker = [*(_without(part, following) for part in staged.by_worker), cascaded.staged]
         return replace(staged, by_worker=by_worker)
 
     def _definitions(self, staged: StagedGroup) -> dict[str, TableDefinition]:
         """Those of the tables that are there, with what the group's TABLE_MAPs say of them."""
-        known = self._tracking.logged_definitions()
+        definitions = self._tracking.logged_definitions()
         for part in staged.by_worker:
             for name, logged in part.definitions.items():
-                if name in known and same_shape(known[name], logged):
-                    known[name] = with_logged_charsets(known[name], logged)
-        return known
+                if name in definitions and same_shape(definitions[name], logged):
+                    definitions[name] = with_logged_charsets(definitions[name], logged)
+        return definitions
 
     def _referencing_rows(
         self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base
@@ -135,8 +137,8 @@ class Cascading:
         self._workers.run(build, missing, here=len(missing) < 2)
         # By an index a look is done at once; by a scan it reads columns of a file.
         scans = sum(not look.by_index for look in looks)
-        here = self._workers.is_small(rows=len(looks) + scans * _SCAN)
-        parts = self._workers.run(find, looks, here=here)
+        in_driver = self._workers.is_small(rows=len(looks) + scans * _SCAN)
+        parts = self._workers.run(find, looks, here=in_driver)
         return [
             (look.definition.name, part)
             for look, part in zip(looks, parts, strict=True)
@@ -186,7 +188,7 @@ class Cascading:
         if not any(self._is_ahead(table, group) for table in tables.values()):
             return _Base({name: self._live(table) for name, table in tables.items()}, (group,))
         between = self._cuts.groups_after_cut
-        if between is None or not all(one.with_rows for one in between):
+        if between is None or not all(previous.with_rows for previous in between):
             raise DecodeError(
                 "a foreign key carries the change on, and what its tables were before is not known",
                 hint=HINT,
@@ -195,8 +197,8 @@ class Cascading:
         return _Base(files, (*between, group))
 
     def _is_ahead(self, table: Table, group: Group) -> bool:
-        held = self._tracking.held_by(table)
-        if held is not None and self._stager.begins_within(held, group):
+        reached = self._tracking.held_by(table)
+        if reached is not None and self._stager.begins_within(reached, group):
             return True
         return table.position > group.start
 

@@ -40,20 +40,20 @@ class Gaps:
         self._applied, self._mark, self.by_copy = applied, mark, until is not None
         # Below the log's beginning are positions of the log before.
         begun = max(mark.position + _BY_HAND, applied.start)
-        there = tracking.all_tables()
-        ahead = {t.name: t.position for t in there if t.position > begun}
-        held = {t.name: one for t in there if (one := tracking.held_by(t)) is not None}
-        lacking = {name: one for name, one in held.items() if self._lacks(one)}
+        tables = tracking.all_tables()
+        ahead = {t.name: t.position for t in tables if t.position > begun}
+        reached = {t.name: extent for t in tables if (extent := tracking.held_by(t)) is not None}
+        lacking = {name: extent for name, extent in reached.items() if self._lacks(extent)}
         self.tables = sorted({*ahead, *lacking})
         self._last = max(ahead.values(), default=0)
         self._held = [*lacking.values(), *([until] if until else [])]
 
-    def _lacks(self, held: GtidSet | SourcePlace) -> bool:
+    def _lacks(self, extent: GtidSet | SourcePlace) -> bool:
         """Whether the mark is before what a table holds."""
-        if isinstance(held, SourcePlace):
+        if isinstance(extent, SourcePlace):
             place = self._mark.place
-            return place is None or not place.reaches(held)
-        return not held.issubset(self._mark.executed)
+            return place is None or not place.reaches(extent)
+        return not extent.issubset(self._mark.executed)
 
     @property
     def are_open(self) -> bool:
@@ -63,29 +63,29 @@ class Gaps:
     @property
     def end(self) -> str:
         """Where they end, for a message."""
-        ends = [str(one) for one in self._held]
+        ends = [str(extent) for extent in self._held]
         return ", ".join([*ends, *([self._applied.name_of(self._last)] if self._last else [])])
 
     def take(self, records: Records) -> int | None:
         """How many of the records are up to the end of the last gap; None when it lies behind all
         of them. Raises HistoryError for files of the source that are not those of before."""
-        counts = [self._count(records, held) for held in self._held if self._lacks(held)]
+        counts = [self._count(records, extent) for extent in self._held if self._lacks(extent)]
         if self._mark.position < self._last:
             # Where a statement made a table whose rows come behind it, it ends inside of one.
             count = int(np.searchsorted(records["position"], self._last, "left"))
-            known = count < len(records) or bool(count and records["end"][-1] >= self._last)
-            counts.append(count if known else None)
+            includes_end = count < len(records) or bool(count and records["end"][-1] >= self._last)
+            counts.append(count if includes_end else None)
         known_counts = [count for count in counts if count is not None]
         return None if len(known_counts) < len(counts) else max(known_counts, default=0)
 
-    def _count(self, records: Records, held: GtidSet | SourcePlace) -> int | None:
-        if isinstance(held, SourcePlace):
-            count = self._applied.count_up_to(records, held)
+    def _count(self, records: Records, extent: GtidSet | SourcePlace) -> int | None:
+        if isinstance(extent, SourcePlace):
+            count = self._applied.count_up_to(records, extent)
             if count < len(records):
                 return count
             last = self._applied.source_of(int(records["end"][-1])) if count else {}
-            return count if SourcePlace.of(last) == held else None
-        missing = held.subtract(self._mark.executed)
+            return count if SourcePlace.of(last) == extent else None
+        missing = extent.subtract(self._mark.executed)
         hits = missing.contains_arrays(records["uuid"], records["gno"], records["tag"])
         if int(np.count_nonzero(hits)) < missing.count():
             return None

@@ -106,19 +106,19 @@ class GroupCommitter:
         record = group.records[0]
         reach("before_statement")
         began = time.perf_counter()
-        done = self._retries.run(lambda: self._statements.apply(record, cut), slot=group.slot)
-        self._log_statement(done, str(group.gtids), time.perf_counter() - began)
+        result = self._retries.run(lambda: self._statements.apply(record, cut), slot=group.slot)
+        self._log_statement(result, str(group.gtids), time.perf_counter() - began)
         reach("after_statement")
         self._status.count(statements=1)
-        self._rows.writer.tend(done.names)
+        self._rows.writer.tend(result.names)
         if record["kind"] == Kind.DDL_ROWS:
             self._rows.count(self._rows.write(group.of_rows()))
-        self._publish(group, cut, more=group.in_a_row and done.way in _HELD_BACK)
+        self._publish(group, cut, more=group.in_a_row and result.way in _HELD_BACK)
 
-    def _log_statement(self, done: StatementResult, gtid: str, seconds: float) -> None:
-        of = f" {done.tables}" if done.tables else ""
-        logger.info("%s%s: %s, %.3f s: %s", gtid, of, done.way, seconds, done.text)
-        row = StatementRow(gtid, str(done.way), done.tables, round(seconds, 3), done.text)
+    def _log_statement(self, result: StatementResult, gtid: str, seconds: float) -> None:
+        of = f" {result.tables}" if result.tables else ""
+        logger.info("%s%s: %s, %.3f s: %s", gtid, of, result.way, seconds, result.text)
+        row = StatementRow(gtid, str(result.way), result.tables, round(seconds, 3), result.text)
         self._status.statement(row)
 
     def _commit_rows(self, dispatched: Dispatched, reading: Future[StagedGroup]) -> None:

@@ -102,7 +102,8 @@ class PerTableOrder:
         if self._closed:
             raise CommitOrderError("a group before this one could not be read", number=3030)
         meeting = Meeting(staged.tables)
-        self._meetings = [*(one for one in self._meetings if not one.is_held), meeting]
+        unfinished = [existing for existing in self._meetings if not existing.is_held]
+        self._meetings = [*unfinished, meeting]
         parts = []
         with self._lock:
             self._queued.update(staged.tables)

@@ -146,8 +146,8 @@ class Stager:
         """Have the group read once, as it is shared out, from its first position to its last; only
         by ``workers`` where they are named. An error of a worker stands in the place of its part.
         """
-        here = self.workers.is_small(log_bytes=group.length)
-        folder = None if here else self._folder_name()
+        in_driver = self.workers.is_small(log_bytes=group.length)
+        folder = None if in_driver else self._folder_name()
         skip = self._skip(group)
         already = int(np.count_nonzero(np.any(list(skip.values()), axis=0))) if skip else 0
         split = group.length > _SHARD_BYTES and self._tables < self.workers.count

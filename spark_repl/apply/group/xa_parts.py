@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _NAMED = 20
 COMMIT, ROLLBACK = "COMMIT", "ROLLBACK"
@@ -74,21 +74,21 @@ class XaParts:
         OSError when what shows that others have ended can't be made durable."""
         control, layout = tracking.control, tracking.layout
         rules = tracking.column_rules
-        asked = partial(_hidden, tracking) if rules.any else None
+        hidden = partial(_hidden, tracking) if rules.any else None
         store = XaStore(
-            layout.xa, layout.xa_here, keep_all=keep_all, hidden=asked, epoch=control.epoch,
+            layout.xa, layout.xa_here, keep_all=keep_all, hidden=hidden, epoch=control.epoch,
             remover=Remover(control.check_owner),
         )  # fmt: skip
         prepared = [store.kept(branch) for branch in (cut.prepared if cut else ())]
         decisions = xa_decisions(control)
-        dropped = {one.position for one in decisions if one.action == ROLLBACK}
+        dropped = {decision.position for decision in decisions if decision.action == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
         control.check_owner()  # else another's branches may lie there by now
         store.clean(prepared, tracking.settle)
         if prepared:
             named = ", ".join(str(branch.xid) for branch in prepared[:_NAMED])
             more = f" and {len(prepared) - _NAMED} more" if len(prepared) > _NAMED else ""
-            log.warning("Found %d prepared XA transactions: %s%s", len(prepared), named, more)
+            logger.warning("Found %d prepared XA transactions: %s%s", len(prepared), named, more)
         return cls(store, prepared, decisions)
 
     @property
@@ -97,15 +97,15 @@ class XaParts:
 
     def old(self, limit_s: int) -> list[str]:
         """Warnings of branches that have been prepared for longer, each once."""
-        now, said = time.time(), []
+        now, texts = time.time(), []
         for branch in self._now:
             age = now - branch.prepared_at / 1e6
             if age > limit_s and branch.position not in self._said_old:
                 self._said_old.add(branch.position)
-                said.append(f"XA branch {branch.xid} has been prepared for {age:.0f} s: is its XA"
+                texts.append(f"XA branch {branch.xid} has been prepared for {age:.0f} s: is its XA"
                             f" COMMIT lost? [gtid {branch.gtid}]")  # fmt: skip
-                log.warning("%s", said[-1])
-        return said
+                logger.warning("%s", texts[-1])
+        return texts
 
     def waiting(self) -> list[Branch]:
         """Branches that somebody has decided to end by hand, and that are still prepared; in the
@@ -119,18 +119,19 @@ class XaParts:
         self._seen.end(branch.xid)
         commits = begun or self._decided[branch.position] == COMMIT
         kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
-        group = self._follow(self.prepared, [(0, kind, branch)], lambda one: None)
+        group = self._follow(self.prepared, [(0, kind, branch)], lambda kept: None)
         self._now = Branches(group.prepared)
         return group
 
     def resolve(
-        self, applied: AppliedLog, records: Records, held: GtidSet, retries: Retries
+        self, applied: AppliedLog, records: Records, copied: GtidSet, retries: Retries
     ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
-        """(records, branch by position of its part, what is wrong behind these records); an XA
-        COMMIT weighs as much as its branch, and a second part that comes after the branch was ended
-        by hand is made empty. Wrong are an unknown XID (1397; not among the transactions of
-        ``held``, what a copy holds), a duplicate (1440), a first part that is malformed, and a part
-        that could not be read, all ``retries`` in vain.
+        """Return (records, branch by the position of its part, what is wrong after these records).
+
+        An XA COMMIT gets the size of its branch. A second part that comes after the branch was
+        ended by hand is made empty. Wrong are an unknown XID (1397; no error for transactions of
+        ``copied``, which a copy holds), a duplicate (1440), a first part that is malformed, and a
+        part that could not be read, with all ``retries`` in vain.
         """
         # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
@@ -140,7 +141,7 @@ class XaParts:
         records = records.copy()
         branches: dict[int, Branch] = {}
         self._reread = {}
-        hits = held.contains_arrays(records["uuid"], records["gno"], records["tag"])
+        hits = copied.contains_arrays(records["uuid"], records["gno"], records["tag"])
         for i in places:
             record = records[i]
             try:
@@ -206,7 +207,7 @@ class XaParts:
         xid = Xid.parse(query.statement)
         if not prepares:
             if xid not in self._seen and xid in self._by_hand:
-                log.warning("%s was ended by hand (%s): %s comes late, and is passed over",
+                logger.warning("%s was ended by hand (%s): %s comes late, and is passed over",
                             xid, self._by_hand[xid], Kind(int(record["kind"])).name)  # fmt: skip
                 return None
             return None if lenient and xid not in self._seen else self._seen.end(xid)
@@ -250,11 +251,12 @@ class XaParts:
                 now.prepare(branch)
                 fresh.add(branch.xid)
                 continue
-            known = now.end(branch.xid)  # kept by an earlier group, or still in the relay log
+            # Kept by an earlier group, or still in the relay log.
+            ended_branch = now.end(branch.xid)
             fresh.discard(branch.xid)
-            ended.append(known)
+            ended.append(ended_branch)
             if kind == Kind.XA_COMMIT:
-                commits[index] = known
+                commits[index] = ended_branch
         prepared = list[Branch]()
         for one in now:
             if one.xid in fresh:

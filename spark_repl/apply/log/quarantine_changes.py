@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .applied_log import AppliedLog
     from .statement_event import StatementEvent
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 4096
 """what a file takes at least"""
@@ -77,8 +77,10 @@ def check_quarantine(logged: StatementEvent, tracking: Tracking) -> None:
         return
     statement = logged.statement
     filters = tracking.filters
-    known = concerned(statement, tracking.tables, filters.now.rewrites)
-    names = [name for name in known if name in still and not _is_past(still[name], logged)]
+    concerned_tables = concerned(statement, tracking.tables, filters.now.rewrites)
+    names = [
+        name for name in concerned_tables if name in still and not _is_past(still[name], logged)
+    ]
     if statement.effect in (Effect.DROP_TABLE, Effect.DROP_DATABASE):
         names = [name for name in names if tracking.policy(name) in _KEEP_TABLES]
     if names:
@@ -90,11 +92,11 @@ def check_quarantine(logged: StatementEvent, tracking: Tracking) -> None:
         )
 
 
-def _is_past(one: Quarantine, logged: StatementEvent) -> bool:
+def _is_past(quarantine: Quarantine, logged: StatementEvent) -> bool:
     """Return whether a statement stands before the change with which a quarantine began: the table
     had it by then, and the applier has gone back since, to a cut before it."""
     try:
-        return logged.position < RelayPosition.parse(one.position).packed
+        return logged.position < RelayPosition.parse(quarantine.position).packed
     except SparkReplError:  # the error named no position
         return False
 
@@ -135,21 +137,30 @@ class QuarantineChanges:
         control, tracking = self._control, self._tracking
         at = {table.path: table for table in tracking.all_tables()}
         recorded = quarantines(control)
-        ended = [one.id for one in recorded if one.ended]
-        for one in recorded:
-            if one.ended:
+        ended = [quarantine.id for quarantine in recorded if quarantine.ended]
+        for quarantine in recorded:
+            if quarantine.ended:
                 continue
-            table = at.get(one.path)
-            if table is not None and table.position <= one.held_from:
-                self.store.clean(one.id, self._final.position, tracking.settle)
-                self._tables.add(one, mark := mark_of(self._newest, one.path))
-                self.store.kept(one.id, mark.by_owner if mark else {})  # each file is whole
-                log.warning("%s is in quarantine since %s: %s", one.name, one.since, one.reason)
+            table = at.get(quarantine.path)
+            if table is not None and table.position <= quarantine.held_from:
+                self.store.clean(quarantine.id, self._final.position, tracking.settle)
+                self._tables.add(quarantine, mark := mark_of(self._newest, quarantine.path))
+                self.store.kept(quarantine.id, mark.by_owner if mark else {})  # each file is whole
+                logger.warning(
+                    "%s is in quarantine since %s: %s",
+                    quarantine.name,
+                    quarantine.since,
+                    quarantine.reason,
+                )
                 continue
-            end(control, one, "its changes are in the table" if table else "another table is there")
-            ended.append(one.id)
+            end(
+                control,
+                quarantine,
+                "its changes are in the table" if table else "another table is there",
+            )
+            ended.append(quarantine.id)
         # A reset that was ended has left folders without rows.
-        forgotten = {*self.store.numbers()}.difference(one.id for one in recorded)
+        forgotten = {*self.store.numbers()}.difference(quarantine.id for quarantine in recorded)
         self.store.forget([*ended, *sorted(forgotten)], tracking.settle)
         if fault is not None:
             self._begin(fault)
@@ -179,16 +190,16 @@ class QuarantineChanges:
         tables = self._tracking.all_tables()
         table = next((table for table in tables if table.path == fault.path), None)
         if table is None:  # it was in no cut: the log makes it again
-            log.warning("%s is not there any more: it is made again", name)
+            logger.warning("%s is not there any more: it is made again", name)
             return
         # What to do about rows that don't fit is what to do about any quarantine.
         hint = "" if isinstance(error, RowError) else error.hint or ""
-        one = Quarantine(
+        quarantine = Quarantine(
             "", name, table.path, table.position, error.message, error.number, error.gtid or "",
             error.position or "", hint,
         )  # fmt: skip
-        self._tables.add(begin(self._control, one))
-        log.error("%s is in quarantine from here on: %s", name, error)
+        self._tables.add(begin(self._control, quarantine))
+        logger.error("%s is in quarantine from here on: %s", name, error)
         reach("quarantine_begun")
 
     def keep(self, staged: StagedGroup) -> None:
@@ -204,47 +215,52 @@ class QuarantineChanges:
         still = self._tracking.quarantines()
         kept: dict[str, KeptTransactions] = {}
         for name in sorted(quarantined.keys() & still.keys()):
-            one, positions = still[name], np.unique(np.concatenate(quarantined[name]))
+            quarantine, positions = still[name], np.unique(np.concatenate(quarantined[name]))
             chosen = np.searchsorted(staged.group.records["position"], positions)
             chosen = chosen[~self._has(staged.group.records[chosen])]
             if len(chosen):
-                kept[one.path] = self._keep(one, staged.group, chosen, kept.values())
-        for path, made in kept.items():  # once all are kept: an attempt that fails counts nothing
-            self._tables.count(path, made)
+                kept[quarantine.path] = self._keep(quarantine, staged.group, chosen, kept.values())
+        # Only after all are kept: an attempt that fails counts nothing.
+        for path, transactions in kept.items():
+            self._tables.count(path, transactions)
 
     def _keep(
         self,
-        one: Quarantine,
+        quarantine: Quarantine,
         group: Group,
         chosen: np.ndarray,
-        others: Collection[KeptTransactions],
+        uncounted: Collection[KeptTransactions],
     ) -> KeptTransactions:
-        """``others``: what was kept of the group before, and is not counted yet."""
-        self._check_shown_whole(one)
+        """``uncounted``: what was kept of the group before, and is not counted yet."""
+        self._check_shown_whole(quarantine)
         records, commits = group.records[chosen], group.xa.commits
         branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
         spans = self._applied.spans(records, branches)
         size = sum(int((span.ends - span.starts).sum()) for span in spans)
-        size = max(size, _BLOCK_BYTES) + sum(made.bytes for made in others)
-        self._check_room(one, len(records) + sum(len(made.sizes) for made in others), size)
-        return self.store.keep(one.id, spans, records)
+        size = max(size, _BLOCK_BYTES) + sum(transactions.bytes for transactions in uncounted)
+        self._check_room(
+            quarantine,
+            len(records) + sum(len(transactions.sizes) for transactions in uncounted),
+            size,
+        )
+        return self.store.keep(quarantine.id, spans, records)
 
     def _has(self, records: Records) -> np.ndarray:
         executed = self._final.executed
         shown = executed.contains_arrays(records["uuid"], records["gno"], records["tag"])
         return shown | (records["end"] <= self._final.position)
 
-    def _check_shown_whole(self, one: Quarantine) -> None:
+    def _check_shown_whole(self, quarantine: Quarantine) -> None:
         """A rule may have come behind the quarantine; transactions are kept whole."""
         rules = self._tracking.column_rules
         if (rule := rules.withholding) is not None:
             raise QuarantineError(
                 f"transactions would be kept in the log's own bytes, and [[tables]] {rule.match}"
-                f" withholds {rule.withheld}", table=one.name,
+                f" withholds {rule.withheld}", table=quarantine.name,
                 hint="take that rule back, or end the quarantine first: " + CURE,
             )  # fmt: skip
 
-    def _check_room(self, one: Quarantine, transactions: int, size: int) -> None:
+    def _check_room(self, quarantine: Quarantine, transactions: int, size: int) -> None:
         had, kept = self._tables.totals(self._tracking.tables)
         for what, most, now in (
             ("quarantine_max_bytes", self._apply.quarantine_max_bytes, kept + size),
@@ -253,6 +269,7 @@ class QuarantineChanges:
         ):  # fmt: skip
             if now > most:
                 raise QuarantineError(
-                    f"the quarantine would hold {now}: apply.{what} is {most}", table=one.name,
-                    position=one.position or None, gtid=one.gtid or None, hint=_FULL,
+                    f"the quarantine would hold {now}: apply.{what} is {most}",
+                    table=quarantine.name, position=quarantine.position or None,
+                    gtid=quarantine.gtid or None, hint=_FULL,
                 )  # fmt: skip

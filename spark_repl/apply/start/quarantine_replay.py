@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..group.stager import Stager
     from .resume import ResumePoint
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class QuarantineReplay:
@@ -55,54 +55,58 @@ class QuarantineReplay:
         FencedError."""
         cut, newest = point.cut, self._control.last_cut()
         still = self._tracking.quarantines()
-        asked = {name: one for name, one in still.items() if one.asked}
+        decided = {name: quarantine for name, quarantine in still.items() if quarantine.asked}
         if cut is None or newest is None or cut.position != newest.position:
-            if asked:  # it has to be the newest, behind which nothing is kept
-                log.warning("%s: decided while a copy is taken in: at the next start", *asked)
+            if decided:  # it has to be the newest, behind which nothing is kept
+                logger.warning("%s: decided while a copy is taken in: at the next start", *decided)
             return point
-        ended = [self._end(cut, point.by_hand, *item) for item in sorted(asked.items())]
+        ended = [self._end(cut, point.by_hand, *item) for item in sorted(decided.items())]
         point = self._unmarked(point, cut)
-        for one in filter(None, ended):
-            end(self._control, one, ENDED[one.asked])
-        done = [one.id for one in ended if one]
-        self._store.forget(done, self._tracking.settle)
+        for quarantine in filter(None, ended):
+            end(self._control, quarantine, ENDED[quarantine.asked])
+        ended_ids = [quarantine.id for quarantine in ended if quarantine]
+        self._store.forget(ended_ids, self._tracking.settle)
         return point
 
-    def _end(self, cut: Cut, by_hand: int, name: str, one: Quarantine) -> Quarantine | None:
+    def _end(self, cut: Cut, by_hand: int, name: str, quarantine: Quarantine) -> Quarantine | None:
         """The quarantine, when it has ended."""
         table = self._tracking.tables[name]
-        if name != one.name and one.asked == REPLAY:
-            fail(self._control, one, f"the table is {name} now, and the log says {one.name}")
+        if name != quarantine.name and quarantine.asked == REPLAY:
+            fail(
+                self._control,
+                quarantine,
+                f"the table is {name} now, and the log says {quarantine.name}",
+            )
             return None
-        behind = replace(cut, position=cut.position + by_hand, group_gtids="", begin=cut.source)
-        if table.position < behind.position:  # else nothing is kept: the log has all
-            if one.asked == DROP:
-                self._position(table, behind)
+        after = replace(cut, position=cut.position + by_hand, group_gtids="", begin=cut.source)
+        if table.position < after.position:  # else nothing is kept: the log has all
+            if quarantine.asked == DROP:
+                self._position(table, after)
                 self._commits.has_other_keys(table, table.snapshot.version)
-            elif not self._replay(one, table, behind):
+            elif not self._replay(quarantine, table, after):
                 return None
         reach("quarantine_replayed")
-        self._tables.drop(one.path)
-        log.warning("%s is in quarantine no more: %s", name, ENDED[one.asked])
-        return one
+        self._tables.drop(quarantine.path)
+        logger.warning("%s is in quarantine no more: %s", name, ENDED[quarantine.asked])
+        return quarantine
 
-    def _replay(self, one: Quarantine, table: Table, cut: Cut) -> bool:
+    def _replay(self, quarantine: Quarantine, table: Table, cut: Cut) -> bool:
         """Whether all that was kept of the table is in it."""
         try:
-            owners = self._tables.owners(one.path)
-            kept = self._store.kept(one.id, owners)
-            check_whole(one.name, kept, owners)
+            owners = self._tables.owners(quarantine.path)
+            kept = self._store.kept(quarantine.id, owners)
+            check_whole(quarantine.name, kept, owners)
             spans = [
                 span for each in kept for span, _ in each.spans(self._stager.local_copy(each.path))
             ]
-            staged = self._stager.stage_table(self._group(table, cut), one.name, spans)
+            staged = self._stager.stage_table(self._group(table, cut), quarantine.name, spans)
             try:
                 self._writer.write(staged, cut, begins=_nothing, checked=_nothing)
             finally:
                 drop_staged(staged)
         except (RowError, DecodeError, SchemaError, QuarantineError) as error:
-            log.error("%s stays in quarantine: %s", one.name, error)
-            self._tables.replace(fail(self._control, one, str(error)))
+            logger.error("%s stays in quarantine: %s", quarantine.name, error)
+            self._tables.replace(fail(self._control, quarantine, str(error)))
             return False
         self._position(table, cut)  # where the changes leave no row another
         return True
@@ -131,11 +135,11 @@ class QuarantineReplay:
         there as the source had them at it."""
         tracking = self._tracking
         marked = cut.quarantined.keys() - tracking.quarantines().keys()
-        there = {name: tracking.tables[name] for name in marked if name in tracking.tables}
+        tables = {name: tracking.tables[name] for name in marked if name in tracking.tables}
         last = cut.position + point.by_hand
         mended = versions(
             (name, table)
-            for name, table in there.items()
+            for name, table in tables.items()
             if table.path == cut.tables[name].path and table.position == last
         )
         if not mended:

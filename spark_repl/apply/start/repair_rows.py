@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..log.applied_log import AppliedLog
     from .resume import ResumePoint
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _WITH_ROWS = (Kind.ROWS, Kind.XA_ONE_PHASE)
 _LOOKED_THROUGH_BYTES = 1 << 30
@@ -86,7 +86,7 @@ class RowRepairs:
         except Exception as error:  # whatever it is, the applier does without these rows
             if _passes(error):
                 raise
-            log.error("rows of %s: %s", rows.table, error, exc_info=error)
+            logger.error("rows of %s: %s", rows.table, error, exc_info=error)
             rows.outcome.set_exception(RowsFailed(first_line(error)))
         else:
             rows.outcome.set_result(version)
@@ -103,8 +103,8 @@ class RowRepairs:
             raise RowsOutdated(where)
         version = self._repair_of.commit(table, rows.parts, cut)
         reach("rows_repaired")
-        there = self._tracking.tables.items()
-        repaired = versions((name, one) for name, one in there if one.delta is table.delta)
+        tables = self._tracking.tables.items()
+        repaired = versions((name, shard) for name, shard in tables if shard.delta is table.delta)
         cut = replace(cut, tables={**cut.tables, **repaired})
         self._control.publish(cut)
         return version, replace(point, cut=cut)
@@ -170,8 +170,8 @@ class RowRepairs:
         if behind.log_id != cut.log_id:
             raise RowsOutdated("there is another relay log now")
         records = applied.index.slice(behind.position, cut.position)
-        there = GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
-        if not meanwhile.issubset(there):
+        executed_after = GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
+        if not meanwhile.issubset(executed_after):
             raise RowsOutdated(
                 "the relay log does not hold what was applied while the rows were read"
             )
@@ -184,12 +184,12 @@ class RowRepairs:
         staged = stager.stage_table(group, rows.table, spans, Commits.of(records))
         try:
             tasks = []
-            for one in staged.by_worker:
-                logged = one.definitions.get(rows.table)
+            for staged_part in staged.by_worker:
+                logged = staged_part.definitions.get(rows.table)
                 if logged is not None and key_of(logged) != key_of(table.definition):
                     raise RowsOutdated("the log has another key of the table")
                 key = table.definition.primary_key
-                tasks += [TouchTask(part, key, rows.keys) for part in one.parts]
+                tasks += [TouchTask(part, key, rows.keys) for part in staged_part.parts]
             return any(stager.workers.run(touches, tasks))
         finally:
             drop_staged(staged)

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from ..log.quarantine_changes import Fault
     from .repair_rows import RowsToRepair
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _NOT_COPIED = "no cut shows the tables until they are copied, by run or by snapshot --table"
 
@@ -183,7 +183,7 @@ class Replica:
             tracking.wait(*self._waits.popitem())
         applied.hold(point.position)
         if tracking.waiting and not self._copies:
-            log.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
+            logger.warning("%s: %s", ", ".join(tracking.waiting), _NOT_COPIED)
         status = self._parts.status(
             self.layout.status, config, control.epoch, self.counters, self._on_group,
             applied.ahead, self._notes, lambda: self._answers,
@@ -269,7 +269,7 @@ class Replica:
             except FormerOwnerError as error:
                 late = error
             except StaleCopyError as error:  # it is given up already
-                log.warning("%s", error)
+                logger.warning("%s", error)
                 self._copied.set()
             except SparkReplError as error:
                 self._pass_over(error)
@@ -348,7 +348,7 @@ class Replica:
         if self._late_at == positions:
             raise late
         self._late_at = positions
-        log.warning("%s: reading anew what the tables hold", late)
+        logger.warning("%s: reading anew what the tables hold", late)
 
     def _pass_over(self, error: SparkReplError) -> None:
         """Have the table of an error wait for a copy, or what comes for it kept, from here on.
@@ -373,7 +373,7 @@ class Replica:
             raise left_out_before(name).at(
                 file=error.file, position=error.position, gtid=error.gtid
             ) from error
-        log.warning("%s waits for a copy: earlier filters have left rows of it out", name)
+        logger.warning("%s waits for a copy: earlier filters have left rows of it out", name)
         self._waits = {name: Waiting("earlier filters have left rows of it out", error.gtid or "")}
         self._copied.set()
         return True

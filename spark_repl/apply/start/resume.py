@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...write.tables.tracking import Tracking
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,10 @@ def resume(
         applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
         if copies:
             for name, why in changed_meanwhile(copy, applied, tracking).items():
-                log.warning("%s waits for a new copy: %s", name, why.reason)
+                logger.warning("%s waits for a new copy: %s", name, why.reason)
                 tracking.wait(name, why)
     elif cut is None and executed:
-        log.warning("the log begins in mid-history: %s counts as executed", executed)
+        logger.warning("the log begins in mid-history: %s counts as executed", executed)
     point = ResumePoint(
         executed,
         begun,
@@ -149,8 +149,8 @@ def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
     layout, control, shown = tracking.layout, tracking.control, dict[str, int]()
     used, remover = used_paths(control), Remover(control.check_owner)
     if any(map(is_shared, used)):  # the others' cuts show the same tables
-        others = (one.control.last_cut() for one in channels(layout.target))
-        cuts = [*cuts, *filter(None, others)]
+        other_cuts = (one.control.last_cut() for one in channels(layout.target))
+        cuts = [*cuts, *filter(None, other_cuts)]
     for one in (one for cut in cuts for one in cut.tables.values()):
         folder = layout.table(one.path)
         shown[folder] = max(one.version, shown.get(folder, -1))
@@ -184,7 +184,7 @@ def _begin(
         start = continues_at(applied.find, relay, index, cut)
         if start is not None:
             executed, place = GtidSet.parse(cut.gtid_executed), SourcePlace.of(cut.source)
-            log.warning("another relay log: it goes on at %s of the source", place)
+            logger.warning("another relay log: it goes on at %s of the source", place)
             return _Begin(executed, start, place, True)
     executed = check_continuity(history, relay, index, cut, skip)
     return _Begin(executed, 0 if cut is None or history.renewed else cut.position)
@@ -212,9 +212,9 @@ def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> No
     copy, catch_up = point.copy, CatchUp(point.copy)
     if copy is None or point.ahead > point.position or catch_up.active(point.executed):
         return
-    there = versions(tracking.tables.items())
-    shown = point.cut or first_cut(applied.relay, applied.history, point.executed, there)
-    waiting, tables = dict(tracking.waiting), dict(sorted(there.items()))
+    tables_now = versions(tracking.tables.items())
+    shown = point.cut or first_cut(applied.relay, applied.history, point.executed, tables_now)
+    waiting, tables = dict(tracking.waiting), dict(sorted(tables_now.items()))
     marks = tracking.quarantine_marks()
     shown = replace(shown, tables=tables, waiting=waiting, quarantined=marks)
     control = tracking.control

@@ -67,22 +67,26 @@ class Alterations:
         done for what is not known, and what the table's policy does not allow."""
         name, alteration = logged.statement.tables[0], logged.statement.alteration
         assert alteration is not None
-        table, way = self._tracking.live(name), DdlOutcome.NOTHING
+        table, outcome = self._tracking.live(name), DdlOutcome.NOTHING
         policy = self._tracking.policy(name)
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
-            made = self.made(logged, table.definition_in_log)
+            altered = self.made(logged, table.definition_in_log)
             if alteration.renamed:
-                self.check_renamed(name, alteration.renamed, made.definition)
+                self.check_renamed(name, alteration.renamed, altered.definition)
             self._check_exchanged(logged)
-            way = self.change(table, made, logged.session, logged)
+            outcome = self.change(table, altered, logged.session, logged)
         else:
             self._check_exchanged(logged)
         if alteration.renamed:
             self.rename(name, alteration.renamed, logged.cut)
-            way = DdlOutcome.NAMES if way in (DdlOutcome.NOTHING, DdlOutcome.DEFINITION) else way
-        return way
+            outcome = (
+                DdlOutcome.NAMES
+                if outcome in (DdlOutcome.NOTHING, DdlOutcome.DEFINITION)
+                else outcome
+            )
+        return outcome
 
     def take_engine(self, logged: StatementEvent) -> DdlOutcome:
         """ENGINE=InnoDB alone: rows of a table whose engine kept none are its own from here on."""
@@ -214,11 +218,13 @@ class Alterations:
         rules = self._tracking.column_rules
         if (table := self._tracking.live(before)) is not None:
             check_renamed_shard(before, after, map(self._tracking.is_shard, (before, after)))
-            there = table.at_place
+            existing = table.at_place
             if made is not None:
                 source = self._forms.apply(rename(made, before))
-                there = rules.shaped(with_dropped_columns(there, source, rules.rule_of(source)))
-            rules.check_renamed(there, after)
+                existing = rules.shaped(
+                    with_dropped_columns(existing, source, rules.rule_of(source))
+                )
+            rules.check_renamed(existing, after)
             self._check_tool(table, after)
         elif before in self._tracking.waiting:
             rules.check_renamed_waiting(before, after)
@@ -226,10 +232,10 @@ class Alterations:
     def _check_tool(self, table: Table, after: str) -> None:
         """Raises SettingError where a table that keeps rows which the source has not gets an online
         schema-change tool's copy in its place, which has the source's rows alone."""
-        tool, there = tool_table(table.name), self._tracking.live(after)
-        if tool is None or tool.role is not Role.COPY or tool.of != after or there is None:
+        tool, existing = tool_table(table.name), self._tracking.live(after)
+        if tool is None or tool.role is not Role.COPY or tool.of != after or existing is None:
             return
-        if outlives_source(there.at_place):
+        if outlives_source(existing.at_place):
             raise SettingError(
                 f"{table.name}, an online schema-change tool's, would take its place, without the"
                 " rows that it keeps and the source has not (its mode, or extra_columns: deleted)",
@@ -244,11 +250,11 @@ class Alterations:
         self._tracking.rename(before, after, cut.position)
         self._follow(lambda keys: with_parent(keys, before, after), cut)
 
-    def _follow_columns(self, before: TableDefinition, made: Altered, cut: Cut) -> None:
+    def _follow_columns(self, before: TableDefinition, altered: Altered, cut: Cut) -> None:
         """Foreign keys that refer to columns which have other names now."""
         names = {
             before.columns[origin.number].name: column.name
-            for origin, column in zip(made.origins, made.definition.columns, strict=True)
+            for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
             if isinstance(origin, CarriedColumn)
             and before.columns[origin.number].name != column.name
         }
@@ -274,15 +280,16 @@ def _check_shape(table: Table, definition: TableDefinition) -> None:
         check_without_rows(definition)
 
 
-def _only_defines(before: TableDefinition, made: Altered) -> bool:
+def _only_defines(before: TableDefinition, altered: Altered) -> bool:
     """Whether no column changes, so that the Delta table stays as it is."""
-    after, numbers = made.definition, list(range(len(before.columns)))
+    after, numbers = altered.definition, list(range(len(before.columns)))
     plain = {"visible": True, "kept": False, "logged": None}
     kept = [
-        o.number if isinstance(o, CarriedColumn) and not o.written else None for o in made.origins
+        o.number if isinstance(o, CarriedColumn) and not o.written else None
+        for o in altered.origins
     ]
     return (
-        not (made.rows_go or made.gone)
+        not (altered.rows_go or altered.gone)
         and kept == numbers
         and all(
             replace(a, **plain) == replace(b, **plain)  # type: ignore[arg-type]
@@ -291,6 +298,6 @@ def _only_defines(before: TableDefinition, made: Altered) -> bool:
     )
 
 
-def _more(made: Altered) -> str:
+def _more(altered: Altered) -> str:
     """The columns of which the target has more than the source."""
-    return ", ".join(c.name for c in made.definition.columns if c.kept or c.logged)
+    return ", ".join(c.name for c in altered.definition.columns if c.kept or c.logged)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..log.statement_event import StatementEvent
     from .tool_tables import ToolTables
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 _DROPS = (Effect.DROP_TABLE, Effect.DROP_DATABASE)
@@ -63,8 +63,8 @@ class FilteredStatements:
         rows = [name for name in names if rules.keeps(of.get(name, name))]
         if self._crosses(logged, rules, of):
             return self._across(logged, rules, of)
-        asked = [of.get(name, name) for name in names]
-        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(asked)
+        source_names = [of.get(name, name) for name in names]
+        applied = rules.keeps_default(logged.query.database) and rules.keeps_tables(source_names)
         if not names or (applied and len(rows) == len(names)):
             return None, logged
         if applied and statement.effect is Effect.DROP_TABLE and rows:
@@ -79,9 +79,9 @@ class FilteredStatements:
         return self._left_out(logged), logged
 
     def _left_out(self, logged: StatementEvent) -> DdlOutcome:
-        known = [name for name in logged.statement.tables if self._tracking.live(name)]
-        if known:
-            log.warning("%s stays: filters leave out %s", ", ".join(known), logged.text)
+        existing = [name for name in logged.statement.tables if self._tracking.live(name)]
+        if existing:
+            logger.warning("%s stays: filters leave out %s", ", ".join(existing), logged.text)
         return DdlOutcome.LEFT_OUT
 
     @staticmethod
@@ -103,7 +103,7 @@ class FilteredStatements:
             raise _of_several(logged)
         ((old, new),) = statement.renames
         if rules.keeps(of.get(old, old)):
-            log.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
+            logger.warning("%s leaves, as by DROP: filters leave out %s: %s", old, new, logged.text)
             gone = replace(
                 statement, effect=Effect.DROP_TABLE, tables=(old,), renames=(), alteration=None
             )
@@ -137,7 +137,7 @@ class FilteredStatements:
         reason = f"it comes from {old}, whose rows {who}: {logged.text}"
         if not self._copies:
             raise StatementError(reason, table=new, hint=_HINT)
-        log.warning("%s waits for a copy: %s", new, reason)
+        logger.warning("%s waits for a copy: %s", new, reason)
         self._tracking.wait(new, Waiting(reason, logged.name))
         return DdlOutcome.COPY
 

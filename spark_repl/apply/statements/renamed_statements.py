@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...sql.statement import Statement
     from ...write.tables.tracking import Tracking
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 _HINT = (
@@ -79,7 +79,7 @@ class RenamedStatements:
                 hint=_HINT,
             )
         if (new := rewrites.database(database)) != database:
-            log.warning(
+            logger.warning(
                 "DROP DATABASE %s: its tables stay in %s, as filters.rewrite_db is not about"
                 " databases themselves", database, new,
             )  # fmt: skip
@@ -89,9 +89,9 @@ class RenamedStatements:
             self._source_names.check(name, logged[name])
         if own.effect in _CREATES and not own.made_nothing(query):
             name = own.tables[0]
-            known = self._tracking.live(name)
+            table = self._tracking.live(name)
             unclaimed = name not in self._source_names and not own.if_not_exists
-            if known is not None and known.position < cut.position and unclaimed:
+            if table is not None and table.position < cut.position and unclaimed:
                 raise SchemaError(
                     f"Table '{name}' already exists, as a table of the source's {logged[name]} or"
                     " of another name",
@@ -105,8 +105,8 @@ class RenamedStatements:
                 self._source_names.forget(name)
         gone = {old for old, _ in own.renames}
         for old, new in own.renames:
-            there = self._tracking.live(new)
-            if there is not None and new not in gone and there.position < cut.position:
+            existing = self._tracking.live(new)
+            if existing is not None and new not in gone and existing.position < cut.position:
                 claim({new: "of that name"}, new, logged[new])
             self._source_names.forget(old)
         for _, new in own.renames:

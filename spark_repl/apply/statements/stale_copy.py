@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> dict[str, Waiting]:
@@ -40,7 +40,7 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
     control, names, filters = tracking.control, tracking.names, tracking.filters
     rewrites = filters.now.rewrites
     meanwhile = logged_while_copied(control, copy)
-    stale = {name: Waiting(said, "") for name, said in copy.unfinished.items()}
+    stale = {name: Waiting(reason, "") for name, reason in copy.unfinished.items()}
     for record in _statements(applied, meanwhile):
         query = read_query(record, applied.relay, 0)
         statement = rewrites.statement(classify_in(query.text, Session.of(query)))
@@ -85,12 +85,12 @@ def give_up(
 ) -> None:
     """Records that a copy of some tables can't be used, because of ``table``: it is made again from
     behind the statement, for whoever asked, or because the tables wait. Raises FencedError."""
-    said = f"{why.reason} [gtid {why.since}, table {table}]" if why.since else why.reason
-    log.warning("the copy of %s can't be used: %s", ", ".join(copy.bounds), said)
+    text = f"{why.reason} [gtid {why.since}, table {table}]" if why.since else why.reason
+    logger.warning("the copy of %s can't be used: %s", ", ".join(copy.bounds), text)
     cut = standing(control).cut
     assert cut is not None, "a copy of some tables is begun behind one"
     waits = copy.bounds.keys() <= cut.waiting.keys()  # then the cut asks for it
     if why.since and not waits and (copies or copy.asked):
-        record_copy(control, replace(copy, again=said))
+        record_copy(control, replace(copy, again=text))
     else:
-        record_copy(control, replace(copy, error=said))
+        record_copy(control, replace(copy, error=text))

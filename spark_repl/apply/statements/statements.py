@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from ..log.statement_event import StatementEvent
     from ..start.resume import ResumePoint
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _WHY = {
     Kind.STATEMENT: "the transaction changes rows by statements (binlog_format is not ROW)",
@@ -115,7 +115,7 @@ class Statements:
         session = self._sessions.of(query)
         statement = classify_in(query.text, session)
         if statement.has_failed(query):
-            log.warning("a statement that failed on the source (%d) is passed over", query.error)
+            logger.warning("a statement that failed on the source (%d) is passed over", query.error)
             return StatementResult(
                 DdlOutcome.NOTHING, shown(query, session, literals=self._literals)
             )
@@ -132,12 +132,12 @@ class Statements:
         source = relay.head((int(record["position"]) >> OFFSET_BITS) - base).source
         moment = int(record["commit_time"]), int(record["position"])
         logged = StatementEvent(statement, query, cut, source, session, *moment, self._literals)
-        way, left = self._filtered.take(logged)
-        if way is None:
-            check_dropped(left)
-            self._check_copied(left)
-            way = self._way(left)
-        return StatementResult(way, logged.text, tuple(statement.tables))
+        outcome, remaining = self._filtered.take(logged)
+        if outcome is None:
+            check_dropped(remaining)
+            self._check_copied(remaining)
+            outcome = self._way(remaining)
+        return StatementResult(outcome, logged.text, tuple(statement.tables))
 
     @property
     def _rewrites(self) -> Rewrites:
@@ -149,18 +149,18 @@ class Statements:
         check_temporary_name(logged, self._tracking)
         try:
             check_quarantine(logged, self._tracking)
-            way, left = self._tools.take(logged)
-            return way or self._carry_out(left)
+            outcome, remaining = self._tools.take(logged)
+            return outcome or self._carry_out(remaining)
         except SettingError:
             raise
         except StatementError as error:
             if not self._copies or not logged.statement.tables:
                 raise
             policies = map(self._tracking.policy, logged.statement.tables)
-            there = filter(None, map(self._tracking.live, logged.statement.tables))
+            tables = filter(None, map(self._tracking.live, logged.statement.tables))
             kept = any(
                 outlives_source(table.at_place) or table.without_history or table.is_shard
-                for table in there
+                for table in tables
             )
             if kept or any(policy is not Policy.APPLY for policy in policies):
                 raise  # what is kept, no copy has
@@ -173,7 +173,7 @@ class Statements:
         names = set(statement.tables)
         renamed = alteration.renamed if alteration else ""
         for name in sorted(names - {renamed}):
-            log.warning("%s waits for a copy: %s", name, reason)
+            logger.warning("%s waits for a copy: %s", name, reason)
             self._tracking.wait(name, Waiting(reason, logged.name))
         if alteration and renamed:
             self._alterations.rename(alteration.table, renamed, cut)
@@ -200,24 +200,24 @@ class Statements:
     def _drop(self, logged: StatementEvent) -> DdlOutcome:
         names: Iterable[str] = logged.statement.tables
         if logged.statement.effect is Effect.DROP_DATABASE:
-            known = [*self._tracking.foreign_keys(), *self._tracking.waiting]
-            names = self._rewrites.in_database(logged.statement.database, known)
-        there = [table for table in map(self._tracking.live, names) if table is not None]
-        policies = {table.name: self._tracking.policy(table.name) for table in there}
+            referring = [*self._tracking.foreign_keys(), *self._tracking.waiting]
+            names = self._rewrites.in_database(logged.statement.database, referring)
+        tables = [table for table in map(self._tracking.live, names) if table is not None]
+        policies = {table.name: self._tracking.policy(table.name) for table in tables}
         for name, policy in policies.items():
             if policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
-        kept = [table for table in there if policies[table.name] is Policy.IGNORE_DROP]
+        kept = [table for table in tables if policies[table.name] is Policy.IGNORE_DROP]
         for table in kept:
-            log.warning("%s: policy ignore_drop: the table stays: %s", table.name, logged.text)
+            logger.warning("%s: policy ignore_drop: the table stays: %s", table.name, logged.text)
             self._tracking.define(table, replace(table.at_place, dropped=True), logged.cut)
-        self._changes.drop([table for table in there if table.is_shard], logged.cut)
+        self._changes.drop([table for table in tables if table.is_shard], logged.cut)
         tracking = self._tracking  # what stays, also from an earlier DROP, is no live table now
         gone = [n for n in names if n not in tracking.tables or tracking.live(n) is not None]
         tracking.drop(gone, logged.cut.position)
         if kept:
             return DdlOutcome.LEFT_OUT
-        return DdlOutcome.NAMES if there else DdlOutcome.NOTHING
+        return DdlOutcome.NAMES if tables else DdlOutcome.NOTHING
 
     def _truncate(self, logged: StatementEvent) -> DdlOutcome:
         name, cut = logged.statement.tables[0], logged.cut
@@ -226,21 +226,21 @@ class Statements:
             return DdlOutcome.NOTHING
         if policy is Policy.STOP:
             raise refused_by_policy(logged, name)
-        there = table.at_place
-        named = replace(there, source_name=self._filters.source_names.of(name))
+        existing = table.at_place
+        named = replace(existing, source_name=self._filters.source_names.of(name))
         if marks := truncation_marks(named, logged, policy):
             return self._changes.mark_rows(table, marks, cut)
-        if logs_changes(there) and policy is not Policy.IGNORE_DROP:
+        if logs_changes(existing) and policy is not Policy.IGNORE_DROP:
             rows = truncation_row(nullable(named), logged)
-            return self._changes.add_rows(table, nullable(there), rows, cut)
-        if appends(there) and not has_versions(there):
+            return self._changes.add_rows(table, nullable(existing), rows, cut)
+        if appends(existing) and not has_versions(existing):
             return DdlOutcome.LEFT_OUT
         if policy is Policy.IGNORE_DROP:
-            log.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
-            self._tracking.define(table, replace(there, truncated=True), cut)
+            logger.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
+            self._tracking.define(table, replace(existing, truncated=True), cut)
             return DdlOutcome.LEFT_OUT
-        whole = replace(there, truncated=False)
-        if not there.truncated:
+        whole = replace(existing, truncated=False)
+        if not existing.truncated:
             self._changes.truncate(table, cut)
         elif self._tracking.has(table, cut):
             table.take_at_place(whole)
@@ -250,19 +250,19 @@ class Statements:
 
     def _rename(self, logged: StatementEvent) -> DdlOutcome:
         names: dict[str, str] = {}
-        there = False
+        exists = False
         for old, new in logged.statement.renames:  # a name may come twice: a swap
             first = names.pop(old, old)
             names[new] = first
             if self._tracking.live(first) is not None:
-                there = True
+                exists = True
                 if self._tracking.policy(first) is Policy.STOP:
                     raise refused_by_policy(logged, first)
         for new, first in names.items():
             self._alterations.check_renamed(first, new)
         for old, new in logged.statement.renames:
             self._alterations.rename(old, new, logged.cut)
-        return DdlOutcome.NAMES if there else DdlOutcome.NOTHING
+        return DdlOutcome.NAMES if exists else DdlOutcome.NOTHING
 
     def _check_copied(self, logged: StatementEvent) -> None:
         """Raises StatementError for what changes a table that is catching up with its copy: it was
@@ -286,7 +286,7 @@ class Statements:
                 f"{reason}: {logged.text}", table=", ".join(changed), hint=_CATCHING_UP
             )
         for name in changed:
-            log.warning("%s waits for a new copy: %s", name, logged.text)
+            logger.warning("%s waits for a new copy: %s", name, logged.text)
             self._tracking.wait(name, Waiting(reason, logged.name))
 
     def _refused(self, logged: StatementEvent) -> StatementError:
@@ -316,15 +316,15 @@ class Statements:
         if statement.changes_rows:
             raise StatementError(f"{_WHY[Kind.STATEMENT]}: {logged.text}", table=name, hint=_HINT)
         if keys:
-            made = [key for key in keys if logged.source.has_inline_keys or not key.inline]
-            keys = named(made, name)
+            created_keys = [key for key in keys if logged.source.has_inline_keys or not key.inline]
+            keys = named(created_keys, name)
             wanted = wanted and replace(wanted, foreign_keys=keys)
-        known = self._tracking.live(name)
-        if known is not None:
+        existing = self._tracking.live(name)
+        if existing is not None:
             executed = GtidSet.parse(before(cut).gtid_executed)
-            check_not_existing(known, logged, self._tracking, self._catch_up.copies(executed))
+            check_not_existing(existing, logged, self._tracking, self._catch_up.copies(executed))
         elif wanted is None:
-            log.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
+            logger.warning("%s is made from its first TABLE_MAP: %s", name, statement.reason)
             if keys is not None:
                 self._definitions.expect_keys(name, keys, cut.position)
         else:
@@ -342,10 +342,12 @@ class Statements:
             raise StatementError(f"{statement.like} is not known", table=statement.tables[0])
         model = self._tracking.live(statement.like)
         if model is None:
-            made = replace(statement, reason=f"{statement.like} is not known either")
+            create = replace(statement, reason=f"{statement.like} is not known either")
         else:
-            made = replace(statement, definition=like(model.definition_in_log, statement.tables[0]))
-        return self._create(replace(logged, statement=made))
+            create = replace(
+                statement, definition=like(model.definition_in_log, statement.tables[0])
+            )
+        return self._create(replace(logged, statement=create))
 
 
 def _ends_rows(logged: StatementEvent) -> bool:

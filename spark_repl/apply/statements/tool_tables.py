@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..log.statement_event import StatementEvent
     from .alterations import Alterations
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE)
 _ALTERS = (Effect.ALTER_TABLE, Effect.NO_EFFECT)
@@ -51,28 +51,32 @@ class ToolTables:
     def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """The way that a statement of a tool's tables goes, None for what is to be carried out as
         any other: the statement itself, or what is left of it. Raises StatementError."""
-        statement, left = logged.statement, self._left.tables
+        statement, ignored = logged.statement, self._left.tables
         effect = statement.effect
-        if effect in _CREATES and statement.tables[0] not in left and statement.like not in left:
+        if (
+            effect in _CREATES
+            and statement.tables[0] not in ignored
+            and statement.like not in ignored
+        ):
             return (DdlOutcome.LEFT_OUT if self._created(logged) else None), logged
         self._check_altered(logged)
-        if not left or (effect is Effect.NO_EFFECT and not statement.alteration):
+        if not ignored or (effect is Effect.NO_EFFECT and not statement.alteration):
             return None, logged
         if effect is Effect.DROP_DATABASE:
-            self._end(self._rewrites.in_database(statement.database, left), logged)
+            self._end(self._rewrites.in_database(statement.database, ignored), logged)
             return None, logged
         if effect is Effect.DROP_TABLE:
             return self._dropped(logged)
-        if not any(name in left for name in statement.tables):
+        if not any(name in ignored for name in statement.tables):
             self._note_changed(logged)
             return None, logged
         if effect is Effect.RENAME_TABLE:
             return self._cut_over(logged), logged
         alteration = statement.alteration
-        mine = statement.tables[0] in left and alteration and not alteration.renamed
-        if effect in _ALTERS and mine and len(statement.tables) == 1:
+        own = statement.tables[0] in ignored and alteration and not alteration.renamed
+        if effect in _ALTERS and own and len(statement.tables) == 1:
             return self._altered(logged), logged
-        if effect is Effect.CREATE_LIKE and statement.like in left:
+        if effect is Effect.CREATE_LIKE and statement.like in ignored:
             return self._like(logged)
         if effect in _CREATES or (effect is Effect.TRUNCATE_TABLE and self._is_notes(logged)):
             return DdlOutcome.LEFT_OUT, logged
@@ -81,8 +85,8 @@ class ToolTables:
     def _check_altered(self, logged: StatementEvent) -> None:
         """Raises SettingError for a tool's ALTER by which its copy may lack rows, or has others."""
         statement = logged.statement
-        known = self._left.tables.get(statement.tables[0]) if statement.tables else None
-        if known and known.copy and self._folds and statement.verb == "ALTER TABLE":
+        ignored = self._left.tables.get(statement.tables[0]) if statement.tables else None
+        if ignored and ignored.copy and self._folds and statement.verb == "ALTER TABLE":
             check_tool_alteration(statement, logged.query.text, logged.session.sql_mode)
 
     def _is_notes(self, logged: StatementEvent) -> bool:
@@ -91,30 +95,33 @@ class ToolTables:
     def asked_as(self, logged: StatementEvent) -> dict[str, str]:
         """The tables of a statement about tools' tables that are left out, or are from here on ->
         the table that each is of: filters treat it as that one."""
-        statement, left = logged.statement, self._left.tables
-        if statement.effect in _CREATES and statement.tables[0] not in left:
-            made = self._made(logged)
-            return {made.name: made.of} if made else {}
-        asked = {name: left[name].of for name in statement.tables if name in left}
-        for _, name in statement.renames if asked else ():
+        statement, ignored = logged.statement, self._left.tables
+        if statement.effect in _CREATES and statement.tables[0] not in ignored:
+            definition = self._made(logged)
+            return {definition.name: definition.of} if definition else {}
+        names = {name: ignored[name].of for name in statement.tables if name in ignored}
+        for _, name in statement.renames if names else ():
             for tool in self._tools(name):
-                if tool.of in asked.values():
-                    asked.setdefault(name, tool.of)
-        return asked
+                if tool.of in names.values():
+                    names.setdefault(name, tool.of)
+        return names
 
     def _created(self, logged: StatementEvent) -> bool:
         """Whether the statement makes a tool's table, which is left out from here on."""
-        if (made := self._made(logged)) is None:
+        if (definition := self._made(logged)) is None:
             return False
-        self._left.put(made, logged.cut)
-        log.warning("%s is left out: %s", made.name, logged.text)
+        self._left.put(definition, logged.cut)
+        logger.warning("%s is left out: %s", definition.name, logged.text)
         return True
 
     def _made(self, logged: StatementEvent) -> SchemaToolTable | None:
         """The tool's table that a CREATE makes; None for one that is not left out."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
-        tool = next((one for one in self._tools(name) if tracking.live(one.of)), None)
+        tool = next(
+            (candidate for candidate in self._tools(name) if tracking.live(candidate.of)),
+            None,
+        )
         table = tracking.live(tool.of) if tool and self._folds else None
         if tool is None or table is None or tracking.live(name) is not None:
             return None
@@ -151,39 +158,39 @@ class ToolTables:
     def _like(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
         """CREATE TABLE ... LIKE one that is left out."""
         statement = logged.statement
-        known = self._left.tables[statement.like]
-        model = known.definition if known.copy else None
+        ignored = self._left.tables[statement.like]
+        model = ignored.definition if ignored.copy else None
         if model is None or statement.tables[0] in self._left.tables:
             raise self._refused(logged)
-        made = replace(
+        definition = replace(
             statement, effect=Effect.CREATE_TABLE, definition=like(model, statement.tables[0])
         )
-        return None, replace(logged, statement=made)
+        return None, replace(logged, statement=definition)
 
     def _altered(self, logged: StatementEvent) -> DdlOutcome | None:
         statement = logged.statement
         assert statement.alteration is not None
-        known = self._left.tables[statement.tables[0]]
-        if known.definition is None:
+        ignored = self._left.tables[statement.tables[0]]
+        if ignored.definition is None:
             return DdlOutcome.LEFT_OUT
-        if not known.copy:
-            made = self._alterations.made(logged, known.definition)
-            definition = self._kept(made.definition, copy=False)
-            self._left.put(replace(known, definition=definition), logged.cut)
+        if not ignored.copy:
+            altered = self._alterations.made(logged, ignored.definition)
+            definition = self._kept(altered.definition, copy=False)
+            self._left.put(replace(ignored, definition=definition), logged.cut)
             return DdlOutcome.LEFT_OUT
-        table = self._tracking.live(known.of)
-        if not self._folds and not known.altered:
-            self._make(known.definition, logged)
+        table = self._tracking.live(ignored.of)
+        if not self._folds and not ignored.altered:
+            self._make(ignored.definition, logged)
             return None
-        made = self._alterations.made(logged, known.definition)
-        if made.rows_go or table is None:
-            raise self._refused(logged, made.rows_go)
-        if renamed := _other_names(known.definition, made):
+        altered = self._alterations.made(logged, ignored.definition)
+        if altered.rows_go or table is None:
+            raise self._refused(logged, altered.rows_go)
+        if renamed := _other_names(ignored.definition, altered):
             raise self._refused(logged, f"column {renamed[0]} has another name")
         # What can't be told stops here, where no row has been left out yet.
-        copied(table.definition_in_log, self._forms.apply(made.definition))
-        definition = self._kept(made.definition, copy=True)
-        after = replace(known, definition=definition, altered=True)
+        copied(table.definition_in_log, self._forms.apply(altered.definition))
+        definition = self._kept(altered.definition, copy=True)
+        after = replace(ignored, definition=definition, altered=True)
         self._left.put(after, logged.cut)
         return DdlOutcome.LEFT_OUT
 
@@ -195,33 +202,33 @@ class ToolTables:
 
     def _cut_over(self, logged: StatementEvent) -> DdlOutcome:
         """The tool's RENAME, which puts its copy in the table's place."""
-        renames, left = logged.statement.renames, self._left.tables
+        renames, ignored = logged.statement.renames, self._left.tables
         if len(renames) != 2 or renames[1][1] != renames[0][0]:
             raise self._refused(logged)
         (name, old), (copy, _) = renames
-        known, table = left.get(copy), self._tracking.live(name)
+        copy_table, table = ignored.get(copy), self._tracking.live(name)
         if (
-            known is None
-            or not known.copy
-            or known.definition is None
-            or known.of != name
+            copy_table is None
+            or not copy_table.copy
+            or copy_table.definition is None
+            or copy_table.of != name
             or table is None
         ):
             raise self._refused(logged)
-        if known.stale:
+        if copy_table.stale:
             raise self._refused(logged, f"{name} was changed since the tool began to copy it")
         was = table.definition_in_log
-        made = copied(was, rename(known.definition, name))
+        altered = copied(was, rename(copy_table.definition, name))
         session = Session(time_zone="+00:00", at=logged.query.at)  # not strict: INSERT IGNORE
-        way = self._alterations.change(table, made, session, logged)
+        outcome = self._alterations.change(table, altered, session, logged)
         self._left.put(SchemaToolTable(old, name, rename(was, old)), logged.cut)
         self._left.end(copy, logged.cut)
-        return way
+        return outcome
 
     def _dropped(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
-        names, left = logged.statement.tables, self._left.tables
-        rest = tuple(name for name in names if name not in left)
-        self._end((name for name in names if name in left), logged)
+        names, ignored = logged.statement.tables, self._left.tables
+        rest = tuple(name for name in names if name not in ignored)
+        self._end((name for name in names if name in ignored), logged)
         self._note_changed(logged)
         if not rest and names:
             return DdlOutcome.LEFT_OUT, logged
@@ -235,24 +242,24 @@ class ToolTables:
         """A copy of a table that is changed by others is no copy of it any more."""
         if logged.statement.effect in (Effect.NO_EFFECT, *_CREATES, Effect.CREATE_SELECT):
             return
-        for known in list(self._left.tables.values()):
-            if known.of in logged.statement.tables and known.copy and not known.stale:
-                self._left.put(replace(known, stale=True), logged.cut)
+        for ignored in list(self._left.tables.values()):
+            if ignored.of in logged.statement.tables and ignored.copy and not ignored.stale:
+                self._left.put(replace(ignored, stale=True), logged.cut)
 
     @staticmethod
     def _refused(logged: StatementEvent, reason: str = "") -> SettingError:
-        said = f" ({reason})" if reason else ""
+        suffix = f" ({reason})" if reason else ""
         return SettingError(
             f"{logged.statement.verb} of an online schema-change tool's table whose rows are left"
-            f" out can't be applied{said}: {logged.text}",
+            f" out can't be applied{suffix}: {logged.text}",
             table=", ".join(logged.statement.tables) or None,
             hint=_HINT,
         )
 
 
-def _other_names(before: TableDefinition, made: Altered) -> list[str]:
+def _other_names(before: TableDefinition, altered: Altered) -> list[str]:
     """The columns that have another name than before."""
-    pairs = zip(made.origins, made.definition.columns, strict=True)
+    pairs = zip(altered.origins, altered.definition.columns, strict=True)
     kept = [
         (before.columns[o.number], column) for o, column in pairs if isinstance(o, CarriedColumn)
     ]

@@ -108,8 +108,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.wait_s = _number(given, "waitMs", _WAIT_MS) / 1000
         self.final: int | None = None
         self._lease = Lease()
-        here = Path(self.path)
-        self._watch = EndWatch(here if here.is_dir() else here.parent, given.get("stopfile"))
+        folder = Path(self.path)
+        self._watch = EndWatch(folder if folder.is_dir() else folder.parent, given.get("stopfile"))
         self._known: TransactionIndex | None = None
 
     def __getstate__(self) -> dict[str, Any]:

@@ -207,10 +207,10 @@ class RelayStream:
             return ended
         if "StoppedBetweenGroups" in text:
             return None
-        said = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
-        if said:
+        match = re.search(r"spark_repl\.errors\.(\w+): (.*)", text)
+        if match:
             return self._applied.index.damage or LogError(
-                said.group(2).strip(), hint="see the message of the stream above"
+                match.group(2).strip(), hint="see the message of the stream above"
             )
         message = f"the stream stopped: {said_by_python(text) or text.splitlines()[0]}"
         return SparkReplError(message, file=self._applied.path)
