@@ -1,4 +1,4 @@
-"""What a table becomes by one statement, and where each of its columns then comes from."""
+"""A table after one statement, and the source of the values of each of its columns."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class CarriedColumn:
 
 @dataclass(frozen=True, slots=True)
 class ConstantValue:
-    """A new column; rows that are there get ``default``, as ``Column.default`` has it."""
+    """A new column. Existing rows get ``default``, in the form of ``Column.default``."""
 
     default: str
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentTimestamp:
-    """A new column; rows that are there get the moment of the statement (CURRENT_TIMESTAMP)."""
+    """A new column. Existing rows get the time of the statement (CURRENT_TIMESTAMP)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComputedValue:
-    """A column of which rows that are there get an expression's values: of the columns as they are
-    afterwards, by their numbers there. ``virtual``: a generated column that is not stored."""
+    """A column in which existing rows get the values of an expression. The expression names columns
+    by their numbers after the statement. ``virtual``: a generated column that is not stored."""
 
     expression: Node
     virtual: bool = False
@@ -43,7 +43,7 @@ class ComputedValue:
 
 @dataclass(frozen=True, slots=True)
 class UnknownValue:
-    """A column whose values for rows that are there the log does not say, and why."""
+    """A column whose values for existing rows are not in the log; ``reason``: why."""
 
     reason: str
 

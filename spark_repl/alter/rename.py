@@ -17,8 +17,8 @@ Keys = tuple["ForeignKey", ...]
 
 
 def rename(definition: TableDefinition, name: str) -> TableDefinition:
-    """The table under another name, ``database.table``; foreign keys that the server has named
-    after the table are named anew, those to itself follow."""
+    """Return the table under another name, ``database.table``. Foreign keys that the server named
+    after the table get new names, and keys to the table itself refer to the new name."""
     database, table = parts_of(name)
     keys = definition.foreign_keys
     if keys is not None:
@@ -37,7 +37,7 @@ def rename(definition: TableDefinition, name: str) -> TableDefinition:
 
 
 def like(definition: TableDefinition, name: str) -> TableDefinition:
-    """The table that CREATE TABLE ``name`` LIKE makes: all but the foreign keys."""
+    """Return the table that CREATE TABLE ``name`` LIKE creates: everything but the foreign keys."""
     database, table = parts_of(name)
     indexes = definition.indexes
     if indexes is not None:
@@ -49,14 +49,17 @@ def like(definition: TableDefinition, name: str) -> TableDefinition:
 
 
 def with_parent(keys: Keys, before: str, after: str) -> Keys:
-    """A table's keys behind a RENAME of the table ``before`` (db.table) to ``after``."""
+    """Return a table's foreign keys after RENAME of table ``before`` (db.table) to ``after``."""
     return tuple(
         replace(key, parent=after) if fold(key.parent) == fold(before) else key for key in keys
     )
 
 
 def with_referenced(keys: Keys, parent: str, names: Mapping[str, str]) -> Keys:
-    """A table's keys behind other names of columns in the table ``parent``: before -> after."""
+    """Return a table's foreign keys after columns of the table ``parent`` got other names.
+
+    ``names``: the name before -> the name after.
+    """
     lower = {before.lower(): after for before, after in names.items()}
     return tuple(
         replace(key, referenced=tuple(lower.get(name.lower(), name) for name in key.referenced))
