@@ -1,7 +1,7 @@
-"""XA branches that are prepared when a copy begins: their rows come later, with XA COMMIT.
+"""XA branches that are prepared when a copy begins: the log has their rows only as XA COMMIT.
 
 A copy reads none of these rows, and the log after the beginning of the copy has only the XA COMMIT.
-So the log has to begin before the oldest XA PREPARE. The files of the source say where that is.
+So the log has to begin before the oldest XA PREPARE. The source's binary logs show where that is.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ _PAGE = 50_000
 
 
 def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
-    """The GTID set before the oldest of the branches that are prepared now; ``executed`` without
-    any. Raises SourceError when the source has purged the file where one was prepared."""
+    """Return the GTID set before the oldest XA branch that is prepared now; ``executed`` if there
+    is none.
+
+    Log a warning and return ``executed`` if the account may not list branches. Raise SourceError if
+    the source has purged the file in which a branch was prepared.
+    """
     try:
         branches = connection.query("XA RECOVER CONVERT XID")
     except SourceError as error:
@@ -52,13 +56,14 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
 
 
 def _xid(row: dict[str, Any]) -> str:
-    """A row of XA RECOVER as the log writes the XID."""
+    """Return the XID of a row of XA RECOVER in the form that the log writes."""
     data, length = str(row["data"]).removeprefix("0x").lower(), 2 * int(row["gtrid_length"])
     return f"X'{data[:length]}',X'{data[length:]}',{row['formatID']}"
 
 
 def _look(connection: DumpConnection, name: str, wanted: set[str]) -> GtidSet:
-    """Takes out of ``wanted`` what this file prepares; returns the GTID set before the file."""
+    """Remove the XIDs that this file prepares from ``wanted``; return the GTID set before the
+    file."""
     before, position = GtidSet(), 4
     while True:
         rows = connection.query(f"SHOW BINLOG EVENTS IN '{name}' FROM {position} LIMIT {_PAGE}")

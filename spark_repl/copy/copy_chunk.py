@@ -48,8 +48,9 @@ _FILE_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class CopyTask:
-    """``definition``: the target's; ``key``: of masks; ``gtid_executed``: behind which the log is
-    applied to the rows, as extra columns say it."""
+    """Arguments of one chunk's copy. ``definition``: the target's; ``key``: the key of masks;
+    ``gtid_executed``: the GTID set after which the applier applies the log to the rows, as extra
+    columns record it."""
 
     source: Source
     definition: TableDefinition
@@ -63,24 +64,24 @@ class CopyTask:
 
 @dataclass
 class Copied:
-    """What a chunk has become. ``adds``: Delta's actions for its files, which no reader sees until
-    they are committed."""
+    """Result of one chunk. ``adds``: Delta's actions for its files, which no reader sees until they
+    are committed."""
 
     adds: list[dict[str, Any]] = field(default_factory=list)
     rows: int = 0
     text_errors: int = 0
-    """values in which bytes without a character became U+FFFD"""
+    """number of values in which bytes without a character became U+FFFD"""
 
 
 def load(_: object = None) -> None:
-    """Has a worker load its modules and kernels, a second of work, while a first table is made."""
+    """Load a worker's modules and kernels (1 s of work) while the first table is created."""
     row, end = b"\2\0\0\0\1x", b"\5\0\0\1\xfe\0\0\2\0"
     for (values,) in read_rows(BytesIO(row + end), [BINARY]):
         gather(values, pa.string())
 
 
 def copy_chunk(task: CopyTask) -> Copied:
-    """Copies the rows as of one moment, without a lock. Raises SourceError, SchemaError."""
+    """Copy the rows as of one moment, without a lock. Raise SourceError or SchemaError."""
 
     def attempt() -> Copied:
         connection = connect(task.source)
@@ -95,9 +96,12 @@ def copy_chunk(task: CopyTask) -> Copied:
 def patiently(
     source: Source, action: Callable[[], T], *, retries: int | None = None, reconnect: bool = True
 ) -> T:
-    """Run ``action`` again after a temporary error, as often as the receiver would (or ``retries``)
-    and with its waits. ``reconnect``: the account has logged in before, so that an error of its
-    secret is temporary. Raises what ``action`` raised last."""
+    """Run ``action`` and return its result; retry after a temporary error.
+
+    Retry as often as the receiver would (or ``retries`` times, if that is fewer) and with its
+    waits. With ``reconnect`` the account has logged in before, so an error of its secret is
+    temporary. Raise the last error of ``action``.
+    """
     count = source.connect_retry_count if retries is None else retries
     count = min(count, source.connect_retry_count)
     for attempt in range(count):
@@ -118,7 +122,11 @@ def patiently(
 
 
 def copy_rows(task: CopyTask, connection: Any) -> Copied:
-    """Copies the rows over an open connection, in its transaction if it has one."""
+    """Copy the rows over an open connection, in its transaction if it has one.
+
+    Remove the files that are already written if the copy fails. Raise SparkReplError, which names
+    the table.
+    """
     definition, out = task.definition.in_log, Copied()
     statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
     parts, size = list[pa.Table](), 0
@@ -157,9 +165,12 @@ def copied_rows(
     key: bytes,
     gtid_executed: str = "",
 ) -> tuple[pa.Table, int]:
-    """Return the target's rows, and how many texts have a replaced character. ``columns``: texts of
-    all that the source has; ``key``: of masks; ``gtid_executed``: what extra columns say of the
-    rows. Rows that do not pass the target's filter are left out. Raise SchemaError."""
+    """Return the target's rows, and how many texts have a replaced character.
+
+    ``columns``: texts of all columns that the source has; ``key``: the key of masks;
+    ``gtid_executed``: the GTID set that extra columns record for the rows. Rows that do not pass
+    the target's filter are left out. Raise SchemaError.
+    """
     logged, columns = target.in_log, list(columns)
     read_columns = [_read(target, i, values, forms) for i, values in enumerate(columns)]
     arrays = [array for array, _ in read_columns]
@@ -177,7 +188,7 @@ def copied_rows(
 
 def _read(target: TableDefinition, i: int, values: Any, forms: Forms) -> tuple[pa.Array, int]:
     """Return the source's column ``i``, and how many texts have a replaced character. Raise
-    SparkReplError, which says nothing of a hidden value."""
+    SparkReplError, whose text contains no value of a hidden column."""
     logged = target.in_log
     column = logged.columns[i]
     try:
@@ -191,7 +202,8 @@ def _read(target: TableDefinition, i: int, values: Any, forms: Forms) -> tuple[p
 
 
 def _looked_at(target: TableDefinition, i: int, values: Any) -> pa.Array:
-    """Return a column as a filter has it. Raise SparkReplError if a value would be replaced."""
+    """Return a column as a row filter compares it. Raise SparkReplError if a value would be
+    replaced."""
     try:
         return _read(target, i, values, USUAL)[0]
     except SparkReplError as error:
@@ -203,8 +215,8 @@ def _looked_at(target: TableDefinition, i: int, values: Any) -> pa.Array:
 def _passes(
     target: TableDefinition, columns: Sequence[Any], arrays: Sequence[pa.Array], forms: Forms
 ) -> Any:
-    """Which rows pass the target's filter. Raise SparkReplError for values that
-    are kept as others."""
+    """Return which rows pass the target's filter. Raise SparkReplError for values that the target
+    stores in another form than the source."""
     rule = filter_of(target, target.in_log)
     queries = [
         _looked_at(target, number, columns[number])

@@ -1,7 +1,7 @@
 """The plan of a copy: what the copy reads, recorded before its first row is read.
 
-``target_shapes`` gives the source's tables as the target holds them, and reports all faults of the
-rules at once.
+``plan_copy`` plans a first copy, ``plan_again`` a new copy of some tables. ``target_shapes``
+returns the source's tables as the target stores them, and reports all faults of the rules together.
 """
 
 from __future__ import annotations
@@ -71,17 +71,18 @@ logger = logging.getLogger(__name__)
 Asks = Callable[["Config", Control, tuple[str, ...], "Cut | None"], Copy]
 
 
-# Few: a wrong host or port is to be said soon.
+# Few: the user should see a wrong host or port soon.
 _PLAN_RETRIES, _PATH_TRIES = 3, 10
 
 
 def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False) -> Copy:
-    """Notes where the source is, before any row is read; a plan that is there already stays, but
-    for one whose copy ended with tables that statements had changed.
-    ``anew``: the target has tables, which the copy replaces, because the log has a gap.
+    """Record the source's position before any row is read, and return the plan.
 
-    Raises TargetError for a target that has been written to, SourceError for a source that can't
-    be followed, NoTableError when one of ``only`` is not there.
+    Return the existing plan if there is one, unless its copy ended with tables that statements had
+    changed. ``anew``: the target has tables, which the copy replaces, because the log has a gap.
+
+    Raise TargetError if the target already has tables, SourceError if the source can't be followed,
+    NoTableError if the source lacks one of ``only``.
     """
     control = control_of(config)
     before = last_copy(control)
@@ -105,13 +106,13 @@ def plan_copy(config: Config, only: tuple[str, ...] = (), *, anew: bool = False)
 
 
 def _is_useless(control: Control) -> bool:
-    """Whether statements have changed tables of a first copy that no cut shows yet."""
+    """Return whether statements have changed tables of a first copy that no cut shows yet."""
     copy = standing(control).copy
     return copy is not None and copy.behind is None and bool(copy.unfinished)
 
 
 def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Copy:
-    """The plan of a first copy, made anew when a statement takes a table away meanwhile."""
+    """Return the plan of a first copy; plan again if a statement removes a table meanwhile."""
     attempts = 0
     while True:
         try:
@@ -129,9 +130,11 @@ def _patient_plan(config: Config, control: Control, only: tuple[str, ...]) -> Co
 
 
 def _record(config: Config, control: Control, copy: Copy) -> None:
-    """Records the plan, in paths that are free by the version of the control table that it follows.
-    Raises TargetError for tables that another channel of the target has, ConcurrentChangeError
-    where a table has come to one of the paths: choose again."""
+    """Record the plan, whose paths are free in the version of the control table that it follows.
+
+    Raise TargetError for tables that another channel of the target has. Raise ConcurrentChangeError
+    if another table has claimed one of the paths: the caller chooses again.
+    """
     own = [(name, path) for name, path in copy.paths.items() if not is_shared(path)]
     names = {*copy.paths, *(whole_name(*pair) for pair in own)}
     check = _names(config, control).before_creating(names)
@@ -162,7 +165,8 @@ def _given(config: Config, control: Control) -> GivenPaths:
 
 
 def _in_free_paths(copy: Copy, layout: Layout, given: GivenPaths) -> Copy:
-    """The copy with another path where a table has come to its own since it was planned."""
+    """Return the copy with another path for each table whose path was claimed since it was
+    planned."""
     paths = dict[str, str]()
     for name, path in copy.paths.items():
         paths[name] = path
@@ -177,8 +181,8 @@ def _names(config: Config, control: Control) -> Names:
 
 
 def in_shared(config: Config, control: Control, copy: Copy) -> Copy:
-    """The copy of a planned one, whose target is owned now, with the places that shards have in
-    tables which other channels feed, too. Raises OtherChannelError, SettingError."""
+    """Return the copy with the folders of shards in tables that other channels also feed. The
+    caller owns the target. Raise OtherChannelError or SettingError."""
     layout, names = Layout(config.target.path), _names(config, control)
     used, paths, since = {*used_paths(control)}, dict(copy.paths), dict[str, int]()
     for shared_rule in shared_rules(config.tables):
@@ -194,7 +198,7 @@ def in_shared(config: Config, control: Control, copy: Copy) -> Copy:
 
 
 def _check_kept(only: tuple[str, ...], filters: ReplicationFilters) -> None:
-    """Raises ConfigError for a table that the filters leave out."""
+    """Raise ConfigError for a table that the filters leave out."""
     for name in only:
         if not filters.keeps(name):
             raise ConfigError(
@@ -203,7 +207,7 @@ def _check_kept(only: tuple[str, ...], filters: ReplicationFilters) -> None:
             )  # fmt: skip
 
 
-def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut | None) -> Copy:
+def _plan(config: Config, control: Control, only: tuple[str, ...], cut: Cut | None) -> Copy:
     layout = Layout(config.target.path)
     connection = DumpConnection(config.source)
     try:
@@ -211,11 +215,11 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         check_source(server, config.source)
         connection.replicas()  # the privilege that following needs
         start = server.executed
-        if behind is not None:
-            start, held = GtidSet.parse(behind.gtid_executed), GtidSet()
+        if cut is not None:
+            start, executed = GtidSet.parse(cut.gtid_executed), GtidSet()
         else:
             start = before_branches(connection, start)
-            held = connection.server().executed
+            executed = connection.server().executed
         lower_case = int(server.variables[name_case.KEY])
         only = tuple(map(fold, only)) if lower_case else only
         filters = ReplicationFilters.of(config)
@@ -226,17 +230,17 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         tables = list_tables(connection.rows, only, filters)
         rules = TableRules(config.tables).folded() if lower_case else TableRules(config.tables)
         names = [table.definition.name for table in tables]
-        if behind is not None:
+        if cut is not None:
             refuse_shards(names, rules)
         shapes = target_shapes(config, [table.definition for table in tables], rules)
-        check_alike(one for one in shapes if rules.of_table(one.name).shards_by)
+        check_alike(shape for shape in shapes if rules.of_table(shape.name).shards_by)
         _names(config, control).check(names)
         if config.target.json_as == "variant":
             refuse_diffs(tables, server.variables)
         empty = tuple(name for name in names if rules.of_table(name).copy == NO_ROWS)
         views = _views(tables, rules, server.variables, empty)
         viewed = [t.definition for t in tables if t.definition.name in views]
-        check_privileges(connection.rows, [one.name_on_source for one in viewed], own)
+        check_privileges(connection.rows, [table.name_on_source for table in viewed], own)
         bounds = {
             name: () if name in (*views, *empty) else chunk_ends(connection.rows, table, shape)
             for name, table, shape in zip(names, tables, shapes, strict=True)
@@ -247,7 +251,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
         connection.close()
     paths = paths_of(tables, rules, layout, _given(config, control))
     return Copy(
-        start, bounds, paths, views, held, behind=behind,
+        start, bounds, paths, views, executed, behind=cut,
         exact=dict.fromkeys(empty, start), without_rows=empty,
         digests={table.definition.name: table.digest for table in tables},
         lower_case_table_names=lower_case,
@@ -256,26 +260,26 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], behind: Cut |
 
 
 def paths_of(
-    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, taken: GivenPaths
+    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, used: GivenPaths
 ) -> dict[str, str]:
-    """Where each table is copied to; all shards of one table into one folder. ``taken``: paths that
-    were given, to which these are added."""
+    """Return the path to which each table is copied; all shards of one table share a folder. Add
+    these paths to ``used``, the paths that are already given."""
     wholes, paths = dict[str, str](), dict[str, str]()
     for definition in (table.definition for table in tables):
         shard, name = bool(rules.of_table(definition.name).shards_by), whole_of(definition.name)
         if not shard:
-            paths[definition.name] = layout.fresh_path(definition.database, definition.table, taken)
+            paths[definition.name] = layout.fresh_path(definition.database, definition.table, used)
             continue
         if name not in wholes:
-            wholes[name] = layout.fresh_path(definition.database, whole_of(definition.table), taken)
-        paths[definition.name] = layout.shard_path(wholes[name], taken)
-        taken.add(paths[definition.name])
+            wholes[name] = layout.fresh_path(definition.database, whole_of(definition.table), used)
+        paths[definition.name] = layout.shard_path(wholes[name], used)
+        used.add(paths[definition.name])
     return paths
 
 
 def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
-    """Raises ConfigError for tables that are in one Delta table with others: what a copy of some
-    tables brings takes the place of a folder."""
+    """Raise ConfigError for tables that share a Delta table with others: a copy of some tables
+    replaces a whole folder."""
     wholes = {rule.to for rule in rules.rules if rule.shards_by}
     shards = [name for name in names if rules.of_table(name).shards_by or name in wholes]
     if shards:
@@ -293,7 +297,8 @@ def _views(
     variables: Mapping[str, str],
     empty: Collection[str],
 ) -> tuple[str, ...]:
-    """The tables that are read as of one moment, none of the ``empty`` ones, which are not read."""
+    """Return the tables that are read as of one moment. The ``empty`` tables are not among them:
+    their rows are not read."""
     definitions = (table.definition for table in tables)
     names = {view.name: view for view in definitions if view.name not in empty}
     return tuple(
@@ -305,14 +310,14 @@ def _views(
 
 def _requested_copy(
     config: Config, control: Control, names: tuple[tuple[str, ...], tuple[str, ...]],
-    behind: Cut, asks: Asks,
+    cut: Cut, asks: Asks,
 ) -> Copy:  # fmt: skip
-    """Return the copy of tables that are asked for, and of those of a copy before that the source
-    still has. Raises NoTableError."""
+    """Return the copy of the requested tables, and of the tables of an earlier copy that the source
+    still has. Raise NoTableError."""
     only, before = names
     while True:
         try:
-            return asks(config, control, (*only, *before), behind)
+            return asks(config, control, (*only, *before), cut)
         except NoTableError as error:
             if error.table not in before:
                 raise
@@ -324,18 +329,20 @@ def plan_again(
     config: Config,
     control: Control,
     only: tuple[str, ...],
-    asked: str = "",
+    request_name: str = "",
     *,
     waits: bool = False,
     asks: Asks = _plan,
 ) -> Copy:
-    """Plans a new copy of some tables, beside the others and behind the newest cut. The caller owns
-    the target; ``asked`` names the request that it answers, if there is one; ``waits``: no cut
-    shows the tables until they are copied; ``asks`` the source for what it has. A copy that no cut
-    shows yet is made again with this one: the target may need both before it has another cut.
+    """Plan and record a new copy of some tables, which starts at the newest cut.
 
-    Raises TargetError while the first copy stands, NoTableError when the source has no such table,
-    SourceError when none of that name waits any more.
+    The caller owns the target. ``request_name`` is the request that the copy answers, if there is
+    one. With ``waits`` no cut shows the tables until they are copied. ``asks`` queries the source.
+    A copy that no cut shows yet is planned again together with this one: the target may need both
+    before it has another cut.
+
+    Raise TargetError while no cut shows the first copy, NoTableError if the source has no such
+    table, SourceError if no table of that name waits any more.
     """
     standing_copy = standing(control)
     if standing_copy.cut is None:
@@ -351,10 +358,10 @@ def plan_again(
     )
     copy = replace(
         _requested_copy(config, control, (only, tuple(before)), standing_copy.cut, asks),
-        asked=asked,
+        asked=request_name,
     )
     with deciding(Path(config.relay.path)):
-        # The log behind an older one may have been purged while the source was asked.
+        # The log after an older cut may have been purged while the source was queried.
         if (newest := standing(control).cut) is not None:
             copy = replace(copy, start=GtidSet.parse(newest.gtid_executed), behind=newest)
             if waits and (gone := set(only) - set(newest.waiting)):
@@ -363,8 +370,8 @@ def plan_again(
 
 
 def _placed(config: Config, control: Control, copy: Copy) -> Copy:
-    """Records the plan, and returns it with the paths that it has: statements of the log make
-    tables meanwhile. Raises as ``_record``."""
+    """Record the plan, and return it with its final paths: statements of the log create tables
+    meanwhile. Raise as ``_record``."""
     layout = Layout(config.target.path)
     for left in reversed(range(_PATH_TRIES)):
         copy = _in_free_paths(copy, layout, _given(config, control))
@@ -377,8 +384,8 @@ def _placed(config: Config, control: Control, copy: Copy) -> Copy:
 def target_shapes(
     config: Config, tables: Iterable[TableDefinition], rules: TableRules
 ) -> list[TableDefinition]:
-    """The source's tables as the target is to have them. Raises SettingError for a table that
-    ``[[tables]]`` has no meaning for, ConfigError with all faults for several."""
+    """Return the source's tables as the target is to store them. Raise SettingError for one table
+    that ``[[tables]]`` does not fit, ConfigError with all faults for several."""
     columns, forms = ColumnRules(rules), TableOptions.of(config).forms
     shapes: list[TableDefinition] = []
     faults = list[SettingError]()

@@ -1,8 +1,8 @@
-"""FirstCopy: tables of the source into fresh Delta tables, in chunks, not locked while read.
+"""First copy: tables of the source into fresh Delta tables, in chunks, not locked while read.
 
 A table's chunks are committed in order, each commit with the number of its last chunk, so a copy
-that was killed goes on behind what landed. The log from before the copy is applied afterwards
-(control/records/copies).
+that was killed goes on after its last committed chunk. The log from before the copy is applied
+afterwards (control/records/copies).
 """
 
 from __future__ import annotations
@@ -69,6 +69,9 @@ Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
 
 @dataclass(frozen=True)
 class CopyResult:
+    """Counts of a finished copy: ``seconds`` of this run, the log's ``start``, and ``until``, the
+    GTID set that the source had executed at its end."""
+
     tables: int
     rows: int
     seconds: float
@@ -81,25 +84,27 @@ class CopyResult:
 
 
 class FirstCopy:
-    """Carries out a plan. ``run`` gives tasks to the workers; ``told`` hears (rows so far, rows
-    expected). ``control``: the applier's that owns the target, when it runs in this process.
-    ``stop`` ends the copy between two chunks. ``lenient``: a table that a statement changes while
-    it is read is left unfinished; whoever looks at the log finds the statement there, and has the
-    table copied again."""
+    """A copy that carries out the recorded plan.
+
+    ``run`` gives tasks to the workers; ``report`` is called with (rows so far, rows expected).
+    ``control``: of an applier in this process that owns the target. ``stop`` ends the copy
+    between two chunks. With ``lenient`` a table that a statement changes while it is read is left
+    unfinished: the applier finds the statement in the log, and requests another copy of the table.
+    """
 
     def __init__(
         self,
         spark: SparkSession,
         config: Config,
         run: Run,
-        told: Callable[[int, int], None],
+        report: Callable[[int, int], None],
         control: Control | None = None,
         stop: threading.Event | None = None,
         *,
         lenient: bool = False,
     ) -> None:
         self._lenient, self._unfinished = lenient, dict[str, str]()
-        self.config, self._run, self._told = config, run, told
+        self.config, self._run, self._report = config, run, report
         self._stop, self._ending = stop or threading.Event(), threading.Event()
         self.layout = layout_of(config)
         self._owned = control is not None
@@ -113,8 +118,8 @@ class FirstCopy:
         self.rows, self._expected, self._counting = 0, 0, threading.Lock()
 
     def copy(self, *, take_over: bool = False) -> CopyResult:
-        """Copies what is planned; started again it goes on behind what landed. Raises SourceError,
-        SchemaError, FencedError, Stopped."""
+        """Copy the planned tables; a second run goes on after the last committed chunk. Raise
+        SourceError, SchemaError, FencedError or Stopped."""
         began = time.perf_counter()
         planned = last_copy(self.control)
         assert planned is not None
@@ -138,7 +143,7 @@ class FirstCopy:
         self._expected = sum(table.rows for table in read)
         views = [table for table in tables if table.definition.name in copy.views]
         keyed = [table for table in tables if table.definition.name not in copy.views]
-        if self._owned:  # beside an applier, whose jobs would wait behind those of all tables
+        if self._owned:  # one table at a time: the applier's jobs would wait for all tables'
             for table in keyed:
                 self._keyed(table, copy)
             copy = self._views(views, copy)
@@ -154,14 +159,14 @@ class FirstCopy:
         return copy
 
     def _make_shards(self, tables: list[SourceTable], copy: Copy) -> None:
-        """Makes all shards' tables: for a wider type of one no other has files then."""
+        """Create all shards' tables before any has files: a later shard may need a wider type."""
         for table in (each for each in tables if SHARD in copy.paths[each.definition.name]):
             with self._leaving(table):
                 self._target(table, copy)
 
     def _compare(self, copy: Copy) -> None:
-        """Leaves tables unfinished that the source has otherwise than when they were planned: also
-        where nothing of that was seen as they were read."""
+        """Leave tables unfinished whose definition on the source differs from the plan, even if no
+        error showed that while they were read."""
         names = [n for n in copy.bounds if n in copy.digests and n not in self._unfinished]
         for table in self._planned(names):
             name = table.definition.name
@@ -169,8 +174,9 @@ class FirstCopy:
                 self._unfinish(name, "the source has another definition of it now, or made it anew")
 
     def _planned(self, names: list[str]) -> list[SourceTable]:
-        """The tables as they are now; what a statement has taken away since they were planned is
-        left unfinished. Raises NoTableError where nobody looks for that statement."""
+        """Return the tables as they are now; leave a table unfinished that a statement has removed
+        since. Raise NoTableError unless the copy is lenient: then no applier looks for that
+        statement."""
 
         def listed(source: DumpConnection) -> list[SourceTable]:
             return list_tables(source.rows, tuple(names), self._filters) if names else []
@@ -185,7 +191,7 @@ class FirstCopy:
                 names.remove(error.table)
 
     def _side_by_side(self, keyed: list[SourceTable], views: list[SourceTable], copy: Copy) -> Copy:
-        """Copies several tables at once: making one costs Delta 0.3 s, and 3 s the first time."""
+        """Copy several tables at once: to create one costs Delta 0.3 s, and 3 s the first time."""
         with Pool(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
                 pool.submit(self._run, load, [None] * self.config.apply.workers)
@@ -193,7 +199,7 @@ class FirstCopy:
                 copy = self._views(views, copy)
                 for future in as_completed(futures):
                     future.result()
-            except BaseException:  # Ctrl-C too: the others stop where they are
+            except BaseException:  # also Ctrl-C: the other tables stop where they are
                 self._ending.set()
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -211,7 +217,7 @@ class FirstCopy:
         return self._ending.is_set() or self._stop.is_set()
 
     def _query(self, question: Callable[[DumpConnection], T]) -> T:
-        """The source's answer, over a connection of its own: one that is kept open may break."""
+        """Return the source's answer, over a new connection: one that stays open may break."""
 
         def ask() -> T:
             connection = DumpConnection(self.config.source)
@@ -223,12 +229,12 @@ class FirstCopy:
         return patiently(self.config.source, ask)
 
     def _target(self, source: SourceTable, copy: Copy) -> tuple[Table, int]:
-        """The Delta table, made if need be, and how many chunks it has."""
-        name, behind = source.definition.name, copy.behind
+        """Return the Delta table, created if need be, and how many chunks it has."""
+        name, base = source.definition.name, copy.behind
         table = self.tracking.create_copy(
             source.definition,
             copy.paths[name],
-            self.tracking.stamp(behind) if behind else Stamp(self.tracking.app, 0, "{}"),
+            self.tracking.stamp(base) if base else Stamp(self.tracking.app, 0, "{}"),
             without_rows=name in copy.without_rows,
         )
         if table.definition != self.tracking.shaped(source.definition):
@@ -242,11 +248,11 @@ class FirstCopy:
     def _app(self, table: Table) -> str:
         return copies_of(self.tracking.app, table.path)
 
-    def _task(self, table: Table, where: str, behind: GtidSet) -> CopyTask:
+    def _task(self, table: Table, where: str, gtid_executed: GtidSet) -> CopyTask:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            self.tracking.forms, self._mask_key, str(behind),
+            self.tracking.forms, self._mask_key, str(gtid_executed),
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:
@@ -260,8 +266,8 @@ class FirstCopy:
 
     @contextmanager
     def _leaving(self, source: SourceTable) -> Iterator[None]:
-        """A context whose error leaves the table unfinished, where the source has another
-        definition of it now than was copied; it is raised where it hasn't."""
+        """Return a context that leaves the table unfinished after an error, if the source has
+        changed its definition since. Raise the error if the definition is unchanged."""
         try:
             yield
         except SparkReplError as error:
@@ -278,7 +284,7 @@ class FirstCopy:
                 lambda connection: list_tables(connection.rows, (name,), self._filters)
             )
         except (NoTableError, SchemaError):
-            return False  # or its definition is of a kind that is not understood
+            return False  # dropped, or altered to a definition that can't be read
         return bool(now) and now[0].definition == source.definition
 
     def _unfinish(self, name: str, error: SparkReplError | str) -> None:
@@ -299,8 +305,8 @@ class FirstCopy:
             self._commit(table, copied, Stamp(self._app(table), loaded, "{}"))
 
     def _locked(self, source: SourceTable, copy: Copy) -> Copy:
-        """Copies a table whose log can't be applied twice, as of a moment whose GTID set is known
-        exactly.
+        """Copy a table whose log can't be applied twice, as of a moment whose GTID set is exact.
+
         The lock keeps writers of this table out while the set is read and the view is opened, not
         while the rows are read. START TRANSACTION would release it, so another connection reads.
         """
@@ -315,8 +321,8 @@ class FirstCopy:
         return copy
 
     def _as_landed(self, table: Table, copy: Copy) -> Copy:
-        """The copy with the GTID set of the rows that landed, which stands in their commit: an
-        attempt whose answer was late may have landed in place of the one recorded last."""
+        """Return the copy with the GTID set of the committed rows, which their commit records. A
+        commit whose answer was late may have replaced the one recorded last."""
         metadata = last_user_metadata(table.folder, table.snapshot.version, self._app(table))
         exact = json.loads(metadata or "{}").get("exact")
         if exact is None or copy.exact.get(table.name) == GtidSet.parse(exact):
@@ -338,7 +344,7 @@ class FirstCopy:
                     raise
                 name = source.definition.name_on_source
                 hint = _LOCK_HINT if error.number == 1205 else lock_hint(connection.rows, name)
-                raise SourceError(  # also an error that is tried again elsewhere
+                raise SourceError(  # also for an error that is retried elsewhere
                     error.message, number=error.number, table=source.definition.name, hint=hint
                 ) from None
             executed = connection.server().executed
@@ -362,4 +368,4 @@ class FirstCopy:
             )  # fmt: skip
         with self._counting:
             self.rows += sum(part.rows for part in copied)
-            self._told(self.rows, max(self._expected, self.rows))
+            self._report(self.rows, max(self._expected, self.rows))

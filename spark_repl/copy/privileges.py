@@ -1,8 +1,8 @@
-"""What the account may do on the source: a copy of what it can't see would be one without rows.
+"""Privileges of the account on the source: a table that it can't see would be copied without rows.
 
-A server hides tables that an account has no privilege on, so what is missing can't be listed: only
-SELECT on all places where filters keep tables says that all is seen. `SHOW GRANTS` is read with the
-session's roles.
+A server hides tables on which an account has no privilege, so missing tables can't be listed. Only
+SELECT on all places where filters keep tables proves that the account sees all of them. `SHOW
+GRANTS` is read with the session's roles.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _VIEW = (
 
 @dataclass(frozen=True)
 class Grants:
-    """``lines`` of SHOW GRANTS of an ``account``. ``patterns``: whether % and _ in a database's
-    name have a meaning, which they lose with partial_revokes."""
+    """Grants of an account. ``lines``: those of SHOW GRANTS. ``patterns``: whether % and _ in a
+    database's name are wildcards; with partial_revokes they are not."""
 
     lines: tuple[str, ...]
     account: str
@@ -44,7 +44,7 @@ class Grants:
 
     @classmethod
     def of(cls, query: Query) -> Self:
-        """Return those of the session's account and roles."""
+        """Return the grants of the session's account and roles."""
         roles = _value(query, "CURRENT_ROLE()", "NONE")  # there are none before 8.0
         using = "" if roles == "NONE" else f" FOR CURRENT_USER() USING {roles}"
         lines = tuple(str(line) for (line,) in query(f"SHOW GRANTS{using}"))
@@ -65,7 +65,7 @@ class Grants:
         return False
 
     def revoked(self, what: str) -> list[str]:
-        """Return the databases that are taken out of what is granted on everything."""
+        """Return the databases for which a grant on everything is partially revoked."""
         matches = filter(None, map(_REVOKE.match, self.lines))
         return [_plain(match["where"]) for match in matches if _names(match["what"], what)]
 
@@ -89,7 +89,7 @@ def check_privileges(
     query: Query, views: Iterable[str], filters: ReplicationFilters = _NO_FILTERS
 ) -> None:
     """Raise SourceError for an account that may not read every table that ``filters`` keep, or not
-    lock those that are copied in one ``view`` ("db.table")."""
+    lock the tables ``views`` ("db.table"), which are copied as of one moment."""
     grants, wanted = Grants.of(query), wanted_places(filters)
     hidden = _hidden(grants, filters, wanted)
     if hidden is None or hidden:
@@ -110,7 +110,7 @@ def check_privileges(
 
 
 def lock_hint(query: Query, table: str) -> str:
-    """Return what lets the account lock a table ("db.table") for its copy."""
+    """Return the hint that lets the account lock a table ("db.table") for its copy."""
     return _VIEW + Grants.of(query).hint("LOCK TABLES", [database_of(table)])
 
 
@@ -143,7 +143,7 @@ def _of_tables(patterns: Iterable[str], databases: Iterable[str]) -> Iterable[st
 
 
 def _on_source(place: str, filters: ReplicationFilters) -> list[str]:
-    """Return the source's names of a place that filters name as it is rewritten."""
+    """Return the source's names of a place that filters name after the rewrite."""
     database, dot, table = place.partition(".")
     pairs = filters.rewrites.pairs
     names = [old for old, new in pairs if new == database]

@@ -1,4 +1,4 @@
-"""Rows of some keys, read from the source to be brought into a table that has others."""
+"""Rows of some keys, read from the source to repair a table whose rows differ."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ Run = Callable[[Callable[[Any], Any], list[Any]], list[Any]]
 
 _SHOWS_S, _POLL_S = 30.0, 0.1
 _SETTLED_S = 0.5
-"""Rows are shown a moment before the GTID of their transaction is in gtid_executed."""
+"""seconds to wait: rows are visible shortly before their transaction's GTID is in gtid_executed"""
 
 
 @dataclass(frozen=True)
 class _Range:
-    """One statement. ``position``: packed, of the cut behind which it is read; ``out``: the file
-    for the staged rows; ``mask``: the key of masks."""
+    """Arguments of one statement. ``position``: packed position of the cut after which it is read;
+    ``out``: the file for the staged rows; ``mask``: the key of masks."""
 
     source: Source
     definition: TableDefinition
@@ -56,26 +56,27 @@ class _Range:
     out: str
     forms: Forms
     mask: bytes = field(default=b"", repr=False)
-    behind: str = ""
+    gtid_executed: str = ""
     """the GTID set of that cut"""
 
 
 @dataclass(frozen=True)
 class _Gone:
-    """The request's keys that the source has no row of. ``source_keys``: those that it has,
-    sorted; ``behind``: the GTID set of the cut at ``position``."""
+    """Arguments of staging deletions: the request's keys of which the source has no row.
+    ``source_keys``: keys that the source has, sorted; ``gtid_executed``: the GTID set of the cut at
+    ``position``."""
 
     request: str
     definition: TableDefinition
     source_keys: Keys
     position: int
     out: str
-    behind: str = ""
+    gtid_executed: str = ""
 
 
 def read_range(task: _Range) -> tuple[Part, Keys]:
-    """The rows of the keys, staged, and the keys that have some. Raises SourceError, SchemaError.
-    Runs on a worker."""
+    """Return the rows of the keys, staged, and the keys that have rows. Raise SourceError or
+    SchemaError. Runs on a worker."""
 
     def attempt() -> list[pa.Table]:
         connection = connect(task.source)
@@ -95,18 +96,19 @@ def _rows(task: _Range, connection: Any) -> list[pa.Table]:
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     tables = []
     for columns in read_rows(*begin_query(connection, statement)):
-        rows, _ = copied_rows(task.definition, columns, task.forms, task.mask, task.behind)
+        rows, _ = copied_rows(task.definition, columns, task.forms, task.mask, task.gtid_executed)
         tables.append(rows.filter(pa.array(np.isin(key_digests(rows, key), task.keys))))
     return tables
 
 
 def stage_gone(task: _Gone) -> Part:
-    """What the target alone has, staged to go: its key's values are enough. Runs on a worker."""
+    """Stage deletions of the rows that only the target has: their keys' values are enough. Runs on
+    a worker."""
     keys = RepairRequest.read(Path(task.request)).keys
     gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
     key, arrays = task.definition.primary_key, list[Any]()
-    extra = deleted_from(task.definition.in_log, task.behind, rows.num_rows)
+    extra = deleted_from(task.definition.in_log, task.gtid_executed, rows.num_rows)
     for number, column in enumerate(task.definition.columns):
         if number in key:
             arrays.append(rows.column(str(key.index(number))).cast(column.arrow_type))
@@ -120,14 +122,16 @@ def stage_gone(task: _Gone) -> Part:
 
 
 def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> RowsToRepair:
-    """Reads what a request asks for, behind a ``cut``; staged files go into ``folder``. Raises
-    RowsRefused, and what the source said."""
+    """Read the rows of a request as of a moment after ``cut``; write staged files to ``folder``.
+
+    Raise RowsRefused, RowsOutdated, or the source's error.
+    """
     wanted = RepairRequest.read(request)
     at = cut.tables.get(wanted.table)
     if at is None:
         raise RowsRefused("the target has no such table")
-    behind = GtidSet.parse(cut.gtid_executed)
-    _wait_for(config, behind)
+    executed = GtidSet.parse(cut.gtid_executed)
+    _wait_for(config, executed)
     rules = ColumnRules(TableRules(config.tables), mask_key(config.target))
     definition = _query_source(config, partial(_definition, config, rules, wanted.table))
     if key_types(definition) != wanted.key:
@@ -136,7 +140,7 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     tasks = [
         _Range(
             config.source, definition, where, keys, cut.position, str(folder / f"{number}.arrow"),
-            Forms.of_target(config.target), rules.key, str(behind),
+            Forms.of_target(config.target), rules.key, str(executed),
         )
         for number, where in enumerate(wanted.wheres)
     ]  # fmt: skip
@@ -145,16 +149,17 @@ def read(config: Config, run: Run, request: Path, cut: Cut, folder: Path) -> Row
     until = _query_source(config, _executed)
     source_keys = np.unique(np.concatenate([keys[:0], *(digests for _, digests in ranges)]))
     out = str(folder / "gone.arrow")
-    gone = _Gone(str(request), definition, source_keys, cut.position, out, str(behind))
+    gone = _Gone(str(request), definition, source_keys, cut.position, out, str(executed))
     parts = [*run(stage_gone, [gone]), *(part for part, _ in ranges)]
     staged = tuple(part for part in parts if part.rows)
     return RowsToRepair(definition, at.path, keys, cut, until, staged)
 
 
-def _wait_for(config: Config, behind: GtidSet) -> None:
-    """Until the source shows all that the cut holds: a replica may be ahead of it."""
+def _wait_for(config: Config, executed: GtidSet) -> None:
+    """Wait until the source has executed all that the cut contains: a replica may be ahead of it.
+    Raise RowsOutdated after 30 s."""
     last = time.monotonic() + _SHOWS_S
-    while not behind.issubset(_query_source(config, _executed)):
+    while not executed.issubset(_query_source(config, _executed)):
         if time.monotonic() > last:
             raise RowsOutdated("the source does not have all that the tables have")
         time.sleep(_POLL_S)
@@ -167,7 +172,7 @@ def _executed(source: DumpConnection) -> GtidSet:
 def _definition(
     config: Config, rules: ColumnRules, name: str, source: DumpConnection
 ) -> TableDefinition:
-    """The target's table of what the source has under the name now."""
+    """Return the target's definition of the table that the source has under the name now."""
     rules = rules.folded() if case_of_names(source.rows) > 0 else rules
     (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config))
     target = config.target

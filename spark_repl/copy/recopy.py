@@ -1,7 +1,7 @@
-"""Recopy: a new copy of some tables, asked for by one process and made by the target's owner.
+"""Recopy: a new copy of some tables, requested by one process and made by the target's owner.
 
-The applier goes on meanwhile. When all rows are there it goes back to the cut behind which the copy
-began, and what follows is applied to the copied tables alone; then a cut shows them.
+The applier goes on meanwhile. When all rows are copied, it returns to the cut at which the copy
+began. It applies the log from that cut on only to the copied tables; then a cut shows them.
 """
 
 from __future__ import annotations
@@ -60,12 +60,11 @@ _NAME = "thread of new copies"
 _FORMAT = 1
 """the number of a request's format"""
 _POLL_S = 0.5
-_TOLD_S = 10.0
+_LOG_S = 10.0
 
 
 def ask(config: Config, tables: tuple[str, ...]) -> str:
-    """Leaves a request for the applier that owns the target, whose ``on_foreign_change`` may leave
-    one too. Returns the request's name."""
+    """Leave a copy request for the applier that owns the target; return the request's name."""
     folder = Path(layout_of(config).requests)
     make_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}.json"
@@ -75,8 +74,8 @@ def ask(config: Config, tables: tuple[str, ...]) -> str:
 
 
 def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
-    """Asks the applier for a copy, and waits until a cut shows it. Raises TargetError when the
-    applier gave it up, or has ended."""
+    """Request a copy from the applier, and wait until a cut shows it. Raise TargetError if the
+    applier gave up the copy, or has ended."""
     began = time.perf_counter()
     control = control_of(config)
     request = ask(config, tables)
@@ -101,8 +100,8 @@ def ask_and_wait(config: Config, tables: tuple[str, ...]) -> CopyResult:
 def copy_stopped(
     config: Config, tables: tuple[str, ...], session: Callable[[], SparkSession], *, take_over: bool
 ) -> CopyResult:
-    """Copies in this process, while no applier runs; the next one applies what follows. A copy of
-    these tables that was begun before goes on."""
+    """Copy in this process while no applier runs; the next applier applies the log that follows.
+    Continue a copy of these tables that was begun before."""
     control = control_of(config)
     control.claim(take_over=take_over)
     try:
@@ -124,24 +123,27 @@ def _copy(
     stop: threading.Event | None = None,
     *,
     lenient: bool = False,
-    told: Callable[[int, int], None] = lambda rows, expected: None,
+    report: Callable[[int, int], None] = lambda rows, expected: None,
 ) -> CopyResult:
-    last_told = [time.monotonic()]
+    last_logged = [time.monotonic()]
 
-    def tell(rows: int, expected: int) -> None:
-        told(rows, expected)
-        if time.monotonic() - last_told[0] > _TOLD_S:
-            last_told[0] = time.monotonic()
+    def log_and_report(rows: int, expected: int) -> None:
+        report(rows, expected)
+        if time.monotonic() - last_logged[0] > _LOG_S:
+            last_logged[0] = time.monotonic()
             logger.warning("copying again: %s of about %s rows", f"{rows:,}", f"{expected:,}")
 
     run = Workers(spark, config.apply.workers).run
-    return FirstCopy(spark, config, run, tell, control, stop, lenient=lenient).copy()
+    return FirstCopy(spark, config, run, log_and_report, control, stop, lenient=lenient).copy()
 
 
 class Recopier(Companion):
-    """Carries out requests beside a running applier, one after the other, and copies what waits for
-    it. A copy that is in work when it ends goes on behind its last chunk at the next start.
-    ``plan`` and ``copy``: how a copy is planned, and made."""
+    """A companion that carries out copy and repair requests beside a running applier, one after the
+    other, and copies the tables that wait for a copy.
+
+    A copy that is interrupted goes on after its last chunk at the next start. ``plan`` and ``copy``
+    are the functions that plan and make a copy.
+    """
 
     def __init__(
         self,
@@ -162,12 +164,12 @@ class Recopier(Companion):
         applier.answer()
 
     def __enter__(self) -> Self:
-        self.applier.copying((), 0, 0)  # its status says that requests are carried out
+        self.applier.copying((), 0, 0)  # its status now shows that it carries out requests
         super().__enter__()
         return self
 
     def reload(self, config: Config) -> None:
-        """Takes over how the source is reached, and how the relay log is written."""
+        """Adopt the new settings of the source and of the relay log."""
         self.config = replace(self.config, source=config.source, relay=config.relay)
 
     def _next(self) -> bool:
@@ -186,7 +188,8 @@ class Recopier(Companion):
         return True
 
     def _repair(self) -> None:
-        """Repairs rows of a table; what makes it fail for good the applier does without."""
+        """Repair rows of a table; record an error that is not temporary and go on without the
+        repair."""
         try:
             self._repairer.carry_out()
         except Exception as error:
@@ -196,7 +199,7 @@ class Recopier(Companion):
             self._repairer.fail(str(error))
 
     def _next_copy(self) -> bool:
-        """Makes one copy, if one is wanted; returns whether there may be more to do."""
+        """Make one copy if one is wanted; return whether there may be more to do."""
         control = self.applier.control
         standing_copy = standing(control)
         copy = standing_copy.copy
@@ -210,7 +213,7 @@ class Recopier(Companion):
                 self._queue.tried(wanted.tables)
             copy = self._begin(control, wanted)
             if copy is None:
-                return True  # behind the statement that has taken the table's name
+                return True  # to retry after the statement that dropped or renamed the table
             if wanted.request:
                 wanted.request.unlink(missing_ok=True)
         if copy.error or copy.behind is None or copy.is_done:
@@ -219,9 +222,9 @@ class Recopier(Companion):
         progress = partial(self.applier.copying, list(copy.bounds))
         try:
             result = self._copy(
-                self.spark, self.config, control, self.stop, lenient=True, told=progress
+                self.spark, self.config, control, self.stop, lenient=True, report=progress
             )
-        except Exception as error:  # whatever makes it fail for good, the applier does without it
+        except Exception as error:  # the applier goes on without a copy that fails for good
             if _not_the_copys(error):
                 raise
             self._give_up(control, copy, error)
@@ -232,8 +235,8 @@ class Recopier(Companion):
         return True
 
     def _take_in(self, until: GtidSet) -> None:
-        """Has the applier go back, once the log holds all that the copy may hold: then it sees
-        whether a statement came between."""
+        """Have the applier go back once the log contains all that the copy may contain. Only then
+        can it see whether a statement changed the tables meanwhile."""
         while not until.issubset(self.applier.executed):
             if has_received(self.config.relay.path, until):
                 break
@@ -245,7 +248,9 @@ class Recopier(Companion):
         try:
             if request := wanted.request:
                 formats.unstamp(request.read_text("utf-8"), _FORMAT, "this request", request)
-            copy = self._plan(self.config, control, wanted.tables, wanted.asked, waits=wanted.waits)
+            copy = self._plan(
+                self.config, control, wanted.tables, wanted.request_name, waits=wanted.waits
+            )
             # Once more: the applier may have gone back meanwhile, with branches of its own.
             self.applier.keep_branches(True)
             self._queue.planned()
@@ -256,11 +261,11 @@ class Recopier(Companion):
             if isinstance(error, NoTableError) and self._queue.ask_again(error, standing(control)):
                 self.applier.keep_branches(False)
                 return None
-            copy = Copy(GtidSet(), dict.fromkeys(wanted.tables, ()), {}, asked=wanted.asked)
+            copy = Copy(GtidSet(), dict.fromkeys(wanted.tables, ()), {}, asked=wanted.request_name)
             return self._give_up(control, copy, error)
 
     def _give_up(self, control: Control, copy: Copy, error: Exception) -> Copy:
-        """Records why there will be no copy, for whoever asked; a table that waits is tried again
+        """Record for the requester why there will be no copy; a table that waits is retried
         later."""
         ours = isinstance(error, SparkReplError)
         logger.error("not copied again: %s", error, exc_info=None if ours else error)
@@ -274,7 +279,8 @@ class Recopier(Companion):
 
 
 def _not_the_copys(error: Exception) -> bool:
-    """Whether the error is not of this copy alone: it may pass, or ends the applier too."""
+    """Return whether the error concerns more than this copy: it is temporary, or ends the
+    applier."""
     is_lost = isinstance(error, SparkReplError) and is_temporary(error, reconnect=True)
     return (
         is_lost

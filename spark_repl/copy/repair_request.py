@@ -26,15 +26,18 @@ _FORMAT = 1
 _SAID = b"spark_repl"
 _SUFFIX = ".repair"
 READ = ".read"
-"""of the folder, beside a request, of rows that were read for it"""
+"""suffix of the folder beside a request in which the rows read for it are staged"""
 KEY, THERE = "digest", "there"
 
 
 @dataclass(frozen=True)
 class RepairRequest:
-    """``wheres``: WHERE clauses that together find each of the source's rows of the keys, and
-    others; ``key``: names and types of the key's columns. ``keys``: a row for each one that the
-    target has (THERE, with the key's values), and one for each KEY of which it has none."""
+    """A request to repair rows of some keys.
+
+    ``wheres``: WHERE clauses that together select each of the source's rows of the keys, and other
+    rows; ``key``: names and types of the key's columns. ``keys``: a row for each key that the
+    target has (THERE, with the key's values), and a row for each KEY that it lacks.
+    """
 
     table: str
     wheres: tuple[str, ...]
@@ -43,7 +46,7 @@ class RepairRequest:
 
     @property
     def digests(self) -> npt.NDArray[np.uint64]:
-        """The keys' digests, sorted."""
+        """Return the keys' digests, sorted."""
         return np.unique(self.keys.column(KEY).to_numpy())
 
     def to_bytes(self) -> bytes:
@@ -57,7 +60,8 @@ class RepairRequest:
 
     @classmethod
     def read(cls, path: Path) -> RepairRequest:
-        """Raises FormatError for a file of a later version, or that is no request."""
+        """Read a request. Raise FormatError for a file of a later version, or a file that is no
+        request."""
         try:
             keys = pa.ipc.open_file(path.read_bytes()).read_all()
             text = (keys.schema.metadata or {})[_SAID].decode()
@@ -68,13 +72,13 @@ class RepairRequest:
 
 
 def key_types(definition: TableDefinition) -> tuple[str, ...]:
-    """Names and types of the key's columns, of which digests are made."""
+    """Return the names and types of the key's columns from which digests are computed."""
     fields = [definition.arrow_schema().field(number) for number in definition.primary_key]
     return tuple(f"{field.name} {field.type}" for field in fields)
 
 
 def leave(folder: Path, request: RepairRequest) -> str:
-    """Leaves the request in the folder where the target's owner looks; returns its name."""
+    """Leave the request in the folder that the target's owner reads; return its name."""
     make_folder(folder)
     name = f"{time.time_ns()}-{os.getpid()}{_SUFFIX}"
     replace_file(folder / name, request.to_bytes())
@@ -82,5 +86,5 @@ def leave(folder: Path, request: RepairRequest) -> str:
 
 
 def left(folder: Path) -> list[Path]:
-    """The requests that are not answered yet, oldest first."""
+    """Return the requests that are not answered yet, oldest first."""
     return sorted(folder.glob(f"*{_SUFFIX}")) if folder.is_dir() else []

@@ -1,8 +1,9 @@
 """Repairer: carries out requests to repair rows, beside a running applier.
 
-Rows are read while the applier goes on; when it has applied all that the source had executed, it
-takes them in between two groups (apply/start/repair_rows). Rows that were changed meanwhile are
-read anew."""
+Rows are read while the applier goes on. When it has applied all that the source had executed, it
+writes them between two groups (apply/start/repair_rows). Rows that were changed meanwhile are read
+again.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +52,8 @@ _APPLIED_S = 120.0
 
 
 class Repairer:
-    """Requests one after the other. ``stop`` ends it between two steps; ``reads`` rows of the
-    source."""
+    """A queue of repairs, made one after the other. ``stop`` ends it between two steps; ``reads``
+    reads the source's rows."""
 
     def __init__(
         self,
@@ -70,11 +71,11 @@ class Repairer:
         self._run = Workers(spark, config.apply.workers).run
 
     def waits(self) -> bool:
-        """Whether a request is there."""
+        """Return whether a request waits."""
         return bool(left(self._folder))
 
     def carry_out(self) -> None:
-        """Answers the oldest request. Raises SourceLostError and others that may pass, Stopped,
+        """Answer the oldest request. Raise SourceLostError and other errors that may pass, Stopped,
         FencedError."""
         request, *_ = left(self._folder)
         control = self._applier.control
@@ -83,13 +84,14 @@ class Repairer:
         request.unlink(missing_ok=True)
 
     def fail(self, error: str) -> None:
-        """Answer the oldest request by the error that ended it. Raises FencedError."""
+        """Answer the oldest request with the error that ended it. Raise FencedError."""
         for request in left(self._folder)[:1]:
             record_result(self._applier.control, RepairResult(request.name, "", failed=error))
             request.unlink(missing_ok=True)
 
     def _rows(self, request: Path, folder: Path) -> RowsToRepair:
-        """The rows that were taken in. Raises RowsRefused."""
+        """Return the rows that the applier has written. Raise RowsRefused if they are outdated at
+        each attempt."""
         reason = ""
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -132,7 +134,7 @@ class Repairer:
 
 
 def last_cut(control: Control) -> Cut:
-    """The cut behind which rows are read. Raises RowsOutdated while there is none, for a copy."""
+    """Return the cut after which rows are read. Raise RowsOutdated while a copy is under way."""
     standing_copy = standing(control)
     if standing_copy.copy is not None or standing_copy.cut is None:
         raise RowsOutdated("a copy is under way")
@@ -140,7 +142,7 @@ def last_cut(control: Control) -> Cut:
 
 
 def answer_to(request: Path, taken_in: Callable[[Path], RowsToRepair]) -> RepairResult:
-    """What became of a request, whose staged files lie in a folder beside it meanwhile."""
+    """Return the outcome of a request. Its staged files are in a folder beside it until then."""
     folder = request.with_suffix(READ)
     make_folder(folder)
     table, keys = "", 0

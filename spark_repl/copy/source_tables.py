@@ -1,4 +1,4 @@
-"""SourceTable: what there is to copy: the source's tables, their definitions, and chunks' ends."""
+"""SourceTable: a table of the source to copy: its definition, its size, and its chunks' ends."""
 
 from __future__ import annotations
 
@@ -34,25 +34,29 @@ _BLOBS = (ColumnType.BLOB, ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECT
 
 @dataclass(frozen=True)
 class SourceTable:
+    """A table of the source. ``rows`` and ``bytes_per_row`` are the server's estimates."""
+
     definition: TableDefinition
     rows: int
-    """estimated"""
+    """estimated number"""
     bytes_per_row: int
     created: str = ""
-    """when the source made the table, or made it anew (TRUNCATE, most of ALTER TABLE)"""
+    """time at which the source created or rebuilt the table (TRUNCATE, most of ALTER TABLE)"""
 
     @property
     def digest(self) -> str:
-        """Another one behind a statement that changes the table, but for those that are undone."""
+        """Return a digest that differs after a statement has changed the table. Changes that were
+        undone since may leave it equal."""
         return sha256(f"{self.definition.to_json()} {self.created}".encode()).hexdigest()[:32]
 
 
 def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> bool:
-    """Whether the table has to be read as of one moment, because its log can't be applied twice.
+    """Return whether the table has to be read as of one moment, because its log can't be applied
+    twice.
 
-    Without a key a row can't be told from its copies. An image without all columns, and a JSON
-    diff, change a row that must be the one before them; where a row moves between keys while they
-    are read, the copy may have it under neither.
+    Without a key a row can't be distinguished from its copies. A row image without all columns, or
+    a JSON diff, changes a row that must be the row's previous version. If a row moves between keys
+    while they are read, the copy may have it under neither.
     """
     image = variables.get("binlog_row_image", "FULL").upper()
     types = _types(definition)
@@ -65,7 +69,7 @@ def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> boo
 
 
 def refuse_diffs(tables: Sequence[SourceTable], variables: Mapping[str, str]) -> None:
-    """Raises SourceError where JSON columns are to be VARIANT and the source logs JSON diffs."""
+    """Raise SourceError if JSON columns are to be VARIANT and the source logs JSON diffs."""
     diffs = bool(variables.get("binlog_row_value_options"))
     if diffs and any(ColumnType.JSON in _types(table.definition) for table in tables):
         raise SourceError(
@@ -84,7 +88,7 @@ def quoted(name: str) -> str:
 
 
 def full_name(definition: TableDefinition) -> str:
-    """The name that statements on the source give the table."""
+    """Return the quoted name of the table in statements on the source."""
     names = parts_of(definition.name_on_source)
     return ".".join(map(quoted, names))
 
@@ -92,10 +96,13 @@ def full_name(definition: TableDefinition) -> str:
 def list_tables(
     query: Query, only: tuple[str, ...] = (), filters: ReplicationFilters = _NO_FILTERS
 ) -> list[SourceTable]:
-    """The users' tables that ``filters`` keep (``only`` those, if given, and all shards of what is
-    one of them), largest first, under their names in the target. Raises SchemaError for one that
-    can't be copied, or has another's name, NoTableError when one is not there, or goes while they
-    are asked for."""
+    """Return the users' tables that ``filters`` keep, largest first, under their names in the
+    target.
+
+    If ``only`` is given, return only these tables, and all shards of a table that it names. Raise
+    SchemaError for a table that can't be copied or would have another table's name. Raise
+    NoTableError if a table is missing, or is dropped while the source is queried.
+    """
     listed = query(
         "SELECT table_schema, table_name, coalesce(table_rows, 0), coalesce(avg_row_length, 0),"
         " create_time"
@@ -127,8 +134,8 @@ def list_tables(
 
 
 def kept_names(logged: Iterable[str], filters: ReplicationFilters) -> list[str]:
-    """The names in the target of the source's tables, "" of those that ``filters`` leave out.
-    Raises SchemaError for all that can't have theirs, or would share it."""
+    """Return the names in the target of the source's tables; "" for tables that ``filters`` leave
+    out. Raise SchemaError with all tables that can't have their name, or would share it."""
     names, origins, faults = list[str](), dict[str, str](), list[SchemaError]()
     for logged_name in logged:
         name = filters.rewrites.table(logged_name)
@@ -159,13 +166,13 @@ def _naming(table: str) -> Iterator[None]:
 
 
 def case_of_names(query: Query) -> int:
-    """The source's lower_case_table_names."""
+    """Return the source's lower_case_table_names."""
     return int(query("SELECT @@lower_case_table_names")[0][0])
 
 
 def table_definition(query: Query, database: str, table: str, name: str = "") -> TableDefinition:
-    """The definition that the source says, of the table that is ``name`` in the target. Raises
-    NoTableError, and SchemaError for what has no place."""
+    """Return the source's definition of the table that is ``name`` in the target. Raise
+    NoTableError, and SchemaError for a definition that the target can't represent."""
     with _naming(name or table_name(database, table)):
         ((_, statement),) = query(f"SHOW CREATE TABLE {quoted(database)}.{quoted(table)}")
     created = classify(statement, database)
@@ -174,13 +181,16 @@ def table_definition(query: Query, database: str, table: str, name: str = "") ->
             f"the table's definition is not understood: {created.reason}",
             table=table_name(database, table), hint="leave the table out of the copy",
         )  # fmt: skip
-    created.definition.arrow_schema()  # says which column has a type without a place
+    created.definition.arrow_schema()  # raises for a column whose type has no Arrow type
     return created.definition
 
 
 def chunk_ends(query: Query, table: SourceTable, target: TableDefinition) -> tuple[str, ...]:
-    """Inclusive upper ends of all chunks but the last, as SQL literals; () for one chunk, as where
-    the ``target`` may not show values of the key. Raises NoTableError when the table is gone."""
+    """Return the inclusive upper ends of all chunks but the last, as SQL literals.
+
+    Return () for one chunk, also if the ``target`` may not show values of the key. Raise
+    NoTableError if the table is gone.
+    """
     definition = table.definition
     if not definition.primary_key or masks_order(target):
         return ()
@@ -226,8 +236,8 @@ def _sent(table: SourceTable, column: Column, value: Any) -> Any:
 
 
 def literal(column: Column, value: Any) -> str:
-    """An SQL literal; text as hex digits, so that nothing needs quoting. The column's collation
-    compares it."""
+    """Return an SQL literal; text as hex digits, so that nothing needs quoting. The column's
+    collation compares it."""
     if _is_text(column):
         if column.collation == BINARY:
             return f"X'{value}'"
@@ -238,7 +248,7 @@ def literal(column: Column, value: Any) -> str:
 
 
 def wheres(column: str, ends: tuple[str, ...]) -> list[str]:
-    """A WHERE clause per chunk; together they select every row, once."""
+    """Return a WHERE clause per chunk; together they select every row, once."""
     if not ends:
         return [""]
     conditions = [f"WHERE {column} <= {ends[0]}"]

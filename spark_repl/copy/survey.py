@@ -1,7 +1,8 @@
-"""Survey: what is to be known of a source before it is followed: settings, account, tables.
+"""Survey of a source before it is followed: its settings, account and tables.
 
-Everything is looked at, whatever is wrong with what was looked at before; nothing is changed, and
-no row is read. What stops a copy or the applier is an error, what costs or surprises a warning.
+A survey goes on after a finding, so that it reports all findings together. It changes nothing, and
+reads no row. A finding that stops a copy or the applier is an error; one that costs time or
+surprises the user is a warning.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NOT_ALLOWED = (1227, 1142)
 _SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
 _OLDEST_TESTED = (5, 7)
 _LOGS_CASCADES = (9, 6)
-# variable -> (value that is best, what another one means, what to do)
+# variable -> (best value, consequence of another value, statement that sets the best value)
 _BEST = {
     "binlog_row_image": (
         "FULL",
@@ -77,7 +78,8 @@ _BEST = {
 
 @dataclass(frozen=True)
 class Finding:
-    """``level``: ERROR or WARNING; ``hint``: what to do; ``tables``: all that it is about."""
+    """A finding of a survey. ``level``: ERROR or WARNING; ``hint``: what to do; ``tables``: all
+    tables that it concerns."""
 
     level: str
     what: str
@@ -92,7 +94,8 @@ class Finding:
 
 @dataclass(frozen=True)
 class Survey:
-    """``tables``: how many there are; ``bytes``: an estimate of their size."""
+    """Result of a survey. ``tables``: the number of tables; ``bytes``: an estimate of their
+    size."""
 
     version: str
     server_ids: frozenset[int]
@@ -106,8 +109,8 @@ class Survey:
 
 
 def survey(config: Config) -> Survey:
-    """Looks at the source, and whether its other hosts answer. Raises SourceError, ConfigError
-    where there is no connection to the source itself."""
+    """Survey the source, and check whether its other hosts answer. Raise SourceError or ConfigError
+    if the source itself can't be reached."""
     source, *other_addresses = addresses(config.source)
     connection = DumpConnection(source)
     try:
@@ -175,7 +178,8 @@ def _version(server: Server) -> tuple[int, ...]:
 
 
 def _account(query: Callable[[str], object], account: str) -> Iterator[Finding]:
-    """What only copies beside prepared XA branches need."""
+    """Yield the privileges that the account lacks and that only copies beside prepared XA branches
+    need."""
     try:
         query("XA RECOVER")
     except SourceError as error:
@@ -252,9 +256,12 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
 def _rules_fit(
     query: Query, config: Config, shaped: list[TableDefinition]
 ) -> Callable[[TableDefinition], None]:
-    """What raises SettingError for a table that ``[[tables]]`` has no meaning for, SchemaError for
-    one whose name in the target is another's; the target's table of one that fits comes to
-    ``shaped``."""
+    """Return a check of one table's rules.
+
+    The check raises SettingError for a table that ``[[tables]]`` does not fit, and SchemaError for
+    a table whose name in the target belongs to another. It appends the target's definition of a
+    table that fits to ``shaped``.
+    """
     filters, named = ReplicationFilters.of(config), TableRules(config.tables)
     if case_of_names(query) > 0:
         filters, named = filters.folded(), named.folded()
@@ -276,7 +283,7 @@ def _rules_fit(
 
 
 def _cascades(query: Query, config: Config, server: Server) -> Iterator[Finding]:
-    """Foreign keys that change rows of which the source logs nothing."""
+    """Yield findings for foreign keys that change rows without a trace in the source's log."""
     native = server.variables.get("innodb_native_foreign_keys", "OFF").upper() in ("ON", "1")
     if _version(server) >= _LOGS_CASCADES and not native:
         return

@@ -1,7 +1,7 @@
 """Rows of a query's answer as Arrow: packets of the text protocol, split in compiled code.
 
-A driver that makes a Python object of each value reads 0.1 million rows a second; here the
-values' places are found in the raw bytes, as they are for row events.
+A driver that makes a Python object of each value reads 0.1 million rows a second. This module finds
+the values' positions in the raw bytes, as the decoder does for row events.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BUFFER_BYTES = 4 << 20
 _READ_BYTES = 1 << 20
 _PACKET_MAX = 0xFFFFFF
 _NEED, _FULL, _END, _ERROR, _BIG = range(5)
-# A year, month or day of 0; the rest of what is no date is found when it is read as one.
+# A year, month or day of 0. The conversion to a date finds other invalid dates.
 _ZERO_DATE = "^0000|^....-00|^....-..-00"
 
 
@@ -47,8 +47,8 @@ class Stream(Protocol):
 
 
 def select_list(definition: TableDefinition) -> str:
-    """The columns of a SELECT. FLOAT is printed with six digits, DOUBLE(M,D) with D behind the
-    point; as DOUBLE they come whole, a zero with its sign."""
+    """Return the columns of a SELECT. MySQL prints FLOAT with six digits, and DOUBLE(M,D) with D
+    decimals; converted to DOUBLE they are exact, and a zero keeps its sign."""
     parts = []
     for column in definition.columns:
         name = "`" + column.name.replace("`", "``") + "`"
@@ -63,7 +63,7 @@ def _may_have_digits(column: Column) -> bool:
 
 
 def key_to_arrow(column: Column, values: Values) -> pa.Array:
-    """Return the array of a key's column: two keys whose values are replaced would become one.
+    """Return the array of a key's column, without replaced values: two keys could become equal.
     Raise as ``to_arrow``, and DecodeError for a form that could be another key's."""
     if has_second_forms(column):
         refuse_second_forms(column, values)
@@ -76,10 +76,11 @@ def key_to_arrow(column: Column, values: Values) -> pa.Array:
 
 
 def read_rows(stream: Stream, collations: Sequence[int]) -> Iterator[list[Values]]:
-    """Batches of rows, each as columns of values, valid until the next is taken. ``collations``:
-    of the columns, as the answer says.
+    """Yield batches of rows, each as columns of values, valid until the next batch is read.
+    ``collations``: the columns' collations in the answer.
 
-    ``stream`` stands behind the column descriptions. Raises SourceError for the server's error.
+    ``stream`` is positioned after the column descriptions. Raise SourceError for the server's
+    error.
     """
     count = len(collations)
     buffer = np.zeros(_BUFFER_BYTES, np.uint8)
@@ -131,7 +132,7 @@ def _read(stream: Stream, size: int) -> bytes:
 
 
 def _join(stream: Stream, have: bytes) -> tuple[npt.NDArray[np.uint8], bytes]:
-    """(a row of 16 MB or more, put together from its packets; the bytes behind it)."""
+    """Return a row of 16 MB or more, joined from its packets, and the bytes after it."""
     parts, data, length = list[bytes](), bytearray(have), _PACKET_MAX
     while length == _PACKET_MAX:
         while len(data) < 4 or len(data) < 4 + (length := int.from_bytes(data[:3], "little")):
@@ -161,7 +162,7 @@ def _columns(data: Any, at: Any, offsets: np.ndarray, lengths: np.ndarray, row: 
 def _split_rows(
     data: np.ndarray, start: int, have: int, offsets: np.ndarray, lengths: np.ndarray, rows: int
 ) -> Any:
-    """(rows in the batch, offset behind them, why it ends). ``rows``: how many it has already."""
+    """Return (rows in the batch, offset after them, why it ends). ``rows``: those already in it."""
     at: Any = np.int64(start)
     for row in range(rows, offsets.shape[1]):
         if have - at < 4:
@@ -190,7 +191,7 @@ def to_arrow(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, in
 
 
 def may_replace(column: Column, forms: Forms) -> bool:
-    """Return whether a value of the column may be kept as another one."""
+    """Return whether the target may store another value for a value of the column."""
     if column.type in DATE_TYPES:
         return forms.zero_dates == "null" and column.form != Form.TEXT
     texts = column.type in (_T.ENUM, _T.SET) or column.type in CHARACTER_TYPES
@@ -198,7 +199,8 @@ def may_replace(column: Column, forms: Forms) -> bool:
 
 
 def _text(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
-    """Return texts as they are decoded from the log."""
+    """Return texts as the decoder of the log decodes them, and how many have a replaced
+    character."""
     if column.type in CHARACTER_TYPES and column.collation == BINARY:
         return text_values.gather(values, pa.binary()), 0
     collation = values.collation or column.collation or _UTF8MB4
@@ -233,7 +235,8 @@ def _bit(column: Column, values: Values) -> pa.Array:
 
 
 def _microseconds(texts: pa.Array) -> pa.Array:
-    """Int64Array: microseconds of TIME values as the server prints them, -838:59:59.000000."""
+    """Return an Int64Array of microseconds from TIME values as the server prints them,
+    -838:59:59.000000."""
     parts = pc.extract_regex(
         texts, r"^(?P<sign>-?)(?P<h>\d+):(?P<m>\d\d):(?P<s>\d\d)\.?(?P<f>\d*)$"
     )

@@ -23,7 +23,8 @@ _SYSTEM = ", ".join(f"'{name}'" for name in sorted(SYSTEM_SCHEMAS))
 
 
 def unmet_on(query: Query, config: Config) -> list[str]:
-    """``unmet`` and ``unmet_columns`` of the tables and databases that the source has now."""
+    """Return the sentences of ``unmet`` and ``unmet_columns`` for the source's present tables and
+    databases."""
     listed = query(
         "SELECT table_schema, table_name FROM information_schema.tables"
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM})"
@@ -42,7 +43,7 @@ def unmet_on(query: Query, config: Config) -> list[str]:
 
 
 def _columns(query: Query, *, folds: bool) -> dict[str, list[str]]:
-    """The columns of the source's tables, and views."""
+    """Return the columns of the source's tables and views, by table."""
     columns: dict[str, list[str]] = {}
     for database, table, column in query(
         "SELECT table_schema, table_name, column_name FROM information_schema.columns"
@@ -54,7 +55,7 @@ def _columns(query: Query, *, folds: bool) -> dict[str, list[str]]:
 
 
 def unmet(tables: Iterable[str], filters: ReplicationFilters, rules: TableRules) -> Iterator[str]:
-    """A sentence for each entry that fits none of the source's ``tables`` (db.table)."""
+    """Yield a sentence for each entry that fits none of the source's ``tables`` (db.table)."""
     logged = [*tables]
     databases = {database_of(name) for name in logged}
     for old, new in filters.rewrites.pairs:
@@ -88,8 +89,8 @@ _TAKEN = ": rules before it, or the filters, have all that it fits"
 
 
 def _like(pattern: str, names: Collection[str]) -> str:
-    """What is said of a pattern that may be one of the ``names`` misspelt, or of their databases: a
-    ``_`` is mostly meant as the letter, nothing is guessed for a ``%``."""
+    """Return a suggestion for a pattern that may misspell one of the ``names`` or their databases.
+    A ``_`` in a pattern mostly means the letter; nothing is guessed for a ``%``."""
     whole, part = letters(pattern), halves(pattern)[0]
     if "" not in whole:
         return _nearest("".join(whole), names)
@@ -100,12 +101,13 @@ def _like(pattern: str, names: Collection[str]) -> str:
 
 
 def _nearest(name: str, names: Collection[str]) -> str:
-    """Names of tables in one database begin alike."""
+    """Return the nearest name, with a high threshold: names of tables in one database begin
+    alike."""
     return nearest(name, names, alike=0.7)
 
 
 def _of_columns(rule: TableRule) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """(key, columns) that a rule names, of whatever tables it decides about."""
+    """Return (key, columns) that a rule names, whichever tables it matches."""
     masked = tuple(column for column, _ in rule.mask)
     given = ("include", rule.include), ("exclude", rule.exclude), ("mask", masked)
     return tuple((key, names) for key, names in given if names)
@@ -114,8 +116,8 @@ def _of_columns(rule: TableRule) -> tuple[tuple[str, tuple[str, ...]], ...]:
 def unmet_columns(
     columns: Mapping[str, Collection[str]], filters: ReplicationFilters, rules: TableRules
 ) -> Iterator[str]:
-    """A sentence for each column of a pattern's rule that none of its tables has: a mask of it
-    would never be asked. ``columns``: those of each of the source's tables."""
+    """Yield a sentence for each column in a pattern's rule that none of its tables has: its mask
+    would never apply. ``columns``: the columns of each of the source's tables."""
     decided: dict[str, set[str]] = {}
     for name, own_columns in columns.items():
         own = filters.rewrites.table(name)
