@@ -118,7 +118,7 @@ def _limits(options: argparse.Namespace, workers: int) -> VerifyLimits:
             raise ConfigError(f"--{name} {value}: give 1 or more")
     return VerifyLimits(
         connections or workers, rows or 0, usual.wait_s if wait is None else wait,
-        usual.shown if show is None else show, options.sample or 100, repairs=options.repair,
+        usual.shown_rows if show is None else show, options.sample or 100, repairs=options.repair,
     )  # fmt: skip
 
 
@@ -145,7 +145,7 @@ def _print(fields: dict[str, Any], options: Mapping[str, object]) -> None:
 
     for name, one in fields["by_others"].items():
         hint = pasteable(one["hint"], options, table=name)
-        print(f"{name}: {ByOthers(**one).said}\nTry: {hint}", file=sys.stderr)
+        print(f"{name}: {ByOthers(**one).description}\nTry: {hint}", file=sys.stderr)
     if fields["undecided"]:
         print(f"{fields['undecided']} rows changed at every look", file=sys.stderr)
     names = ("tables", "rows", "differing", "undecided", "seconds", "rows_per_s", "gtid_executed")

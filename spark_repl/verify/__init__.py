@@ -1,9 +1,10 @@
-"""Verify: rows of a live source beside the rows of a cut, while the applier goes on.
+"""Verify: rows of a live source compared with the rows of a cut, while the applier goes on.
 
-In: a source with GTIDs, a target, names of tables; or two cuts of a target. Out: which rows differ,
-of which none is named because of what was under way: ``compare`` finds them at the first look,
-``table_check`` follows them from look to look. Digests of rows lie in a folder of its own
-meanwhile, which goes with it.
+In: a source with GTIDs, a target, names of tables; or two cuts of a target. Out: the rows that
+differ; a row that differs only because changes were under way is not among them. ``verifier`` reads
+and compares, ``table_check`` follows the differing keys from look to look. Digests of rows are kept
+in a separate folder until the verify ends.
 
-Never writes to a table (a repair is asked of the applier), and takes no lock on the source.
+A verify never writes to a table (it requests repairs from the applier), and takes no lock on the
+source.
 """

@@ -1,7 +1,8 @@
-"""Two cuts of a target beside each other, without the source: which rows one has and not the other.
+"""Two cuts of a target compared with each other, without the source: rows that only one of them
+has.
 
-A file that both have, with the same rows marked as gone, is not read: what lies where it lay is
-what it was. Of a table without a key all is read, for how often each cut has a row.
+A data file that both cuts have, with the same deletion vector, is not read: files never change. Of
+a table without a key all files are read, to count how often each cut has a row.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..errors import TargetError
 from ..runtime.retry import first_line
 from .cut_definitions import CutDefinitions
 from .cut_files import files_of
-from .differences import Differing, shown
+from .differences import Differing, describe
 from .digest_sums import differing, sums
 from .target_files import FileSet, digest_files, lacking
 from .work_folder import TablePlan
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
     from .work_folder import WorkFolder
 
 _WORDS = {"missing": "gone", "extra": "new", "source": "first", "target": "second"}
-"""what is said of a source and a target, as it is said of two cuts"""
+"""words for a source and a target -> words for two cuts"""
 
 
 @dataclass
 class FoundBetween:
-    """``rows``: of the second cut; ``ranges``: data files that were read, as far as the cuts have
-    not the same; ``by_kind``: table -> how many of its keys are gone, new, different, or of another
-    count."""
+    """Result of a comparison of two cuts. ``tables``: table -> its counts: ``rows`` of the second
+    cut, ``ranges``: data files read, because only one cut has them as they are, and differing keys.
+    ``by_kind``: table -> number of its keys that are gone, new, different, or of another count."""
 
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
     by_kind: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -51,7 +52,8 @@ class FoundBetween:
 
 
 class Between:
-    """``run``: gives tasks to workers, so many lists of them as ``connections``."""
+    """A comparison of two cuts. ``run`` gives tasks to workers, in at most ``connections``
+    lists."""
 
     def __init__(
         self,
@@ -67,8 +69,8 @@ class Between:
     def compare(
         self, left: Cut, right: Cut, only: Sequence[str], work: WorkFolder, most: int
     ) -> FoundBetween:
-        """Compares all tables of both, or ``only`` those; ``most``: so many rows are named. Raises
-        TargetError when a table of a cut is not there any more."""
+        """Compare all tables of both cuts, or ``only`` those; describe at most ``most`` rows. Raise
+        TargetError if a table of a cut no longer exists."""
         comparison = FoundBetween()
         table_names = sorted({*left.tables, *right.tables})
         names = [name for name in table_names if not only or {name, whole_of(name)} & {*only}]
@@ -130,7 +132,7 @@ class Between:
         comparison.differences += [
             {_WORDS.get(name, name): value for name, value in row.items()}
             | {"kind": _WORDS.get(row["kind"], row["kind"])}
-            for row in compared.shown(unlike.take(np.arange(len(unlike.keys))[: max(most, 0)]))
+            for row in compared.describe(unlike.take(np.arange(len(unlike.keys))[: max(most, 0)]))
         ]
         work.forget(name)
 
@@ -149,7 +151,7 @@ class Between:
 
 
 def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:
-    """Why a table can't be compared; "" where it can."""
+    """Return why a table can't be compared; "" if it can."""
     old, new = sides
     if old is None or new is None:
         return "the second cut alone has it" if old is None else "the first cut alone has it"
@@ -164,7 +166,7 @@ def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:
 
 
 def _apart(old: FileSet, new: FileSet) -> tuple[FileSet, FileSet]:
-    """Both without the files that are the same in both."""
+    """Return both file sets without the files that are identical in both."""
     same = {
         path
         for path, add in new.files.items()
@@ -178,7 +180,7 @@ def _apart(old: FileSet, new: FileSet) -> tuple[FileSet, FileSet]:
 
 @dataclass(frozen=True)
 class _Pair:
-    """What a table's two versions have each for itself. ``work``: the folder of digests."""
+    """The parts of a table's two versions that differ. ``work``: the folder of digests."""
 
     definition: TableDefinition
     work: str
@@ -214,15 +216,15 @@ class _Pair:
         live = [digested[:, alive] for _, digested, alive in self.old.live(self.work, self.key)]
         return [np.ascontiguousarray(part[:, np.argsort(part[0])]) for part in live]
 
-    def shown(self, unlike: Differing) -> list[dict[str, Any]]:
+    def describe(self, unlike: Differing) -> list[dict[str, Any]]:
         if not len(unlike.keys):
             return []
         schema, both = self.definition.arrow_schema(), (self.old, self.new)
         rows = [files.rows_with(self.work, unlike.keys, self.key, schema) for files in both]
-        return shown(self.definition, unlike, *rows)
+        return describe(self.definition, unlike, *rows)
 
 
 def totals(comparison: FoundBetween) -> dict[str, int]:
-    """The sums over all tables."""
+    """Return the sums of the counts over all tables."""
     names = ("rows", "ranges", "differing")
     return {name: sum(counts[name] for counts in comparison.tables.values()) for name in names}

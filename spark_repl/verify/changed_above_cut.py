@@ -1,8 +1,8 @@
-"""What somebody else has committed to a table above the version that a cut shows.
+"""Other writers' commits to a table above the version that a cut shows.
 
-The applier sees it when it next comes to the table, which on a source at rest is never; until then
-readers of the table's newest version have rows that are not the source's, and readers of cuts have
-not.
+The applier sees such a commit when it next commits to the table: on a source at rest, never. Until
+then the table's newest version has rows that the source does not have. Readers of cuts do not see
+them.
 """
 
 from __future__ import annotations
@@ -31,16 +31,20 @@ if TYPE_CHECKING:
 def changed_above(
     folder: str, version: int, columns: Columns, app: str, sharing: SharingChannels = ALONE
 ) -> int | None:
-    """The first version above ``version`` in which somebody else than the channel ``app``, or those
-    that feed the table, too, has changed rows or columns; None where nobody has, or they were put
-    back. Reads the commits above it."""
+    """Return the first version above ``version`` in which another writer has changed rows or
+    columns.
+
+    Writers other than the channel ``app`` and the channels that also feed the table count. Return
+    None if there is no such version, or the rows and columns are back. Reads the commits above
+    ``version``.
+    """
     sound, now = [version], columns
     changed: int | None = None
 
-    def stays(behind: int) -> bool:
-        """Whether what others changed is there at the version ``behind`` it."""
+    def stays(last: int) -> bool:
+        """Return whether a change by other writers is still there at version ``last``."""
         return changed is not None and not (
-            now == columns and foreign.same_rows(folder, behind, sound)
+            now == columns and foreign.same_rows(folder, last, sound)
         )
 
     for number in itertools.count(version + 1):
@@ -62,8 +66,11 @@ def changed_above(
 
 
 def rewritten_version(folder: str, version: int, columns: Columns, app: str) -> int:
-    """The last version up to which, from ``version`` on, no commit is the channel's or changes rows
-    or columns: it has the same rows, in other files where somebody has rewritten them."""
+    """Return the last version that has the same rows as ``version``.
+
+    No commit after ``version`` up to it is the channel's, or changes rows or columns. The rows are
+    in other files if another writer has rewritten them.
+    """
     for number in itertools.count(version + 1):
         actions = read_commit(folder, number)
         if actions is None or _is_ours(actions, app) or _is_change(number, actions, columns):
@@ -73,15 +80,15 @@ def rewritten_version(folder: str, version: int, columns: Columns, app: str) -> 
 
 @dataclass(frozen=True)
 class ByOthers:
-    """A table that somebody else has changed: the ``version`` of it, above that which the cut
-    shows; what to do: ``hint``."""
+    """A table that another writer has changed in ``version``, above the version that the cut shows.
+    ``hint``: what to do."""
 
     version: int
     cut_version: int
     hint: str
 
     @property
-    def said(self) -> str:
+    def description(self) -> str:
         return (
             f"somebody else changed it in version {self.version}; what was compared is version"
             f" {self.cut_version}, which the cut shows"
@@ -89,7 +96,8 @@ class ByOthers:
 
 
 def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
-    """What others have done to a table above the version of ``files``."""
+    """Return other writers' change of a table above the version of ``files``; None if there is
+    none."""
     named = (rule.channels for rule in config.tables if fold(rule.to) == fold(whole_of(name)))
     sharing = SharingChannels.beside(config.channel, next(named, ()))
     app = f"spark_repl:{config.channel}"

@@ -1,7 +1,7 @@
 """ClaimedKeys: keys of which two channels have rows in a Delta table that both feed by row filters.
 
 The user declares that the filters are disjoint (``disjoint`` of ``[[tables]]``). Keys are compared
-by their values: two texts that a collation takes for one are two keys here.
+by their values: two texts that are equal by a collation are two keys here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .target_files import FileSet, FileTask
 
 CLAIMED = "claimed"
-"""the kind of such a difference"""
+"""kind of a difference: two channels have the key"""
 
 
 def is_separated_by_filter(definition: TableDefinition) -> bool:
@@ -37,8 +37,9 @@ def is_separated_by_filter(definition: TableDefinition) -> bool:
 
 @dataclass(frozen=True)
 class ClaimedKeys:
-    """``keys``, sorted, that the channel's table and ``channels`` have; ``own``: the files of the
-    channel, of which only the key's columns count, with the ``schema``."""
+    """Keys that several channels have. ``keys``: sorted, those of the channel's table that
+    ``channels`` also have; ``own``: the channel's files, with only the key's columns, of the types
+    in ``schema``."""
 
     definition: TableDefinition
     own: FileSet
@@ -54,9 +55,9 @@ class ClaimedKeys:
         work: str,
         run: Callable[[list[FileTask]], object],
     ) -> ClaimedKeys:
-        """Compare the keys of a channel's table with those of the other channels in the same
-        version of the Delta table. ``whole``: all its files; ``work``: the folder of digests;
-        ``run`` digests files."""
+        """Compare the keys of a channel's table with the other channels' keys in the same version
+        of the Delta table. ``whole``: all its files; ``work``: the folder of digests; ``run``
+        digests files."""
         own = whole.of_shard(definition)
         keys_only, schema = _key_columns(definition, own.columns)
         own, every = (replace(files, columns=keys_only) for files in (own, whole))

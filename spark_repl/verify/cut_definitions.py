@@ -1,4 +1,4 @@
-"""CutDefinitions: a target's tables as a cut has them, by the statements up to it."""
+"""CutDefinitions: definitions of a target's tables at a cut, by the statements up to it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 
 
 class CutDefinitions:
-    """Reads what is recorded once for each cut that is asked for."""
+    """Definitions of tables at cuts; the recorded statements are read once for each cut."""
 
     def __init__(self, control: Control, layout: Layout, log: TableLog) -> None:
         self._layout, self._log, self._definitions = layout, log, Definitions(control)
         self._read_for: Cut | None = None
 
     def of(self, cut: Cut, at: TableVersion) -> TableDefinition | None:
-        """The definition of one of the cut's tables; None where nothing says it, as somebody has
-        made the table's properties anew. Raises TargetError when the table is not there."""
+        """Return the definition of one of the cut's tables. Return None if no record has it,
+        because another writer has replaced the table's properties. Raise TargetError if the table
+        does not exist."""
         if self._read_for is not cut:
             self._definitions.load()
             self._read_for = cut
@@ -38,7 +39,7 @@ class CutDefinitions:
         return created(snapshot) if DEFINITION in snapshot.configuration else None
 
     def is_without_history(self, at: TableVersion) -> bool:
-        """Return whether one of a cut's tables began without rows. Raise TargetError when it is not
-        there."""
+        """Return whether one of a cut's tables began without rows. Raise TargetError if it does not
+        exist."""
         snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
         return snapshot.configuration.get(COMPLETE) == WITHOUT_HISTORY

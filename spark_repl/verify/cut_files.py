@@ -32,18 +32,19 @@ Files = Callable[[str, int], FileSet]
 
 @dataclass
 class CutFiles:
-    """``sets``: each table's files, of the columns that are compared; ``shown``: of all columns.
-    ``app``: the channel's; ``lost``: tables that were left out -> why."""
+    """Files of a cut's tables. ``sets``: each table's files, with the compared columns;
+    ``all_columns``: the same files with all columns. ``app``: the channel's appId; ``left_out``:
+    table -> reason."""
 
     checks: Mapping[str, TableCheck]
     sets: dict[str, FileSet]
-    shown: Mapping[str, FileSet]
+    all_columns: Mapping[str, FileSet]
     files: Files
     app: str
-    lost: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
 
     def digest(self, run: Callable[[list[FileTask]], object]) -> None:
-        """Digests the files; goes on without a table that lacks one. ``run`` does the tasks."""
+        """Digest the files; go on without a table that lacks one. ``run`` does the tasks."""
         while True:
             tasks = [
                 task
@@ -64,7 +65,7 @@ class CutFiles:
     def compare(
         self, read: Mapping[str, Sequence[RangeRows]], run: Callable[[list[FileTask]], object]
     ) -> None:
-        """Has each table that was not changed look at what was ``read`` of it, beside its files."""
+        """Compare each unchanged table's files with the ranges ``read`` from the source."""
         for name in [name for name in self.sets if not self.checks[name].changed]:
             while name in self.sets:
                 try:
@@ -76,18 +77,18 @@ class CutFiles:
                 self.digest(run)
 
     def _lacks(self, error: Exception) -> bool:
-        """Whether an error of reading says that a table lacks a file: then it is left out, or
-        another version of it is taken."""
+        """Return whether an error of reading means that a table lacks a file. Leave that table out,
+        or choose another version of it."""
         name = lacking(error, self.sets)
         if name is not None and not self._takes_rewritten(name):
             del self.sets[name]
-            self.lost[name] = f"a data file is gone: {first_line(error)}"
+            self.left_out[name] = f"a data file is gone: {first_line(error)}"
         return name is not None
 
     def _takes_rewritten(self, name: str) -> bool:
-        """Whether there is a later version with the same rows: its files are read then."""
+        """Return whether a later version has the same rows; if so, choose its files."""
         at = self.sets[name]
-        version = rewritten_version(at.folder, at.version, self.shown[name].columns, self.app)
+        version = rewritten_version(at.folder, at.version, self.all_columns[name].columns, self.app)
         if version == at.version:
             return False
         logger.warning(
@@ -100,14 +101,14 @@ class CutFiles:
 
 
 def files_of(log: TableLog, folder: str, version: int) -> FileSet:
-    """The live files of one version. Raises TargetError when there is none."""
+    """Return the live files of one version. Raise TargetError if the table does not exist."""
     snapshot = snapshot_of(log, folder, version)
     columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
     return FileSet(folder, version, snapshot.schema_string, columns, log.files(snapshot))
 
 
 def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:
-    """One version. Raises TargetError when there is none."""
+    """Return the snapshot of one version. Raise TargetError if the table does not exist."""
     snapshot = log.snapshot(folder, version)
     if snapshot is None:
         raise TargetError(

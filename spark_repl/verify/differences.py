@@ -1,4 +1,4 @@
-"""Rows that differ, as they are shown: the key's values, and which columns are not the same."""
+"""Differing rows as a result shows them: the key's values, and the columns that differ."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class Differing:
 
 
 def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
-    """Describe at most ``most`` of a table's named keys. A key is left out if the rows that tell
-    its values and columns were not brought from the source."""
+    """Describe at most ``most`` of a table's named keys. A key is left out if the source's row of
+    it, which has its values and columns, was not fetched."""
     named = check.differing()
     if not len(named.keys) or check.at is None or most <= 0:
         return []
@@ -60,10 +60,12 @@ def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
     complete = np.isin(named.keys, np.concatenate(brought)) | by_target
     chosen = named.take(np.flatnonzero(complete)[:most])
     target = check.target_rows(chosen.keys, check.at)
-    return [{**row, "table": check.name} for row in shown(check.definition, chosen, source, target)]
+    return [
+        {**row, "table": check.name} for row in describe(check.definition, chosen, source, target)
+    ]
 
 
-def shown(
+def describe(
     definition: TableDefinition,
     differing: Differing,
     source: list[pa.Table],
@@ -124,8 +126,8 @@ def _unlike(left: pa.Table, right: pa.Table) -> Iterator[str]:
 
 
 def _readable(value: pa.Scalar) -> Any:
-    """Return the value; bytes of a text that are no UTF-8 become U+FFFD: targets of version 0.1.0
-    may have some."""
+    """Return the value, in which invalid UTF-8 becomes U+FFFD: targets of version 0.1.0 may have
+    some."""
     try:
         return value.as_py()
     except UnicodeDecodeError:

@@ -1,5 +1,7 @@
-"""Digests of the source's ranges beside those of a target's files, a share of the keys at a time,
-so that memory does not grow with the table."""
+"""Digests of the source's ranges compared with digests of a target's files.
+
+Each pass compares a share of the keys, so that memory does not grow with the table.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _SHARE_ROWS = 4 << 20
 
 @dataclass(frozen=True)
 class Sums:
-    """How many rows each key has, and the sum of their digests, or of other numbers."""
+    """The number of rows of each key, and the sum of their digests (or of other numbers)."""
 
     count: npt.NDArray[np.int64]
     total: npt.NDArray[np.uint64]
@@ -35,7 +37,8 @@ class Sums:
 
 
 def sums(keys: Keys, of: Keys, numbers: Keys) -> Sums:
-    """Sums for ``keys`` (sorted) of the numbers of the rows whose keys are ``of``."""
+    """Return for each of ``keys`` (sorted) the count and sum of ``numbers``, one for each row;
+    ``of`` has the rows' keys."""
     count, total = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.uint64)
     if len(keys) and len(of):
         at = np.minimum(np.searchsorted(keys, of), len(keys) - 1)
@@ -46,8 +49,8 @@ def sums(keys: Keys, of: Keys, numbers: Keys) -> Sums:
 
 
 def differing(ranges: Sequence[Digests], files: Iterable[Live]) -> Keys:
-    """The keys, sorted, whose rows are not the same on both sides. ``ranges``: the source's, each
-    sorted by key."""
+    """Return the keys, sorted, whose rows differ between the two sides. ``ranges``: the source's,
+    each sorted by key."""
     parts = list(files)
     width = _width(sum(part.shape[1] for part in ranges) + sum(len(a) for _, _, a in parts))
     keys = [np.zeros(0, np.uint64)]
@@ -70,7 +73,7 @@ def common_keys(left: Iterable[Live], right: Iterable[Live]) -> Keys:
 
 
 def _width(rows: int) -> int:
-    """Return the number of bits of a key by which so many rows are divided into shares."""
+    """Return the number of leading bits of a key that number its share, for ``rows`` rows."""
     return max(0, (rows // _SHARE_ROWS).bit_length())
 
 
@@ -95,8 +98,9 @@ def _joined(parts: Sequence[Digests]) -> Digests:
 
 
 def _sums_of(rows: Keys) -> tuple[int, int, int]:
-    """Three sums of digests in any order, one of them bitwise: of other rows they are the same once
-    in more than 2^128. A third of the time of sorting both sides."""
+    """Return three sums of digests, independent of their order; one is bitwise. Different rows have
+    equal sums with a probability below 1 in 2^128. Costs a third of the time of sorting both
+    sides."""
     return int(rows.sum()), int(mix(rows).sum()), int(np.bitwise_xor.reduce(rows))
 
 

@@ -1,4 +1,5 @@
-"""What repairs a table: the rows of the keys that were named, or where that can't be a new copy."""
+"""The repair of a table: a request for the rows of the named keys, or why the table needs a new
+copy."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
     from .table_check import TableCheck
 
 Repairs = RepairRequest | str
-"""the request, or why the table has to be copied"""
+"""the request, or the reason for a new copy"""
 
 _KEYS_MOST = 10_000
 
 
 def repairs_of(check: TableCheck) -> Repairs:
-    """What repairs a table that has named keys."""
+    """Return the repair of a table that has named keys."""
     key, named, at = check.definition.primary_key, check.named, check.at
     if not key:
         return "it has no key"
@@ -40,7 +41,7 @@ def repairs_of(check: TableCheck) -> Repairs:
 
 
 def _keys(rows: pa.Table, key: tuple[int, ...]) -> pa.Table:
-    """The keys of rows that the target has."""
+    """Return the keys of rows that the target has."""
     exists = pa.array(np.ones(rows.num_rows, bool))
     values = [rows.column(number) for number in key]
     names = [KEY, THERE, *map(str, range(len(key)))]

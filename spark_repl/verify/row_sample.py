@@ -1,7 +1,8 @@
-"""A share of a table's rows, the same ones on both sides, whoever asks and whenever.
+"""A sample of a table's rows, the same rows on both sides and in each run.
 
-By blocks of the first key column where that is an integer: the source reads some ranges of its key,
-and no more. Else by the CRC-32 of a text: the source looks through the table, and sends the share.
+If the first key column is an integer, blocks of its values are sampled: the source reads only some
+ranges of its key. Otherwise the CRC-32 of a text decides: the source scans the table, and sends
+only the sample.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from ..tables.table_definition import TableDefinition
 
 _BLOCKS = 4096
-"""blocks of the key's values, at most"""
+"""greatest number of blocks of the key's values"""
 _RANGE_ROWS = 50_000
-"""about so many rows are read in one statement"""
+"""approximate number of rows that one statement reads"""
 _INTEGERS = (
     ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG,
 )  # fmt: skip
@@ -40,8 +41,8 @@ _INTEGERS = (
 
 @dataclass(frozen=True)
 class SampledRows:
-    """Rows whose value in ``column`` (its number) is within one of ``windows`` (both ends included,
-    ascending), or, without windows, has a CRC-32 below ``below``."""
+    """A sample: the rows whose value in ``column`` (a number) is within one of ``windows`` (both
+    ends included, ascending), or, without windows, has a CRC-32 below ``below``."""
 
     column: int
     windows: tuple[tuple[int, int], ...] = ()
@@ -57,7 +58,7 @@ class SampledRows:
         return cls(fields["column"], windows, fields["below"])
 
     def holds(self, values: pa.Array) -> npt.NDArray[np.bool_]:
-        """bool[n]: which rows are in the sample, by their values in ``column``."""
+        """Return bool[n]: which rows are in the sample, by their values in ``column``."""
         valid = np.asarray(values.is_valid())
         if not self.windows:
             text = values if _is_bytes(values.type) else values.cast(pa.string())
@@ -77,9 +78,12 @@ def sample_of(
     *,
     replaces: bool = False,
 ) -> tuple[SampledRows | None, tuple[str, ...]]:
-    """The sample of a table, and the WHERE clauses that read it from the source; None where the
-    table has no column to choose rows by, or the ``target`` does not show it: then all are
-    read. ``replaces``: whether the target has U+FFFD where the source converts bytes to others."""
+    """Return the sample of a table, and the WHERE clauses that read it from the source.
+
+    Return None and a clause for all rows if no column can choose rows, or the ``target`` does not
+    show the column. ``replaces``: whether the target has U+FFFD where the source converts bytes to
+    other characters.
+    """
     definition = table.definition
     candidates = definition.primary_key[:1] or range(len(definition.columns))
     texts = bool(definition.primary_key) or not replaces
@@ -101,9 +105,11 @@ def sample_of(
 
 
 def windows(table: str, low: int, high: int, percent: float) -> tuple[tuple[int, int], ...]:
-    """Blocks of the values from ``low`` to ``high``, of which a digest decides: a block is chosen
-    or not whatever other values there are, as long as their span is of the same power of two. At
-    least one is."""
+    """Return blocks of the values from ``low`` to ``high``, at least one, that a digest chooses.
+
+    The choice of a block does not depend on the other values, as long as the span of all values
+    stays within the same power of two.
+    """
     width = max(0, (high - low).bit_length() - (_BLOCKS.bit_length() - 1))
     first, count = low >> width, (high >> width) - (low >> width) + 1
     seed = np.frombuffer(hashlib.sha256(table.encode()).digest()[:8], np.uint64)[0]
@@ -125,7 +131,7 @@ def windows(table: str, low: int, high: int, percent: float) -> tuple[tuple[int,
 
 
 def _crcs_of(column: pa.Array) -> npt.NDArray[np.int64]:
-    """int64[n]: the CRC-32 of each value of a text or binary array; of NULL any number."""
+    """Return int64[n]: the CRC-32 of each value of a text or binary array; any number for NULL."""
     array = column.cast(pa.large_binary())
     _, offsets, data = array.buffers()
     at = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -146,8 +152,8 @@ def _within(name: str, ranges: tuple[tuple[int, int], ...]) -> str:
 
 
 def _is_fit(column: Column, *, texts: bool) -> bool:
-    """Whether both sides have the same text of the column's values. BINARY is filled with zeros.
-    ``texts``: whether a column of text may be one."""
+    """Return whether both sides have the same text of the column's values: BINARY is filled with
+    zeros. ``texts``: whether a column of text is acceptable."""
     if column.type in CHARACTER_TYPES and column.collation == BINARY:
         return column.type != ColumnType.STRING
     return column.type in _INTEGERS or (texts and column.type in CHARACTER_TYPES)

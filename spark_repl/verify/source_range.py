@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RangeTask:
-    """``definition``: the target's, ``mask_key``: of its masks. ``out``: the file for all digests;
-    without it those of the keys ``keep`` (sorted) come home, with a row of the first ``shown``
-    keys. ``rows_per_s``: 0 for as many as there are."""
+    """Arguments of reading one range. ``definition``: the target's; ``mask_key``: the key of its
+    masks. ``out``: the file for all digests. Without it the worker returns the digests of the keys
+    ``keep`` (sorted), and a row of each of the first ``row_limit`` keys. ``rows_per_s``: a limit; 0
+    is none."""
 
     source: Source
     definition: TableDefinition
@@ -42,20 +43,20 @@ class RangeTask:
     keep: npt.NDArray[np.uint64] | None = None
     rows_per_s: float = 0
     mask_key: bytes = field(default=b"", repr=False)
-    shown: int = 0
+    row_limit: int = 0
 
 
 @dataclass(frozen=True)
 class RangeRows:
-    """What a range holds. ``kept``: digests of the rows that were asked for, ``values``: a row of
-    each of their first keys."""
+    """Result of reading one range. ``digests``: those of the requested rows; ``values``: a row of
+    each of the first keys."""
 
-    kept: Digests
+    digests: Digests
     values: pa.Table | None
 
 
 def read_ranges(tasks: list[RangeTask]) -> list[RangeRows | SparkReplError]:
-    """Ranges one after the other, over one connection: as many lists, as many connections."""
+    """Read ranges one after the other, over one connection. A list is one connection's work."""
     results: list[RangeRows | SparkReplError] = []
     with _Line() as line:
         for task in tasks:
@@ -67,7 +68,7 @@ def read_ranges(tasks: list[RangeTask]) -> list[RangeRows | SparkReplError]:
 
 
 class _Line:
-    """A connection, until a reading fails: then the next one has a new one."""
+    """A connection that is replaced after a failed read."""
 
     def __init__(self) -> None:
         self._connection: Any = None
@@ -95,7 +96,7 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
     logged, key = definition.in_log, definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     answer, began = begin_query(connection, statement), time.monotonic()
-    parts, values, rows = [np.zeros((2, 0), np.uint64)], _FirstRows(task.shown), 0
+    parts, values, rows = [np.zeros((2, 0), np.uint64)], _FirstRows(task.row_limit), 0
     for columns in read_rows(*answer):
         read, _ = copied_rows(definition, columns, task.forms, task.mask_key)
         digested = digests([one_chunk(column) for column in read.columns], key)
@@ -115,7 +116,7 @@ def _digest(task: RangeTask, connection: Any) -> RangeRows:
 
 
 class _FirstRows:
-    """A row of each of the first ``most`` keys."""
+    """The rows of the first ``most`` keys, one row for each key."""
 
     def __init__(self, most: int) -> None:
         self._most, self._keys = most, np.zeros(0, np.uint64)

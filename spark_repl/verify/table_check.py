@@ -1,11 +1,12 @@
-"""One table between looks: which keys are not yet known to be alike on both sides.
+"""One table between looks: the keys not yet shown to be equal on both sides.
 
-A look is one reading of the source, and a cut that holds all that the source had executed then.
-What is equal at a look is done with. A key is named when at several looks in a row the source's
-rows were the same, and the target's, which are others, lay where they lay at the look before: then
-the applier has not changed them from one cut to the next, and the source was read between those
-cuts.
-Of a key without rows in the target that can't be seen: it is named after more looks.
+A look is one reading of the source, and a cut that contains all that the source had executed then.
+A key that is equal at a look is done.
+
+A differing key is named after several looks in a row at which the source's rows stayed equal, and
+the target's rows stayed in the same files and places. Then the applier has not changed them from
+one cut to the next, and the source was read between those cuts. A key without rows in the target
+has no place to compare: it is named after more looks.
 """
 
 from __future__ import annotations
@@ -35,14 +36,15 @@ if TYPE_CHECKING:
     from .row_sample import SampledRows
 
 NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5
-"""looks with the same difference behind the first one; where the target has no rows of the key"""
+"""looks after the first one with the same difference; the second if the target lacks the key"""
 _KEYS_IN_A_STATEMENT, _KEYS_ASKED_FOR = 500, 20_000
 _NONE = np.zeros(0, np.uint64)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a look has seen of each key that is left; ``places``: of the target's rows."""
+    """State of each remaining key at a look; ``places``: sums of the places of the target's
+    rows."""
 
     keys: Keys
     source: Sums
@@ -52,10 +54,13 @@ class _Seen:
 
 @dataclass
 class TableCheck:
-    """``ranges``: WHERE clauses that together read all rows, or the ``sample``; ``rows``: how many
-    the source has in them, at the first look; ``mask_key``: of the definition's masks; ``shown``:
-    the number of keys whose rows are brought from each range.
-    ``changed``: why the table's looks so far count no more."""
+    """State of one table's comparison.
+
+    ``ranges``: WHERE clauses that together read all rows, or the ``sample``; ``rows``: the number
+    of the source's rows in them, at the first look; ``rate``: rows a second, 0 for no limit;
+    ``mask_key``: the key of the definition's masks; ``row_limit``: the number of keys whose rows
+    are fetched from each range. ``changed``: why the table's looks so far no longer count.
+    """
 
     config: Config
     definition: TableDefinition
@@ -64,18 +69,18 @@ class TableCheck:
     sample: SampledRows | None = None
     rate: float = 0
     mask_key: bytes = field(default=b"", repr=False)
-    shown: int = 0
+    row_limit: int = 0
     rows: int = 0
     looks: int = 0
     changed: str = ""
     values: pa.Table | None = None
-    """rows of the source at the last look, of keys that are left"""
+    """rows of the source at the last look, of remaining keys"""
     at: FileSet | None = None
     left: Keys = field(default_factory=lambda: _NONE)
     times: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """how often in a row each key that is left showed the same difference"""
+    """number of looks in a row at which each remaining key showed the same difference"""
     _range: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
-    """the range of each key that is left; -1: it is asked for by its value, -2: it is not known"""
+    """number of the range of each remaining key; -1: read by its value, -2: unknown range"""
     _literal_keys: tuple[str, ...] = ()
     _seen: _Seen | None = None
 
@@ -104,7 +109,8 @@ class TableCheck:
         return self.looks == 0 or len(self.named) < len(self.left)
 
     def tasks(self) -> list[RangeTask]:
-        """What is to be read at the next look: all, or the ranges and keys that are left."""
+        """Return the tasks of the next look: all ranges at first, then those of the remaining
+        keys."""
         if self.looks == 0:
             outs = [self._out(number) for number in range(len(self.ranges))]
             pairs = zip(self.ranges, outs, strict=True)
@@ -114,18 +120,18 @@ class TableCheck:
         return tasks + [self._task(where, "", alone) for where in self._alone(self._range)]
 
     def wheres(self, keys: Keys) -> tuple[str, ...]:
-        """WHERE clauses that find all rows that the source has of some keys that are left."""
+        """Return WHERE clauses that find all of the source's rows of some remaining keys."""
         chosen = self._range[np.isin(self.left, keys)]
         return (*self._within(chosen), *self._alone(chosen))
 
     def _within(self, chosen: npt.NDArray[np.int64]) -> list[str]:
-        """The ranges of keys."""
+        """Return the ranges of keys."""
         unknown = bool((chosen == -2).any())
         numbers = range(len(self.ranges)) if unknown else np.unique(chosen[chosen >= 0])
         return [self.ranges[number] for number in numbers]
 
     def _alone(self, chosen: npt.NDArray[np.int64]) -> list[str]:
-        """What finds the keys by their values that are asked for so."""
+        """Return WHERE clauses that find the keys that are read by their values."""
         if not (chosen == -1).any():
             return []
         column = quoted(self.definition.columns[self.definition.primary_key[0]].name)
@@ -145,14 +151,15 @@ class TableCheck:
             keep,
             self.rate,
             self.mask_key,
-            self.shown,
+            self.row_limit,
         )
 
     def _out(self, number: int) -> str:
         return os.path.join(self.work, f"s-{number}.npy")
 
     def look(self, read: Sequence[RangeRows], at: FileSet) -> None:
-        """Takes in what was read, beside the files of a cut from behind the reading."""
+        """Compare what was read from the source with the files of a cut that follows the
+        reading."""
         if self.at is not None and self.at.schema_string != at.schema_string:
             self.changed = "its columns were changed while it was compared"
             return
@@ -176,13 +183,16 @@ class TableCheck:
             self._range[target_sums.count > 0] = number
         target, lie = self._target(self.left, at)
         self._seen = _Seen(self.left, source, target, lie)
-        alone = self.left[source.count == 0]  # in no range that is known: asked for by their values
+        alone = self.left[source.count == 0]  # in no known range: read by their values
         if len(alone) and (literals := self._literals(alone, at)):
             self._literal_keys, self._range[source.count == 0] = literals, -1
 
     def _literals(self, keys: Keys, at: FileSet) -> tuple[str, ...]:
-        """Values of the key's first column, as SQL; () where there are too many, or where a
-        statement may not find them (BINARY is filled up with zeros, what is masked is a hash)."""
+        """Return values of the key's first column as SQL literals.
+
+        Return () if there are too many, or a statement may not find them: BINARY is filled up with
+        zeros, and a masked value is a hash.
+        """
         if not self.definition.primary_key or len(keys) > _KEYS_ASKED_FOR:
             return ()
         if masks_order(self.definition):
@@ -207,7 +217,7 @@ class TableCheck:
         return tuple(sorted(literals))
 
     def target_rows(self, keys: Keys, at: FileSet) -> list[pa.Table]:
-        """The target's rows of some keys, by file."""
+        """Return the target's rows of some keys, by file."""
         key, schema = self.definition.primary_key, self.definition.arrow_schema()
         return at.rows_with(self.work, keys, key, schema)
 
@@ -225,7 +235,7 @@ class TableCheck:
         before = self._seen
         assert before is not None
         digested = np.concatenate(
-            [np.zeros((2, 0), np.uint64), *(part.kept for part in read)], axis=1
+            [np.zeros((2, 0), np.uint64), *(part.digests for part in read)], axis=1
         )
         source = sums(self.left, digested[0], digested[1])
         target, lie = self._target(self.left, at)

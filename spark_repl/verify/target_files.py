@@ -1,5 +1,5 @@
-"""A table's data files at one version: their digests, by worker, each file once; and the rows that
-its deletion vectors leave."""
+"""A table's data files at one version: their digests, each file computed once by a worker, and the
+rows that deletion vectors leave."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FileTask:
-    """``columns`` as the table has them, ``schema``: their types in memory."""
+    """Arguments of digesting one file. ``columns``: the table's; ``schema``: their types in
+    memory."""
 
     folder: str
     path: str
@@ -40,10 +41,10 @@ class FileTask:
     key: tuple[int, ...]
     out: str
     sample: SampledRows | None = None
-    """None: all rows; else the digests of others are 0, and they are not looked at"""
+    """None: all rows; else the digests of other rows are 0, and these rows are not read"""
     deleted: str = ""
-    """the column, in the file, that says whether the source has deleted a row: of those that it
-    has the digests are 0, too; "": there is none"""
+    """physical name of the column that marks rows that the source has deleted, whose digests are
+    also 0; "": there is none"""
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ class FileSet:
     deleted: str = ""
     """as in ``FileTask``"""
     shard: tuple[str, str] = ("", "")
-    """the partition's column, in the log, and its value in the files that count; none: all do"""
+    """physical partition column, and its value in the files of this set; ("", ""): all files"""
 
     def of_shard(self, definition: TableDefinition) -> FileSet:
-        """What the table ``definition`` has of it, where it is one of many in one Delta table."""
+        """Return the files of the table ``definition`` if several tables share the Delta table."""
         number = shard_column(definition)
         if number < 0:
             return self
@@ -70,7 +71,7 @@ class FileSet:
         return replace(self, columns=columns, shard=shard).with_files(self.files)
 
     def with_files(self, files: Mapping[str, Mapping[str, Any]]) -> FileSet:
-        """The same with those of other files of the Delta table that count."""
+        """Return the set with those of ``files`` that belong to its shard."""
         column, value = self.shard
         own = {
             path: add
@@ -80,13 +81,14 @@ class FileSet:
         return replace(self, files=own)
 
     def of_source(self, count: int, deleted: int) -> FileSet:
-        """What the source has of it: the first ``count`` columns, of the rows that it has not
-        deleted, as the column ``deleted`` says (-1: of all)."""
+        """Return the part that the source has: the first ``count`` columns, without the rows that
+        the column number ``deleted`` marks as deleted (-1: no such column)."""
         marks = self.columns.physical[deleted] if deleted >= 0 else ""
         return replace(self, columns=self.columns.first(count), deleted=marks)
 
     def out(self, work: str, path: str, key: tuple[int, ...]) -> str:
-        """Where a file's digests are kept: files never change, what their columns mean may."""
+        """Return the path of a file's digests. The name depends on the columns' meaning: a file
+        never changes, but its columns' meaning may."""
         columns = repr((key, self.columns.physical, self.columns.types, self.deleted))
         identity = "\0".join((self.folder, path, self.schema_string, columns))
         return os.path.join(work, f"t-{hashlib.sha256(identity.encode()).hexdigest()[:32]}.npy")
@@ -94,7 +96,7 @@ class FileSet:
     def tasks(
         self, work: str, schema: pa.Schema, key: tuple[int, ...], sample: SampledRows | None = None
     ) -> list[FileTask]:
-        """For the files whose digests are not kept yet."""
+        """Return the tasks for files whose digests are not saved yet."""
         outs = {path: self.out(work, path, key) for path in self.files}
         return [
             FileTask(self.folder, path, self.columns, schema, key, out, sample, self.deleted)
@@ -105,8 +107,8 @@ class FileSet:
     def live(
         self, work: str, key: tuple[int, ...]
     ) -> Iterator[tuple[str, Digests, npt.NDArray[np.int64]]]:
-        """(path, digests of all rows, numbers of those that are live) of each file. A row of a
-        sample that is to be seen has no key digest of 0, nor would more than 1 of 2^64 others."""
+        """Yield (path, digests of all rows, numbers of the live rows) of each file. A row outside
+        of the sample has the key digest 0; so has 1 of 2^64 other rows."""
         for path, add in self.files.items():
             digested = load(self.out(work, path, key))
             alive = np.asarray(digested[0] != 0)
@@ -116,18 +118,18 @@ class FileSet:
             yield path, digested, np.flatnonzero(alive)
 
     def without(self, paths: Collection[str]) -> FileSet:
-        """The set without some of its files."""
+        """Return the set without some of its files."""
         return replace(self, files={p: add for p, add in self.files.items() if p not in paths})
 
     def rows_of(self, add: Mapping[str, Any]) -> int:
-        """How many rows of a live file are live."""
+        """Return the number of live rows of a file."""
         dead = (add.get("deletionVector") or {}).get("cardinality", 0)
         return row_count(self.folder, dict(add)) - int(dead)
 
     def rows_with(
         self, work: str, keys: npt.NDArray[np.uint64], key: tuple[int, ...], schema: pa.Schema
     ) -> list[pa.Table]:
-        """The live rows that have one of ``keys`` (digests), by file."""
+        """Return the live rows that have one of ``keys`` (digests), by file."""
         tables = []
         for path, digested, alive in self.live(work, key):
             rows = alive[np.isin(digested[0][alive], keys)]
@@ -136,13 +138,13 @@ class FileSet:
         return tables
 
     def values(self, path: str, rows: npt.NDArray[np.int64], schema: pa.Schema) -> pa.Table:
-        """Rows of one file, by their numbers."""
+        """Return rows of one file, by their numbers."""
         read = read_rows(self.folder, path, self.columns.physical, rows)
         return _typed(read, schema)
 
 
 def digest_files(tasks: Sequence[FileTask]) -> int:
-    """Digests files, each into a file of its own; returns how many rows they hold."""
+    """Digest files, each into a file of its own; return the number of their rows."""
     rows = 0
     for task in tasks:
         digested = _whole(task) if task.sample is None else _sampled(task, task.sample)
@@ -154,7 +156,7 @@ def digest_files(tasks: Sequence[FileTask]) -> int:
 
 
 def lacking(error: BaseException, sets: Mapping[str, FileSet]) -> str | None:
-    """Which of the tables lacks a file, by an error of reading them; None: the error is another."""
+    """Return the table that lacks a file, by an error of reading them; None for another error."""
     return next((name for name, files in sets.items() if is_gone(error, files.folder)), None)
 
 
@@ -166,7 +168,7 @@ def _whole(task: FileTask) -> Digests:
 
 
 def _sampled(task: FileTask, sample: SampledRows) -> Digests:
-    """Reads one column of all rows, and of the sample's rows all."""
+    """Digest a sample: read one column of all rows, and all columns of the sample's rows."""
     physical = task.columns.physical
     with open_file(task.folder, task.path) as file:
         (values,) = stored_columns(file, [physical[sample.column]])
@@ -187,7 +189,7 @@ def _deleted(task: FileTask) -> npt.NDArray[np.bool_]:
 
 
 def places(path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """A number for each row's place: its file, and where in it."""
+    """Return a number for each row's place: its file, and its position in the file."""
     name = np.frombuffer(hashlib.sha256(path.encode()).digest()[:8], np.uint64)[0]
     return np.asarray(mix(mix(rows.astype(np.uint64)) ^ name))
 

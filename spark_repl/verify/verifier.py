@@ -1,8 +1,8 @@
-"""Verifier: all tables' looks side by side, and what each found.
+"""Verifier: compares all tables side by side, and collects their results.
 
-A look asks the source what it has executed, reads what is left to compare, asks again, waits for a
-cut that holds the second answer, and compares with that. The cut of the look before is within the
-first answer, so that the source was read between both cuts.
+A look queries the source's executed GTIDs, reads what is left to compare, and queries the GTIDs
+again. Then it waits for a cut that contains the second answer, and compares with that cut. The
+first answer contains the cut of the previous look, so the source was read between both cuts.
 """
 
 from __future__ import annotations
@@ -55,37 +55,40 @@ logger = logging.getLogger(__name__)
 
 _LOOKS_MAX, _BEGUN_MAX = 12, 4
 _START_RETRIES = 3
-"""before anything was compared: a source that is down then is better said than waited for"""
-_CHANGED = (1054, 1146, 1049, 1412)  # a column or table is not there, or another now
+"""before the first look: the user should see soon that the source is down"""
+_CHANGED = (1054, 1146, 1049, 1412)  # a column or table is missing, or was redefined
 
 
 class Runs(Protocol):
-    """What gives tasks to workers (runtime/workers)."""
+    """A pool of workers that runs tasks (runtime/workers)."""
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]: ...
 
 
 @dataclass(frozen=True)
 class VerifyLimits:
-    """What a verify may take. ``rows_per_s``: 0 for no limit; ``wait_s``: for a cut; ``shown``:
-    rows that are named with their values; ``percent``: a share of each table's rows; ``repairs``:
-    whether what repairs the rows that differ is noted."""
+    """Limits of a verify. ``rows_per_s``: 0 for no limit; ``wait_s``: greatest wait for a cut;
+    ``shown_rows``: the number of rows shown with their values; ``percent``: a share of each table's
+    rows; ``repairs``: whether repairs of the differing rows are collected."""
 
     connections: int = 2
     rows_per_s: int = 0
     wait_s: float = 300.0
-    shown: int = 100
+    shown_rows: int = 100
     percent: float = 100
     repairs: bool = False
 
 
 @dataclass
 class VerifyResult:
-    """``tables``: compared ones with their rows and how many of them differ; ``not_compared``:
-    table -> why; ``by_others``: those that others changed above what the cut shows; ``repairs``:
-    table -> what repairs it; ``outliving``: those of them that have what the source has no longer;
-    ``paths``: where each table lay that was looked at; ``by_kind``: table
-    -> how many of its keys are missing, extra, different, or of another count."""
+    """Result of a verify.
+
+    ``tables``: compared tables with their counts; ``not_compared``: table -> reason; ``by_others``:
+    tables that other writers changed above what the cut shows; ``repairs``: table -> its repair;
+    ``outliving``: those of them that may have rows or columns that the source no longer has;
+    ``paths``: folder of each compared table; ``by_kind``: table -> number of its keys that are
+    missing, extra, different, or of another count.
+    """
 
     gtid_executed: str = ""
     tables: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -103,7 +106,8 @@ class VerifyResult:
 
 
 class Verifier:
-    """``tables``: the logs of the target's tables."""
+    """A comparison of a target's tables with the source. ``tables``: the logs of the target's
+    tables."""
 
     def __init__(
         self, config: Config, layout: Layout, tables: TableLog, workers: Runs, limits: VerifyLimits
@@ -119,11 +123,11 @@ class Verifier:
         self._paths = dict[str, str]()
         self._shown_files: dict[str, FileSet] = {}  # with all columns, at the last cut
         self._wholes: dict[str, TableDefinition] = {}
-        """the target's tables, with what the source has not"""
+        """the target's definitions, with the columns that the source lacks"""
         self.comparison = VerifyResult()
 
     def verify(self, only: tuple[str, ...] = ()) -> VerifyResult:
-        """Compares all tables, or ``only`` those. Raises SourceError, TargetError, NoTableError."""
+        """Compare all tables, or ``only`` those. Raise SourceError, TargetError or NoTableError."""
         with WorkFolder(self._layout.verify) as work:
             before = find_cut(self._control, "latest")
             checks = self._plan(only, work)
@@ -142,8 +146,8 @@ class Verifier:
         return self.comparison
 
     def _outlives(self, name: str) -> bool:
-        """Return whether the table has what the source has no longer; also where that is not
-        known."""
+        """Return whether the table may have rows or columns that the source no longer has, or its
+        definition is unknown."""
         cut = find_cut(self._control, "latest")
         at = cut.tables.get(name)
         definitions = self._definitions.of(cut, at) if at else None
@@ -190,7 +194,7 @@ class Verifier:
                 sample,
                 rate,
                 rules.key,
-                self._limits.shown,
+                self._limits.shown_rows,
             )
         return checks
 
@@ -224,7 +228,8 @@ class Verifier:
         return executed
 
     def _not_yet(self, cut: Cut) -> GtidSet:
-        """What the cut holds and the source has not committed: a replica may be ahead of it."""
+        """Return the cut's GTIDs that the source has not committed: a replica may be ahead of
+        it."""
         return GtidSet.parse(cut.gtid_executed).subtract(self._executed())
 
     def _look(self, checks: dict[str, TableCheck]) -> Cut:
@@ -244,7 +249,7 @@ class Verifier:
         cut_files = CutFiles(checks, sets, self._shown_files, self._files, app)
         cut_files.digest(self._digest)
         cut_files.compare(read, self._digest)
-        for name, why in cut_files.lost.items():
+        for name, why in cut_files.left_out.items():
             del checks[name]
             self.comparison.not_compared[name] = why
             if self._limits.repairs:
@@ -259,7 +264,7 @@ class Verifier:
         return [tasks[first::count] for first in range(count)]
 
     def _read(self, checks: Mapping[str, TableCheck]) -> dict[str, list[RangeRows]]:
-        """What the tasks have read, by table; a table that was changed says so."""
+        """Return the ranges read, by table; record a table's change in its check."""
         tasks = [task for check in checks.values() for task in check.tasks()]
         shares, read = self._shares(tasks), dict[str, list[RangeRows]]()
         for share, results in zip(shares, self._workers.run(read_ranges, shares), strict=True):
@@ -269,11 +274,11 @@ class Verifier:
     @staticmethod
     def _sort(
         share: list[RangeTask],
-        done: list[RangeRows | SparkReplError],
+        results: list[RangeRows | SparkReplError],
         checks: Mapping[str, TableCheck],
         read: dict[str, list[RangeRows]],
     ) -> None:
-        for task, result in zip(share, done, strict=True):
+        for task, result in zip(share, results, strict=True):
             name = task.definition.name
             if isinstance(result, RangeRows):
                 read.setdefault(name, []).append(result)
@@ -283,8 +288,8 @@ class Verifier:
                 raise result
 
     def _files_of(self, check: TableCheck, cut: Cut) -> FileSet | None:
-        """The table's files at the cut; None, with the reason in ``changed``, where the cut has
-        none that can be compared."""
+        """Return the table's files at the cut. Return None, and set ``changed`` to the reason, if
+        the cut has none that can be compared."""
         at, name = cut.tables.get(check.name), check.name
         if why := _set_aside(name, cut):
             check.changed = why
@@ -303,13 +308,14 @@ class Verifier:
         return None
 
     def _without_history(self, name: str, cut: Cut) -> str:
-        """Return why the cut's table is not compared, "" unless it began without rows."""
+        """Return the reason not to compare a table that began without rows; "" for another
+        table."""
         at = cut.tables.get(name)
         return WITHOUT_HISTORY if at and self._definitions.is_without_history(at) else ""
 
     def _other_masks(self, whole: TableDefinition, cut: Cut) -> str:
-        """Whether the cut's table has other masks than ``whole``, as a reason not to read it; ""
-        where it has not, or was asked about before."""
+        """Return the reason not to read the cut's table if its masks differ from those of
+        ``whole``. Return "" if they do not differ, or this path was checked before."""
         at = cut.tables.get(whole.name)
         if at is None or self._paths.get(whole.name) == at.path:
             return ""
@@ -323,7 +329,8 @@ class Verifier:
         )
 
     def _begin_again(self, checks: dict[str, TableCheck], work: WorkFolder) -> None:
-        """Plans tables anew that were changed meanwhile; one too often is not compared."""
+        """Plan tables again that were changed meanwhile; report a table as not compared after 4
+        attempts."""
         for name in [name for name, check in checks.items() if check.changed]:
             reason = checks.pop(name).changed
             self._paths.pop(name, None)
@@ -351,7 +358,7 @@ class Verifier:
         if named and self._limits.repairs:
             self.comparison.repairs[check.name] = repairs_of(check)
         self._look_above(check.name)
-        most = self._limits.shown - len(self.comparison.differences)
+        most = self._limits.shown_rows - len(self.comparison.differences)
         self.comparison.differences += differences(check, max(most, 0))
         whole = self._wholes[check.name]
         if is_separated_by_filter(whole) and check.at is not None and check.sample is None:
@@ -365,12 +372,12 @@ class Verifier:
             self.comparison.tables[name]["differing"] += count
             kinds = self.comparison.by_kind.setdefault(name, {})
             kinds[CLAIMED] = count
-            most = self._limits.shown - len(self.comparison.differences)
+            most = self._limits.shown_rows - len(self.comparison.differences)
             self.comparison.differences += claimed.differences(work, most)
 
     def _look_above(self, name: str) -> None:
-        """Whether others have changed the table behind what was compared. Where their rows are not
-        wanted, the table is repaired by a copy: the applier will not commit upon them."""
+        """Record other writers' change of the table above the compared version. Unless their rows
+        are accepted, a copy repairs the table: the applier will not commit on top of them."""
         files = self._shown_files.get(name)
         other = look_above(files, name, self.config) if files else None
         if other is None:
@@ -381,8 +388,8 @@ class Verifier:
 
 
 def _set_aside(name: str, cut: Cut) -> str:
-    """Why the cut has no rows of the table to compare, though it may have had them before; "" where
-    it may have them."""
+    """Return why the cut has no current rows of the table to compare; "" if it may have them. A
+    table that waits for a copy or is in quarantine has none."""
     if why := cut.waiting.get(name):
         return f"it waits for a copy since {why.since}: {why.reason}"
     if quarantine := cut.quarantined.get(name):

@@ -1,4 +1,4 @@
-"""One verify from beginning to end: workers, the result kept for ``status``, the repair."""
+"""One verify from beginning to end: its workers, its result for ``status``, and the repair."""
 
 from __future__ import annotations
 
@@ -34,9 +34,11 @@ def verify(
     master: str | None,
     repair: Callable[..., dict[str, Any]] | None,
 ) -> dict[str, Any]:
-    """What was found, as JSON has it. ``repair``: repairs tables by ``Repairs``, of which some are
-    ``outliving``, and says what a result has of it; ``limits.repairs`` then. Raises SourceError,
-    TargetError, NoTableError."""
+    """Verify tables, record the result for ``status``, and return it as JSON fields.
+
+    ``repair`` repairs tables by ``Repairs``, some of which are ``outliving``, and returns fields of
+    the result; it needs ``limits.repairs``. Raise SourceError, TargetError or NoTableError.
+    """
     began = time.perf_counter()
     layout = layout_of(config)
     Control.existing(config.target.path)
@@ -57,8 +59,8 @@ def between(
     limits: VerifyLimits,
     master: str | None,
 ) -> dict[str, Any]:
-    """What two cuts, named as ``cut show --at`` takes them, have differently. Raises ConfigError
-    and TargetError for one that there is not, and TargetError when a table is gone."""
+    """Compare two cuts, named as for ``cut show --at``; return the result as JSON fields. Raise
+    ConfigError or TargetError for an unknown cut, and TargetError if a table is gone."""
     began = time.perf_counter()
     layout = layout_of(config)
     Control.existing(config.target.path)
@@ -67,7 +69,7 @@ def between(
     workers = _workers(config, master, limits.connections)
     with WorkFolder(layout.verify, "between") as work:
         compare = Between(layout, control, TableLog(), workers.run, limits.connections)
-        comparison = compare.compare(left, right, only, work, limits.shown)
+        comparison = compare.compare(left, right, only, work, limits.shown_rows)
         work.clear()
     seconds, sums = time.perf_counter() - began, totals(comparison)
     return {
@@ -84,8 +86,8 @@ def between(
 
 
 class _Threads:
-    """Threads of this process: they wait for servers and disks, and what they compute (Arrow, numpy
-    and our kernels) lets the others go on. They are there 5 seconds before a JVM would be."""
+    """Threads of this process. They wait for servers and disks, and their computations (Arrow,
+    numpy and our kernels) release the GIL. They start 5 s sooner than a JVM."""
 
     def run(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         if len(tasks) < 2:
@@ -95,7 +97,7 @@ class _Threads:
 
 
 def _workers(config: Config, master: str | None, connections: int) -> Runs:
-    """Executors of the Spark master that was asked for; without one threads."""
+    """Return executors of the requested Spark master; without one, threads."""
     if master is None:
         return _Threads()
     from ..runtime.spark_session import build_session
@@ -105,7 +107,8 @@ def _workers(config: Config, master: str | None, connections: int) -> Runs:
 
 
 def result(comparison: VerifyResult, seconds: float) -> dict[str, Any]:
-    """The fields of a result. ``differing``, ``undecided``: rows, or keys of several."""
+    """Return the fields of a result. ``differing`` and ``undecided`` count keys; in a table without
+    a key one of them may stand for several equal rows."""
     rows = comparison.total("rows")
     return {
         "tables": len(comparison.tables),

@@ -1,6 +1,7 @@
-"""Waits of a verify: for a cut that holds what was read, or a source that has what a cut holds.
+"""Waits of a verify: for a cut that contains what was read, or for a source that is as new as a
+cut.
 
-Whoever waits is told what for; and does not wait where no applier is left to bring it.
+A long wait logs what it waits for. A wait for a cut ends early if no applier is left to commit one.
 """
 
 from __future__ import annotations
@@ -24,25 +25,25 @@ logger = logging.getLogger(__name__)
 
 _POLL_S, _TOLD_S = 0.2, 30.0
 _GONE_S = 10.0
-"""one that is started again comes meanwhile, if no error has stopped it"""
+"""seconds in which a restarted applier claims the target, unless an error has stopped it"""
 _SHOWN = 200
 """characters of a GTID set"""
 
 
 class CutWait:
-    """Waits for at most ``wait_s``. ``missing`` is what is waited for still."""
+    """A wait of at most ``wait_s`` seconds. ``missing`` returns the GTIDs still awaited."""
 
     def __init__(self, config: Config, layout: Layout, control: Control, wait_s: float) -> None:
         self._path, self._layout, self._control = config.target.path, layout, control
         self._wait_s = wait_s
 
     def for_source(self, missing: Callable[[], GtidSet]) -> None:
-        """Until the source has all of it. Raises TargetError when the time is over."""
+        """Wait until the source has all GTIDs. Raise TargetError when the time is over."""
         self._wait(missing, "the source shows", lambda left: None)
 
     def for_cut(self, missing: Callable[[], GtidSet]) -> None:
-        """Until a cut holds all of it. Raises TargetError when the time is over, or no applier
-        is there any more."""
+        """Wait until a cut contains all GTIDs. Raise TargetError when the time is over, or no
+        applier runs."""
         gone: tuple[int, float] | None = None
 
         def look(left: GtidSet) -> None:
@@ -67,7 +68,7 @@ class CutWait:
         self._wait(missing, "a cut holds", look)
 
     def _check_error(self, epoch: int) -> None:
-        """Raises TargetError where an error has stopped the last applier."""
+        """Raise TargetError if an error has stopped the last applier."""
         status = read_applier_status(self._layout.status) or {}
         applier = status.get("coordinator", {})
         if status.get("epoch") == epoch and (error := applier.get("LAST_ERROR_MESSAGE")):

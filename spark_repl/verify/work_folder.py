@@ -27,8 +27,8 @@ _PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class TablePlan:
-    """How a table is read. ``ranges``: WHERE clauses; ``sample``: which rows these are (``sample``,
-    as JSON), where not all, but about ``percent``, are asked for."""
+    """How a table is read. ``ranges``: WHERE clauses; ``sample``: which rows they select, as JSON,
+    if only about ``percent`` of the rows are requested."""
 
     ranges: tuple[str, ...] = ()
     percent: float = 100
@@ -36,8 +36,8 @@ class TablePlan:
 
 
 class WorkFolder:
-    """A folder ``name`` that one verify at a time has. Raises TargetError while another one
-    does."""
+    """A folder ``name`` that one verify at a time owns. Raise TargetError while another verify owns
+    it."""
 
     def __init__(self, path: str, name: str = "work") -> None:
         self._path = os.path.join(path, name)
@@ -63,8 +63,11 @@ class WorkFolder:
         self._lock.close()
 
     def of(self, definition: TableDefinition, plan: TablePlan) -> tuple[str, TablePlan]:
-        """(the table's folder, how it is read): as a verify that was cut off has read it, while the
-        table's definition and the share that is asked for are the same."""
+        """Return the table's folder, and how the table is read.
+
+        Return an interrupted verify's plan if it has the same definition and the same ``percent``;
+        otherwise record ``plan`` in an empty folder.
+        """
         folder, wanted = self._folder(definition.name), definition.to_json()
         file_name = os.path.join(folder, _PLAN)
         with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
@@ -86,7 +89,7 @@ class WorkFolder:
         shutil.rmtree(self._folder(name), ignore_errors=True)
 
     def clear(self) -> None:
-        """Removes all, when the verify has come to its end."""
+        """Remove the folder at the end of a verify."""
         shutil.rmtree(self._path, ignore_errors=True)
 
     def _folder(self, name: str) -> str:
@@ -94,7 +97,7 @@ class WorkFolder:
 
 
 def save(path: str, values: Digests) -> None:
-    """Writes a file as a whole, or none."""
+    """Write a file completely, or not at all."""
     work = f"{path}.{os.getpid()}"
     with open(work, "wb") as file:
         np.save(file, values)
@@ -102,8 +105,8 @@ def save(path: str, values: Digests) -> None:
 
 
 def load(path: str) -> Digests:
-    """The file's digests, mapped and not read. Raises FileNotFoundError."""
-    if os.path.getsize(path) == 128:  # a head alone, which can't be mapped
+    """Return the file's digests, mapped and not read. Raise FileNotFoundError."""
+    if os.path.getsize(path) == 128:  # only a header, which can't be mapped
         return np.zeros((2, 0), np.uint64)
     values: Digests = np.load(path, mmap_mode="r")
     return values

@@ -157,7 +157,7 @@ def test_many_rows_that_differ_are_of_one_kind(server: Server, tmp_path: Path) -
     with Following(server, tmp_path) as following:
         following.catch_up()
         by_hand(following, "t.a", lambda rows: rows.set_column(2, "d", pa.array([0.5] * len(rows))))
-        found = following.verify(shown=ROWS - 1)
+        found = following.verify(shown_rows=ROWS - 1)
         assert found.by_kind == {"t.a": {"different": ROWS}}
         assert len(found.differences) == ROWS - 1
         assert all(one["columns"] == ["d"] for one in found.differences)

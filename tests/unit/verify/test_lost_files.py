@@ -67,7 +67,7 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
     (tmp_path / "a" / "one").unlink()
     found.digest(digest_files)
     assert list(found.sets) == ["t.b"]
-    assert found.lost["t.a"].startswith("a data file is gone: ")
+    assert found.left_out["t.a"].startswith("a data file is gone: ")
     assert len(list(found.sets["t.b"].live(found.checks["t.b"].work, (0,)))) == 1
 
 
@@ -78,14 +78,14 @@ def test_a_file_that_somebody_has_rewritten(tmp_path: Path) -> None:
     found.digest(digest_files)
     assert (found.sets["t.a"].version, list(found.sets["t.a"].files)) == (2, ["two"])
     found.compare({}, digest_files)
-    assert found.checks["t.a"].looks == 1 and not found.lost
+    assert found.checks["t.a"].looks == 1 and not found.left_out
 
 
 def test_a_file_in_whose_place_somebody_has_other_rows(tmp_path: Path) -> None:
     found = begun(tmp_path, "a")
     rewritten(tmp_path, changes=True)
     found.digest(digest_files)
-    assert not found.sets and "t.a" in found.lost
+    assert not found.sets and "t.a" in found.left_out
 
 
 def test_a_vector_that_is_gone_when_rows_are_compared(tmp_path: Path) -> None:
