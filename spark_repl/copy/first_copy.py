@@ -359,8 +359,8 @@ class FirstCopy:
         check_files(table, [add["path"] for part in copied for add in part.adds])
         actions: list[dict[str, Any]] = [{"add": add} for part in copied for add in part.adds]
         with table.lock:  # other shards may be copied beside it
-            version = self._commits.commit(table, actions, stamp)
-            table.look_at(self._delta.advance(table.snapshot, version))
+            version = self._commits.commit_actions(table, actions, stamp)
+            table.plan_on(self._delta.advance(table.snapshot, version))
         if replaced := sum(part.text_errors for part in copied):
             logger.warning(
                 "%s: %d values have bytes without a character, which became U+FFFD"

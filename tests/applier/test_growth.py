@@ -58,7 +58,7 @@ class Week:
             apply_without_stream(found)
             upkeep = found.opened.pipeline.writer._upkeep
             for _ in range(3):
-                upkeep.look(found.tracking.tables)
+                upkeep.schedule(found.tracking.tables)
                 upkeep._pool.submit(int).result()
 
     def live(self) -> tuple[int, int]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.write.upkeep.scheduler import Upkeep
-from spark_repl.write.upkeep.table_maintenance import Tending
+from spark_repl.write.upkeep.scheduler import UpkeepScheduler
+from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.applier.test_promised_cuts import hours_pass
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, applier, apply_without_stream, run
@@ -44,9 +44,9 @@ def test_dead_files_of_a_table_that_changes_no_more_go(
         with applier(log.folder, target, keys=KEYS, parts=HERE) as found:
             apply_without_stream(found)
             aim, workers = found.config.target, HERE.workers(None, 2)  # type: ignore[arg-type]
-            one = Tending(found.tracking, workers, aim)
-            upkeep = Upkeep(found.tracking, aim, one.tend, one.forget)
-            upkeep.look(["t.b"])
+            maintenance = TableMaintenance(found.tracking, workers, aim)
+            upkeep = UpkeepScheduler(found.tracking, aim, maintenance.maintain, maintenance.forget)
+            upkeep.schedule(["t.b"])
             upkeep._pool.submit(int).result()
             upkeep.close()
     assert data_files(target) == (live, live)

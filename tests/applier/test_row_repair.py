@@ -234,7 +234,7 @@ def test_a_row_without_a_place(
     with monkeypatch.context() as patched:
         there = set((target / "t/a").rglob("*.parquet"))
         vain = MagicMock(side_effect=TargetError("in vain"))
-        patched.setattr("spark_repl.write.rows.row_repair.actions_of", vain)
+        patched.setattr("spark_repl.write.rows.row_repair.row_actions", vain)
         assert "in vain" in refused(repaired(log, target, Read(), **given))
         assert vain.called and set((target / "t/a").rglob("*.parquet")) == there
     made = repaired(log, target, Read(((1, "right"),), ()), **given)

@@ -117,14 +117,14 @@ def test_rows_that_another_channel_deletes_meanwhile_stay_deleted(
     make_old(target)
     (other,) = {*shared.CHANNELS} - {first}
     logs[other].transaction(*(delete(shared.one(other), (key, NAMES[0])) for key in (1, 2)))
-    behind, others = TableCommits.behind_sharing, [other]
+    behind, others = TableCommits.commit_after_sharing, [other]
 
     def beaten(self: TableCommits, table: Any, commit: Any) -> int:
         if others:
             assert run(logs[others.pop()].folder, target, channel=other, **shared.BOTH)
         return behind(self, table, commit)
 
-    monkeypatch.setattr(TableCommits, "behind_sharing", beaten)
+    monkeypatch.setattr(TableCommits, "commit_after_sharing", beaten)
     assert run(logs[first].folder, target, channel=first, **shared.BOTH)
     assert not others
     shared.check(target, logs, tmp_path / "apart")

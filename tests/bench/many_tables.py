@@ -32,7 +32,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.pending_rows import RowTimes
-from spark_repl.write.upkeep.file_retention import Promised
+from spark_repl.write.upkeep.file_retention import PromisedVersions
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import applier, run
 
@@ -141,7 +141,7 @@ def read(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     found["held_mib"] = _pss_mib() - before
     now = datetime.now(UTC) - timedelta(minutes=55)
     found["at_time_s"] = _timed(lambda: find_cut(control, now.isoformat()))
-    found["promised_s"] = _timed(lambda: Promised(control))
+    found["promised_s"] = _timed(lambda: PromisedVersions(control))
     return found
 
 

@@ -19,7 +19,7 @@ from unittest.mock import patch
 from spark_repl.apply.start.replica import Replica
 from spark_repl.crash_points import listening
 from spark_repl.runtime.retry import Retries
-from spark_repl.write.upkeep.scheduler import Upkeep
+from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, rows
 
@@ -88,7 +88,7 @@ def main(folder: Path) -> None:
     log.transaction(insert(K, (10, FAIL), (20, TIMEOUT), (30, None)))
     cases = [(name, step, kind) for name, step in STEPS.items() for kind in step.kinds]
     # Upkeep beside a case would meet its fault, and put off what it does.
-    with patch.object(Upkeep, "look"), applier(log.folder, target) as found:
+    with patch.object(UpkeepScheduler, "schedule"), applier(log.folder, target) as found:
         _apply(found)
         for number, (name, step, kind) in enumerate(cases, 1):
             _write(log, step, number)

@@ -31,7 +31,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import ConcurrentChangeError, TargetError
-from spark_repl.write.upkeep.file_retention import Promised
+from spark_repl.write.upkeep.file_retention import PromisedVersions
 
 Tables = dict[str, TableVersion]
 NAMES = [f"t.{letter}" for letter in "abcdef"]
@@ -164,7 +164,7 @@ class Target:
         each = [held.cut_of(row) for row in held.cut_rows(newest_first=True)]
         assert each == cuts[::-1]
         paths = {(whole_of(at.path), at.version) for cut in cuts for at in cut.tables.values()}
-        kept = Promised(fresh).kept
+        kept = PromisedVersions(fresh).retained
         assert {(path, version) for path, of in kept.items() for version in of} == paths
         everywhere = {f"t/{name[2:]}{end}" for name in NAMES for end in ("", "@2")}
         assert self.paths.among(everywhere) == {path for path, _ in paths}

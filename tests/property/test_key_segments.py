@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from spark_repl.write.files import key_segments
 from spark_repl.write.files.key_index import Hashes, KeyIndex
-from spark_repl.write.files.key_segments import FoldTask, candidates, fold, forget_gone, is_due
+from spark_repl.write.files.key_segments import (
+    FoldTask,
+    candidates,
+    fold_is_due,
+    fold_segments,
+    forget_gone_segments,
+)
 
 KEYS = st.lists(st.integers(-6, 6), max_size=9)
 STEPS = st.lists(
@@ -52,9 +58,9 @@ def test_what_the_files_indexes_say(steps, wanted):
             for name in [name for at, name in enumerate(stored) if at in gone]:
                 del stored[name]
             live = list(stored)
-            fold(FoldTask(index, pa.array(live, pa.string())))
+            fold_segments(FoldTask(index, pa.array(live, pa.string())))
             assert (
-                not is_due(index, pa.array(live, pa.string()))
+                not fold_is_due(index, pa.array(live, pa.string()))
                 or sum(map(len, stored.values())) > 20
             )
             segments = sorted(Path(index.folder).glob("*.segment.arrow"))
@@ -76,8 +82,8 @@ def test_files_that_a_look_up_opens_are_bounded(tmp_path):
     for number in range(300):
         names.append(f"f{number}")
         index.add(names[-1], np.array([number, number + 1000], np.int64))
-        if is_due(index, pa.array(names, pa.string())):
-            fold(FoldTask(index, pa.array(names, pa.string())))
+        if fold_is_due(index, pa.array(names, pa.string())):
+            fold_segments(FoldTask(index, pa.array(names, pa.string())))
     loads: list[str] = []
     true = index.load
     index.load = lambda path: loads.append(path) or true(path)  # type: ignore[method-assign, func-returns-value]
@@ -85,6 +91,6 @@ def test_files_that_a_look_up_opens_are_bounded(tmp_path):
     assert found == {("f7", 0, 0), ("f299", 1, 1)}
     segments = list((tmp_path / "keys").glob("*.segment.arrow"))
     assert len(loads) + len(segments) <= key_segments.ENOUGH
-    forget_gone(index.folder, str(tmp_path))  # no data file is there
+    forget_gone_segments(index.folder, str(tmp_path))  # no data file is there
     assert not list((tmp_path / "keys").glob("*.segment.arrow"))
     shutil.rmtree(tmp_path / "keys")

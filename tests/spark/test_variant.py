@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_repl.delta import checkpoint
-from spark_repl.write.upkeep.scheduler import Upkeep
+from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from tests.spark.lab import read, run, versions
 from tests.spark.test_upkeep import operations
 from tests.support.binlog_writer import Table, delete, insert, update
@@ -43,7 +43,7 @@ def feed(spark: SparkSession, target: Path, first: int) -> list[tuple[Any, ...]]
     return documents(found.where("id = 2").select("_change_type", "id", "j"))
 
 
-def look_at_once(self: Upkeep, tables: Iterable[str]) -> None:
+def look_at_once(self: UpkeepScheduler, tables: Iterable[str]) -> None:
     """Upkeep in the stream's own thread, so that it is there when the test looks."""
     self._changed.update(tables)
     self._work()
@@ -53,7 +53,7 @@ def look_at_once(self: Upkeep, tables: Iterable[str]) -> None:
 @pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_json_columns_are_variants(spark, log, target, monkeypatch, vectors):
     monkeypatch.setattr(checkpoint, "EVERY", 2)
-    monkeypatch.setattr(Upkeep, "look", look_at_once)
+    monkeypatch.setattr(UpkeepScheduler, "schedule", look_at_once)
     keys = {
         "target.json_as": "variant", "target.change_data_feed": True,
         "target.compact_files": 2, "target.deletion_vectors": vectors,

@@ -225,7 +225,7 @@ def test_a_group_that_is_tried_again_lands_once(lab):
     position = lab.commit(table, written)
     with suppress(SparkReplError):  # passed over, or refused
         commit_rows(lab.commits, [(stale, written)], Stamp(lab.tracking.app, position, ""))
-    assert lab.commits.settle(stale, position) is Outcome.LANDED
+    assert lab.commits.resolve(stale, position) is Outcome.LANDED
     assert (stale.position, positions(lab, table).count(position)) == (position, 1)
     assert lab.rows() - before == {("a", 16, "new")}
 
@@ -238,7 +238,7 @@ def test_a_group_that_others_came_before_is_planned_anew(lab):
     lab.spark.sql(f"INSERT INTO delta.`{table.folder}` VALUES (17, 'theirs')")
     with pytest.raises(ConcurrentChangeError):
         lab.commit(table, written)
-    assert lab.commits.settle(table, lab.position) is Outcome.BEATEN
+    assert lab.commits.resolve(table, lab.position) is Outcome.BEATEN
     assert lab.rows() - before == {("b", 17, "theirs")}
     lab.commits.refresh(table)
     (fault,) = (one for part in lab.plan(insert(b, (17, "new"))) for one in part.violations)

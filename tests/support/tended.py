@@ -21,7 +21,7 @@ from spark_repl.control.records.retention import Retention
 from spark_repl.control.table import control as control_module
 from spark_repl.control.table.control import Control, PruningRules
 from spark_repl.write.upkeep import table_maintenance
-from spark_repl.write.upkeep.scheduler import Upkeep
+from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from tests.support.local_delta import HERE, applier, apply_without_stream
 
 KEYS = {"cut_retention_hours": 1, "vacuum_hours": 1}
@@ -98,8 +98,8 @@ def tend(found: Replica) -> None:
     """All of the upkeep that is due."""
     workers, names = HERE.workers(None, 2), list(found.tracking.tables)  # type: ignore[arg-type]
     target = found.config.target
-    one = table_maintenance.Tending(found.tracking, workers, target)
-    upkeep = Upkeep(found.tracking, target, one.tend, one.forget)
-    upkeep.look(names)
+    maintenance = table_maintenance.TableMaintenance(found.tracking, workers, target)
+    upkeep = UpkeepScheduler(found.tracking, target, maintenance.maintain, maintenance.forget)
+    upkeep.schedule(names)
     upkeep._pool.submit(int).result()
     upkeep.close()

@@ -22,7 +22,7 @@ from ...errors import DecodeError
 from ...position import RelayPosition
 from ...sql.case_folding import fold
 from ...write.cascades.emulated_cascades import CascadeTask
-from ...write.cascades.referencing import FindTask, find
+from ...write.cascades.referencing import ReferencingTask, find_referencing
 from ...write.files.compaction import CompactTask
 from ...write.files.key_index import build
 from ...write.files.write_task import LiveFile
@@ -104,7 +104,9 @@ class Cascading:
                 break
             parts = self._referencing_rows(task, cascaded.wanted, base)
             task = replace(
-                task, referencing=(*task.referencing, *parts), asked=(*task.asked, *cascaded.wanted)
+                task,
+                referencing=(*task.referencing, *parts),
+                lookups=(*task.lookups, *cascaded.wanted),
             )
         logger.debug("%d changes by foreign keys that the log has not", cascaded.changes)
         by_worker = [*(_without(part, following) for part in staged.by_worker), cascaded.staged]
@@ -123,7 +125,7 @@ class Cascading:
         self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base
     ) -> list[tuple[str, Part]]:
         """The rows that reference the values ``wanted``, by their tables."""
-        looks: list[FindTask] = []
+        looks: list[ReferencingTask] = []
         for number, values in wanted:
             key = task.plan.keys[number]
             table = self._tracking.tables[key.child]
@@ -131,14 +133,16 @@ class Cascading:
             index = self._tracking.key_folder(table, names)
             of = CompactTask.of(table, index, ())
             compared = tuple(task.plan.collation((key.child, i)) for i in key.referencing)
-            look = FindTask(of, table.definition, key.referencing, compared, values, task.folder)
+            look = ReferencingTask(
+                of, table.definition, key.referencing, compared, values, task.folder
+            )
             looks += [replace(look, of=replace(of, files=(f,))) for f in base.files[key.child]]
         missing = [task for look in looks for task in look.missing()]
         self._workers.run(build, missing, here=len(missing) < 2)
         # By an index a look is done at once; by a scan it reads columns of a file.
         scans = sum(not look.by_index for look in looks)
         in_driver = self._workers.is_small(rows=len(looks) + scans * _SCAN)
-        parts = self._workers.run(find, looks, here=in_driver)
+        parts = self._workers.run(find_referencing, looks, here=in_driver)
         return [
             (look.definition.name, part)
             for look, part in zip(looks, parts, strict=True)
@@ -197,7 +201,7 @@ class Cascading:
         return _Base(files, (*between, group))
 
     def _is_ahead(self, table: Table, group: Group) -> bool:
-        reached = self._tracking.held_by(table)
+        reached = self._tracking.progress_of(table)
         if reached is not None and self._stager.begins_within(reached, group):
             return True
         return table.position > group.start

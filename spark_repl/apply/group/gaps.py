@@ -42,7 +42,9 @@ class Gaps:
         begun = max(mark.position + _BY_HAND, applied.start)
         tables = tracking.all_tables()
         ahead = {t.name: t.position for t in tables if t.position > begun}
-        reached = {t.name: extent for t in tables if (extent := tracking.held_by(t)) is not None}
+        reached = {
+            t.name: extent for t in tables if (extent := tracking.progress_of(t)) is not None
+        }
         lacking = {name: extent for name, extent in reached.items() if self._lacks(extent)}
         self.tables = sorted({*ahead, *lacking})
         self._last = max(ahead.values(), default=0)

@@ -110,7 +110,7 @@ class GroupCommitter:
         self._log_statement(result, str(group.gtids), time.perf_counter() - began)
         reach("after_statement")
         self._status.count(statements=1)
-        self._rows.writer.tend(result.names)
+        self._rows.writer.schedule_upkeep(result.names)
         if record["kind"] == Kind.DDL_ROWS:
             self._rows.count(self._rows.write(group.of_rows()))
         self._publish(group, cut, more=group.in_a_row and result.way in _HELD_BACK)

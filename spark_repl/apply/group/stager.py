@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ...schedule.group import Group
     from ...tables.table_definition import TableDefinition
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
-    from ...write.tables.ahead_of_cut import Held
+    from ...write.tables.ahead_of_cut import TableProgress
     from ...write.tables.tracking import Tracking
     from ..log.applied_log import AppliedLog
 
@@ -299,13 +299,13 @@ class Stager:
                 masks[name] = mask | masks.get(name, mask)
         return masks
 
-    def begins_within(self, reached: Held, group: Group) -> bool:
+    def begins_within(self, reached: TableProgress, group: Group) -> bool:
         """Return whether a table that has ``reached`` has more than what is before the group."""
         if isinstance(reached, SourcePlace):
             return bool(self.applied.count_up_to(group.records[:1], reached))
         return not reached.issubset(group.executed)
 
-    def _reached(self, executed: GtidSet) -> Iterable[tuple[str, Held]]:
+    def _reached(self, executed: GtidSet) -> Iterable[tuple[str, TableProgress]]:
         """Return what tables hold by GTID or place, of another log or from a copy."""
         return [*self.tracking.ahead().items(), *self.catch_up.held(executed).items()]
 

@@ -128,7 +128,7 @@ class QuarantineReplay:
                 stamp = self._tracking.stamp(cut)
                 with about_table(table.name):
                     version = commits.delta.commit(table.snapshot, [], stamp)
-                commits.landed(table, [], cut.position, version)
+                commits.record_commit(table, [], cut.position, version)
 
     def _unmarked(self, point: ResumePoint, cut: Cut) -> ResumePoint:
         """Publishes the cut anew, where it marks tables that are in quarantine no more: they are

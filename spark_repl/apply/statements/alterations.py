@@ -152,7 +152,7 @@ class Alterations:
         if defines:
             self._tracking.define(table, altered.definition, cut)
         elif self._tracking.has(table, cut):
-            table.take_at_place(altered.definition)
+            table.define_at_place(altered.definition)
             outcome = DdlOutcome.METADATA
         else:
             outcome = self._changes.alter(table, altered, session, cut)

@@ -243,7 +243,7 @@ class Statements:
         if not existing.truncated:
             self._changes.truncate(table, cut)
         elif self._tracking.has(table, cut):
-            table.take_at_place(whole)
+            table.define_at_place(whole)
         else:
             self._changes.truncate(table, cut, whole)
         return DdlOutcome.METADATA
@@ -332,7 +332,7 @@ class Statements:
                 cut = before(cut)
             stamp = self._tracking.stamp(cut)
             if self._tracking.is_shard(name):
-                self._changes.make_room(self._tracking.shaped(wanted), stamp)
+                self._changes.widen_for(self._tracking.shaped(wanted), stamp)
             self._tracking.create(wanted, stamp, logged.name)
         return DdlOutcome.NAMES
 

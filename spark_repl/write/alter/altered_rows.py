@@ -1,4 +1,5 @@
-"""A table's rows behind ALTER TABLE, as MySQL makes them from those before it."""
+"""Altered rows: the rows of a table after ALTER TABLE, as MySQL computes them from those before
+it."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ from ...tables.column import DATE_TYPES, Column, ColumnType, Form
 from ..files.compaction import CompactTask, live_rows
 from ..files.key_index import write_indexed
 from ..files.write_task import Written
-from ..rows.scd2_history import check_fit, outlived
-from .replaced_values import are_images, check_dates, check_texts, may_recode
+from ..rows.scd2_history import are_outlived, check_fit
+from .replaced_values import are_images, check_replaced_dates, check_replaced_texts, may_recode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -57,17 +58,17 @@ _ZERO_DATE = "'0000-00-00"
 
 
 def keeps_rows(
-    before: TableDefinition, altered: Altered, session: Session, held: Collection[int] = ()
+    before: TableDefinition, altered: Altered, session: Session, wide: Collection[int] = ()
 ) -> bool:
-    """Whether every value of every row stays, and new columns are NULL in them. ``held``: numbers
-    of columns whose values data files have in a type that is wide enough before and behind."""
+    """Return whether every value of every row stays, and new columns are NULL in all rows.
+    ``wide``: numbers of columns whose type in the data files holds the values before and after."""
     return all(
         (
             isinstance(origin, CarriedColumn)
             and _stays(altered, origin, _change(before.columns[origin.number], column, session))
         )
         or origin == ConstantValue(NULL)
-        or number in held
+        or number in wide
         for number, (origin, column) in enumerate(
             zip(altered.origins, altered.definition.columns, strict=True)
         )
@@ -75,7 +76,7 @@ def keeps_rows(
 
 
 def _stays(altered: Altered, origin: CarriedColumn, change: TypeChange) -> bool:
-    """Whether every value of a column stays."""
+    """Return whether every value of a column stays."""
     old, column = change.before, change.after
     if altered.replaced_texts and may_recode(origin, change):
         return False
@@ -87,12 +88,13 @@ def _stays(altered: Altered, origin: CarriedColumn, change: TypeChange) -> bool:
 
 
 def _change(old: Column, column: Column, session: Session) -> TypeChange:
-    """``plain`` where both types are known to be no more than ``Column`` says."""
+    """Return the change of type. It is ``plain`` if both types are known to be no more than
+    ``Column`` has."""
     return TypeChange(old, column, session, plain=old.detail == column.detail == "")
 
 
 def forbids_null(before: TableDefinition, altered: Altered) -> bool:
-    """Whether a column becomes NOT NULL."""
+    """Return whether a column becomes NOT NULL."""
     return any(
         isinstance(origin, CarriedColumn)
         and before.columns[origin.number].nullable
@@ -102,8 +104,8 @@ def forbids_null(before: TableDefinition, altered: Altered) -> bool:
 
 
 def without_zero_dates(altered: Altered) -> Altered:
-    """The same where zero dates are NULL (zero_dates = "null"): in new columns, and in those by
-    which the table is partitioned."""
+    """Return the alteration where zero dates are NULL (zero_dates = "null"), in new columns and in
+    columns by which the table is partitioned."""
     origins = tuple(
         ConstantValue(NULL)
         if isinstance(o, ConstantValue) and o.default.startswith(_ZERO_DATE)
@@ -115,9 +117,9 @@ def without_zero_dates(altered: Altered) -> Altered:
 
 
 def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
-    """``after``. Raises StatementError where rows can't be written anew in the commit that gives
-    the table its new columns: with a change data feed Delta refuses it where a column of a mapping
-    goes, or gets another name."""
+    """Return ``after``. Raise StatementError if rows can't be rewritten in the commit that gives
+    the table its new columns. With a change data feed, Delta refuses such a commit if it drops or
+    renames a mapped column, or changes its type."""
     refuses = before.has("delta.enableChangeDataFeed") and has_mapping(before.configuration)
     if refuses and not keeps_columns(before.schema_string, after.schema_string):
         raise StatementError(
@@ -130,67 +132,70 @@ def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
 
 
 def unknown_rows(altered: Altered) -> str:
-    """Why the log does not say what rows that are there become; '' where it does."""
+    """Return why the log does not determine the new values of existing rows; '' if it does."""
     reasons = [origin.reason for origin in altered.origins if isinstance(origin, UnknownValue)]
     return altered.rows_go or next(iter(reasons), "")
 
 
 class _Made:
-    """Columns behind the statement, each made when it is asked for: expressions ask for others."""
+    """Columns after the statement. Each is computed when it is needed, as expressions use other
+    columns."""
 
     def __init__(self, arrays: Sequence[pa.Array], of: AlteredRows) -> None:
         self._arrays, self._before, self._altered = arrays, of.before, of.altered
-        self._session, self._gone = of.session, outlived(of.before, arrays)
+        self._session, self._gone = of.session, are_outlived(of.before, arrays)
         self._images = are_images(of.before, arrays) if of.altered.null_dates else None
-        self._made: dict[int, pa.Array] = {}
+        self._columns: dict[int, pa.Array] = {}
         columns = of.altered.definition.columns
-        self._rows = InputRows(len(arrays[0]), columns, self._looked_at, of.session, convert)
+        self._rows = InputRows(len(arrays[0]), columns, self._checked_column, of.session, convert)
 
     def column(self, i: int) -> pa.Array:
-        """Raises StatementError."""
-        if i not in self._made:
-            self._made[i] = self._make(i)
-        return self._made[i]
+        """Return a column. Raise StatementError."""
+        if i not in self._columns:
+            self._columns[i] = self._make(i)
+        return self._columns[i]
 
-    def _looked_at(self, i: int) -> pa.Array:
-        """A column as expressions have it. Raises StatementError."""
+    def _checked_column(self, i: int) -> pa.Array:
+        """Return a column for use in expressions. Raise StatementError if it may have a replaced
+        value."""
         column = self._altered.definition.columns[i]
         change = TypeChange(column, column, self._session)
         if self._altered.null_dates:
-            check_dates(self.column(i), self._images, change)
+            check_replaced_dates(self.column(i), self._images, change)
         if self._altered.replaced_texts:
-            check_texts(self.column(i), change)
+            check_replaced_texts(self.column(i), change)
         return self.column(i)
 
     def _make(self, i: int) -> pa.Array:
         origin, column = self._altered.origins[i], self._altered.definition.columns[i]
         if isinstance(origin, CarriedColumn):
-            return self._kept(origin, column, whole=not column.nullable)
+            return self._converted(origin, column, whole=not column.nullable)
         if isinstance(origin, ComputedValue):
             return computed(origin.expression, self._rows, column, virtual=origin.virtual)
         if isinstance(origin, UnknownValue):
             raise StatementError(origin.reason, table=self._altered.definition.name)
         if isinstance(origin, RestoredColumn):
-            values = self._kept(CarriedColumn(origin.number), column)
+            values = self._converted(CarriedColumn(origin.number), column)
             return pc.coalesce(values, self._new(origin.new, column))
         return self._new(origin, column)
 
-    def _kept(self, origin: CarriedColumn, column: Column, *, whole: bool = False) -> pa.Array:
-        """``whole``: no NULL may be left, also in rows that the source has not."""
+    def _converted(self, origin: CarriedColumn, column: Column, *, whole: bool = False) -> pa.Array:
+        """Return the values of a column that stays. ``whole``: no NULL may be left, not even in
+        rows that the source no longer has."""
         values, old = self._arrays[origin.number], self._before.columns[origin.number]
         change = _change(old, column, self._session)
         lacks = whole and values.null_count
         if _stays(self._altered, origin, change) and not lacks:
             return values
         if self._altered.replaced_texts:
-            check_texts(values, change)
+            check_replaced_texts(values, change)
         if self._altered.null_dates and column.type not in DATE_TYPES:
-            check_dates(values, self._images, change)
+            check_replaced_dates(values, self._images, change)
         check_fit(values, self._gone, change)
         return convert(values, change)
 
     def _new(self, origin: ConstantValue | CurrentTimestamp, column: Column) -> pa.Array:
-        """What the rows that are there get in a new column."""
+        """Return the values of existing rows in a new column."""
         if isinstance(origin, CurrentTimestamp):
             value = _now(column, self._session)
         else:
@@ -200,7 +205,7 @@ class _Made:
 
 
 def _default(column: Column, default: str) -> pa.Array:
-    """Array[1]: what rows that are there get in a new column. Raises StatementError."""
+    """Return array[1]: the value of existing rows in a new column. Raise SettingError."""
     if default.startswith(_ZERO_DATE) and column.form != Form.TEXT:
         raise SettingError(
             f"rows that are there get {default[1:]} in the new column {column.name}, which is no"
@@ -213,8 +218,8 @@ def _default(column: Column, default: str) -> pa.Array:
 
 
 def _now(column: Column, session: Session) -> pa.Array:
-    """Array[1]: the moment of the statement, cut to the column's digits."""
-    if column.type == ColumnType.TIMESTAMP:  # of UTC, whatever the session's time zone
+    """Return array[1]: the time of the statement, truncated to the column's digits."""
+    if column.type == ColumnType.TIMESTAMP:  # in UTC for every session time zone
         return put_utc(np.array([session.at], np.int64), np.zeros(1, np.bool_), column)
     step = 10 ** (6 - column.meta)
     moment = pa.array([session.at // step * step], pa.timestamp("us", "UTC"))
@@ -223,17 +228,17 @@ def _now(column: Column, session: Session) -> pa.Array:
 
 
 class MadeRows(Protocol):
-    """What a statement makes of rows."""
+    """The rows that a statement makes."""
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
-        """The columns [columns of the table before] of some rows -> those behind the statement.
-        Raises StatementError."""
+        """Return the columns after the statement for some rows, ``arrays`` [columns of the table
+        before]. Raise StatementError."""
 
 
 @dataclass(frozen=True)
 class AlterTask:
-    """A data file whose rows are to be written anew. ``of``: the file, in the table as it was;
-    ``to``: the table as it will be, without files."""
+    """A data file whose rows are to be rewritten. ``of``: the file, in the table before; ``to``:
+    the table after, without files."""
 
     of: CompactTask
     to: CompactTask
@@ -241,31 +246,31 @@ class AlterTask:
 
 
 def alter_file(task: AlterTask) -> Written:
-    """The file's rows as a new one, with its key index. Raises StatementError."""
+    """Rewrite the file's rows as a new file, with its key index. Raise StatementError."""
     (file,) = task.of.files
     out = Written(task.of.table, gone=[file.path])
     rows = live_rows(task.of, file, BitMap())
     if rows.num_rows:
         arrays = [one_chunk(column) for column in rows.columns]
         try:
-            made = task.rows.columns(arrays)
+            columns = task.rows.columns(arrays)
         except StatementError as error:
             raise error.at(table=task.of.table) from None
-        table = pa.Table.from_arrays(made, names=list(task.to.columns.physical))
+        table = pa.Table.from_arrays(columns, names=list(task.to.columns.physical))
         out.adds += write_indexed(task.to.index, task.to.columns, table)
     return out
 
 
 @dataclass(frozen=True)
 class AlteredRows:
-    """What a statement makes of the rows of a table that was ``before``."""
+    """The rows that a statement makes of a table that was ``before``."""
 
     before: TableDefinition
     altered: Altered
     session: Session
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
-        """The columns [columns of the table before] of some rows -> those behind the statement.
-        Raises StatementError where a value's outcome isn't known."""
-        made = _Made(arrays, self)
-        return [made.column(i) for i in range(len(self.altered.origins))]
+        """Return the columns after the statement for some rows, ``arrays`` [columns of the table
+        before]. Raise StatementError if a value can't be determined."""
+        computed_columns = _Made(arrays, self)
+        return [computed_columns.column(i) for i in range(len(self.altered.origins))]

@@ -1,4 +1,5 @@
-"""The rows of partitions that go: which data files have none of them, some, or no others."""
+"""Partition files: the data files that have rows of partitions that go, and the removal of these
+rows."""
 
 from __future__ import annotations
 
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
     from ..tables.table import Table
     from ..tables.tracking import Tracking
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _MILLISECOND = 999
-"""microseconds that statistics leave out of a greatest moment"""
+"""microseconds by which statistics may round down a maximum"""
 
 
-def whole(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
-    """What statistics say of a data file: True, all its rows go; False, none; None: perhaps some.
-    ``of``: the file's table."""
+def all_rows_go(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
+    """Return whether all rows of a data file go, according to its statistics: True, all; False,
+    none; None: unknown. ``of``: the file's table."""
     stats = json.loads(add.get("stats") or "{}")
     if gone.all_rows or len(gone.columns) != 1:
         return gone.all_rows or None
     if gone.columns[0] in dict(of.columns.wider):
-        return None  # statistics have the bounds in a type that may print them inexactly
+        return None  # the wider type of the bounds may print them inexactly
     name = of.columns.physical[gone.columns[0]]
     ends = [(stats.get(kind) or {}).get(name) for kind in ("minValues", "maxValues")]
     nulls = (stats.get("nullCount") or {}).get(name)
@@ -48,7 +49,7 @@ def whole(add: Action, gone: PartitionRows, of: CompactTask) -> bool | None:
     try:
         bounds = _bounds(ends, of.schema.types[gone.columns[0]])
         return gone.of_range(bounds, nulls=nulls > 0)
-    except (pa.ArrowInvalid, ValueError, TypeError, OverflowError):  # others' way to write them
+    except (pa.ArrowInvalid, ValueError, TypeError, OverflowError):  # another writer's format
         return None
 
 
@@ -63,8 +64,8 @@ def _bounds(ends: list[Any], kind: pa.DataType) -> pa.Array:
 
 @dataclass(frozen=True)
 class PartitionTask:
-    """A data file that may have rows of ``gone``. ``vectors``: whether they are marked, or the file
-    is written anew; ``change_data``: whether the table has Delta's change data feed."""
+    """A data file that may have rows of ``gone``. ``vectors``: whether rows are marked, or the file
+    is rewritten; ``change_data``: whether the table has Delta's change data feed."""
 
     of: CompactTask
     gone: PartitionRows
@@ -72,33 +73,33 @@ class PartitionTask:
     change_data: bool
 
 
-def taken_out(
+def remove_partition_rows(
     tracking: Tracking, workers: Workers, table: Table, gone: PartitionRows
 ) -> list[Written]:
-    """What leaves the table without the rows ``gone``: files that go, marks, and files that are
-    written anew. The table's lock is held. Raises StatementError."""
+    """Return the results of removing the rows ``gone`` from the table: removed files, marks, and
+    rewritten files. The table's lock is held. Raise StatementError."""
     folder, live = tracking.key_folder(table), tracking.commits.live(table).adds
     feed = table.snapshot.has("delta.enableChangeDataFeed")
     out, tasks, size = Written(table.name), [], 0
     for file in tracking.commits.live_files(table):
         of = CompactTask.of(table, folder, (file,))
-        every = whole(live[file.path], gone, of)
+        every = all_rows_go(live[file.path], gone, of)
         if every and not feed:
             out.gone.append(file.path)
         elif every is not False:
             tasks.append(PartitionTask(of, gone, table.has_vectors, feed))
             size += int(live[file.path]["size"])
-    log.info(
+    logger.info(
         "%s: %d files go, %d are looked into, of %d", table.name, len(out.gone), len(tasks),
         len(live),
     )  # fmt: skip
-    written = [out, *workers.run(take_out, tasks, here=workers.is_small(file_bytes=size))]
+    written = [out, *workers.run(remove_rows, tasks, here=workers.is_small(file_bytes=size))]
     check_files(table, [path for part in written for path in part.files])
     return written
 
 
-def take_out(task: PartitionTask) -> Written:
-    """Finds the rows that go, and marks them or writes what is left. Raises StatementError."""
+def remove_rows(task: PartitionTask) -> Written:
+    """Find the rows that go, and mark them or write the remaining rows. Raise StatementError."""
     (file,), of = task.of.files, task.of
     out = Written(of.table)
     marked = _rows(task)
@@ -120,7 +121,7 @@ def take_out(task: PartitionTask) -> Written:
 
 
 def _rows(task: PartitionTask) -> BitMap:
-    """The file's live rows that go."""
+    """Return the file's live rows that go."""
     (file,), of, gone = task.of.files, task.of, task.gone
     names = [of.columns.physical[number] for number in gone.columns]
     with open_file(of.folder, file.path) as parquet:

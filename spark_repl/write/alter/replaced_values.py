@@ -28,15 +28,17 @@ if TYPE_CHECKING:
 
 
 def are_images(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
-    """Which of some rows, ``arrays`` [columns of the table], these are; None in other modes."""
+    """Return which of some rows, ``arrays`` [columns of the table], are images from the log. Return
+    None unless the table's mode is changelog, in which a TRUNCATE is a row whose columns are NULL.
+    """
     if not logs_changes(definition):
         return None
     return pc.not_equal(arrays[numbers_of(definition)["operation"]], TRUNCATE)
 
 
-def check_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -> None:
+def check_replaced_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -> None:
     """Raise Unconvertible if a date is NULL that may be a zero date on the source (zero_dates =
-    "null"). ``images``: which rows are images of the log; None: none is."""
+    "null"). ``images``: which rows are images of the log; None: check all rows."""
     before = change.before
     if before.mask or before.type not in DATE_TYPES:
         return
@@ -63,7 +65,7 @@ def may_recode(origin: CarriedColumn, change: TypeChange) -> bool:
     return charset_of(change.before.collation) != charset_of(change.after.collation)
 
 
-def check_texts(values: pa.Array, change: TypeChange) -> None:
+def check_replaced_texts(values: pa.Array, change: TypeChange) -> None:
     """Raise Unconvertible if one of the values has a character that may be a replaced one."""
     if not pa.types.is_string(values.type):
         return

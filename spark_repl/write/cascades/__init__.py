@@ -1,1 +1,1 @@
-"""Cascades of foreign keys that the source's storage engine carries out without logging them."""
+"""Cascades of foreign keys that the source carried out without logging them: the workers' part."""

@@ -1,4 +1,5 @@
-"""Rows as numbers, for the kernel that carries changes on: values of keys' columns as codes."""
+"""Cascade codes: rows as numbers for the cascade kernel. The values of keys' columns become
+codes."""
 
 from __future__ import annotations
 
@@ -30,54 +31,56 @@ _ACTIONS = {"": NO_ACTION, "CASCADE": CASCADE, "SET NULL": SET_NULL}
 
 @dataclass(frozen=True)
 class Domain:
-    """The values of columns that are compared with each other: that of code ``first + i`` is
-    ``values[i]``."""
+    """Values of columns that are compared with each other: ``values[i]`` has the code ``first +
+    i``."""
 
     first: int
     values: pa.Array
 
-    def taken(self, codes: Longs) -> pa.Array:
-        """Array [n] of the values of codes; -1 is NULL."""
+    def values_of(self, codes: Longs) -> pa.Array:
+        """Return array [n] of the values of codes; -1 is NULL."""
         return self.values.take(pa.array(codes - self.first, mask=codes < 0))
 
 
 @dataclass(frozen=True)
 class Codes:
-    """``of``: by table, int64[rows, places]; ``asked``: by number of a key, int64[values, columns];
-    ``domains``: of each column that is in a key; ``place``: of these in the codes; ``classes``:
-    codes that are equal for a key have the same."""
+    """Codes of the rows of all tables. ``of``: by table, int64[rows, places]; ``lookups``: by
+    number of a key, int64[values, columns], values that were looked up; ``domains``: of each column
+    that is in a key; ``place``: the place of each such column in the codes; ``classes``: equal for
+    codes that are equal in a key."""
 
     of: tuple[Longs, ...]
-    asked: Mapping[int, Longs]
+    lookups: Mapping[int, Longs]
     domains: Mapping[Place, Domain]
     place: Mapping[Place, int]
     classes: Longs
     width: int
 
 
-def codes_of(plan: CascadePlan, rows: Sequence[pa.Table], asked: Mapping[int, pa.Table]) -> Codes:
-    """``rows``: of each of the plan's tables; ``asked``: by number of a key, values of what it
-    references. Raises DecodeError with the table where values can't be compared."""
+def codes_of(plan: CascadePlan, rows: Sequence[pa.Table], lookups: Mapping[int, pa.Table]) -> Codes:
+    """Return the codes of ``rows``, those of each of the plan's tables, and of ``lookups``: by
+    number of a key, values of the columns that it references. Raise DecodeError with the table if
+    values can't be compared."""
     tables = list(plan.definitions)
     place = _places(plan)
     width = 1 + max(place.values())
     of = [np.full((len(part), width), -1, np.int64) for part in rows]
     for number, part in enumerate(rows):
         of[number][:, 0] = _rest(plan, number, part, place)
-    asked_codes = {
+    lookup_codes = {
         number: np.zeros((len(values), values.num_columns), np.int64)
-        for number, values in asked.items()
+        for number, values in lookups.items()
     }
     domains: dict[Place, Domain] = {}
     classes, first = [np.zeros(0, np.int64)], 0
     for members in plan.domains:
         columns = [(tables.index(name), c) for name, c in members]
         targets = [(one_chunk(rows[t].column(c)), of[t][:, place[t, c]]) for t, c in columns]
-        for number, values in asked.items():
+        for number, values in lookups.items():
             key = plan.keys[number]
             for i, c in enumerate(key.referenced):
                 if (tables.index(key.parent), c) in columns:
-                    targets.append((one_chunk(values.column(i)), asked_codes[number][:, i]))
+                    targets.append((one_chunk(values.column(i)), lookup_codes[number][:, i]))
         encoded = pa.concat_arrays([values for values, _ in targets]).dictionary_encode()
         codes = encoded.indices.fill_null(-1 - first).to_numpy().astype(np.int64) + first
         begin = 0
@@ -88,20 +91,20 @@ def codes_of(plan: CascadePlan, rows: Sequence[pa.Table], asked: Mapping[int, pa
         domains.update(dict.fromkeys(columns, domain))
         classes.append(_classes(plan, members[0], domain))
         first += len(encoded.dictionary)
-    return Codes(tuple(of), asked_codes, domains, place, np.concatenate(classes), width)
+    return Codes(tuple(of), lookup_codes, domains, place, np.concatenate(classes), width)
 
 
 def _places(plan: CascadePlan) -> dict[Place, int]:
-    """For each column of a key its place in the codes."""
+    """Return the place in the codes of each column of a key."""
     place = {}
     for number, name in enumerate(plan.definitions):
-        mine = sorted(c for domain in plan.domains for table, c in domain if table == name)
-        place.update({(number, column): 1 + i for i, column in enumerate(mine)})
+        own_columns = sorted(c for domain in plan.domains for table, c in domain if table == name)
+        place.update({(number, column): 1 + i for i, column in enumerate(own_columns)})
     return place
 
 
 def _rest(plan: CascadePlan, number: int, rows: pa.Table, place: Mapping[Place, int]) -> Longs:
-    """Codes of what tells the rows of a table apart beside the columns of keys."""
+    """Return codes of the columns that identify a table's rows and are in no key."""
     definition = plan.definitions[list(plan.definitions)[number]]
     wanted = definition.primary_key or range(len(definition.columns))
     columns = [rows.column(c) for c in wanted if (number, c) not in place]
@@ -127,7 +130,7 @@ def _classes(plan: CascadePlan, member: tuple[str, int], domain: Domain) -> Long
 
 
 def graph_of(plan: CascadePlan, codes: Codes) -> Graph:
-    """The plan's keys for the kernel."""
+    """Return the plan's keys for the kernel."""
     tables, count = list(plan.definitions), len(plan.keys)
     numbers = {name: number for number, name in enumerate(tables)}
     parent = np.array([numbers[key.parent] for key in plan.keys], np.int64)

@@ -44,8 +44,8 @@ Longs = npt.NDArray[np.int64]
 
 
 def emulate(read: Reads, task: CascadeTask) -> Cascaded:
-    """``read``: reads the logged changes of the tables of the plan. Raises
-    DecodeError and LogError with the change's place."""
+    """Run the cascades of a task. ``read``: reads the logged changes of the plan's tables
+    (``decode.cascades.logged_changes``). Raise DecodeError and LogError with the change's place."""
     plan, tables = task.plan, list(task.plan.definitions)
     changes = read(plan, task.stage)
     referencing = {
@@ -57,9 +57,9 @@ def emulate(read: Reads, task: CascadeTask) -> Cascaded:
         pa.concat_tables([part, referencing[name]])
         for name, part in zip(tables, logged, strict=True)
     ]
-    asked = _read_all(task.asked)
+    lookups = _read_all(task.lookups)
     try:
-        codes = codes_of(plan, rows, asked)
+        codes = codes_of(plan, rows, lookups)
     except DecodeError as error:
         raise _at(error, changes, int(np.argmax(changes.fires))) from None
     base = np.concatenate(([0], np.cumsum([len(part) for part in rows])))
@@ -91,7 +91,7 @@ def _empty(plan: CascadePlan, name: str) -> pa.Table:
 
 
 def _referencing_rows(parts: Sequence[Part], plan: CascadePlan, name: str) -> pa.Table:
-    """The rows that were found, each once."""
+    """Return the rows that were looked up, each once."""
     if not parts:
         return _empty(plan, name)
     rows = pa.concat_tables([part.read() for part in parts]).combine_chunks()
@@ -138,7 +138,7 @@ def zeros(*shape: int) -> Longs:
 
 
 def _simulated(graph: Graph, events: Events) -> tuple[int, Out]:
-    """The kernel's code, and what it has found; with as much room as it needs."""
+    """Run the kernel with as much room as it needs. Return its code and its output."""
     width, each = events.codes.shape[1], graph.own.shape[1]
     count = len(events.loaded) + len(events.kind) + 1
     chains = 1 << (2 * count * each).bit_length()
@@ -167,21 +167,22 @@ def _simulated(graph: Graph, events: Events) -> tuple[int, Out]:
 
 
 def _wanted(plan: CascadePlan, graph: Graph, codes: Codes, out: Out) -> list[tuple[int, pa.Table]]:
-    """By key, the values that were carried on and that nobody has looked for."""
+    """Return, by key, the values that cascades changed and that were not looked up yet."""
     count, tables = int(out.counts[1]), list(plan.definitions)
     wanted = []
     for number in np.unique(out.fired[:count]).tolist():
         key = plan.keys[number]
         width = len(key.referenced)
         values = out.fired_codes[:count][out.fired[:count] == number][:, :width]
-        known = codes.asked.get(number, np.zeros((0, width), np.int64))
-        both = graph.classes[np.concatenate((known, values))]
+        lookups = codes.lookups.get(number, np.zeros((0, width), np.int64))
+        both = graph.classes[np.concatenate((lookups, values))]
         first = np.unique(both, axis=0, return_index=True)[1]
-        fresh = values[first[first >= len(known)] - len(known)]
+        fresh = values[first[first >= len(lookups)] - len(lookups)]
         if len(fresh):
             parent = tables.index(key.parent)
             columns = [
-                codes.domains[parent, c].taken(fresh[:, i]) for i, c in enumerate(key.referenced)
+                codes.domains[parent, c].values_of(fresh[:, i])
+                for i, c in enumerate(key.referenced)
             ]
             names = [str(i) for i in range(width)]
             wanted.append((number, pa.Table.from_arrays(columns, names=names)))
@@ -190,7 +191,7 @@ def _wanted(plan: CascadePlan, graph: Graph, codes: Codes, out: Out) -> list[tup
 
 @dataclass(frozen=True)
 class _Staging:
-    """Makes of the kernel's changes what a worker stages of a group."""
+    """Turns the kernel's changes into the staged changes of a worker."""
 
     task: CascadeTask
     changes: LoggedChanges
@@ -212,26 +213,26 @@ class _Staging:
         return Staged(self.task.stage[-1].worker, definitions, parts, {})
 
     def _rows(self, number: int, name: str) -> pa.Table:
-        """The table's changes, each by itself, in the order in which they were made."""
+        """Return the table's changes, one by one, in the order in which they were made."""
         out, count = self.out, int(self.out.counts[0])
         transaction = self.changes.transaction[out.event[:count]]
-        own_changes = np.flatnonzero(
+        own = np.flatnonzero(
             (out.table[:count] == number) & ~self.changes.applied[name][transaction]
         )
         definition = self.task.plan.definitions[name]
-        codes, flags = out.codes[own_changes], out.flags[own_changes].astype(np.uint8)
-        image = pa.array(out.image[own_changes] - self.base[number])
+        codes, flags = out.codes[own], out.flags[own].astype(np.uint8)
+        image = pa.array(out.image[own] - self.base[number])
         columns = [
-            self.codes.domains[number, c].taken(codes[:, self.codes.place[number, c]])
+            self.codes.domains[number, c].values_of(codes[:, self.codes.place[number, c]])
             if (number, c) in self.codes.domains
             else one_chunk(self.rows[number].column(c)).take(image)
             for c in range(len(definition.columns))
         ]
         keyed = bool(definition.primary_key)
-        step = np.ones(len(own_changes), np.int64) if keyed else np.where(flags == EXISTED, -1, 1)
-        edges = pa.array(np.arange(len(own_changes) + 1, dtype=np.int32))
-        positions = pa.array(self.changes.positions[transaction[own_changes]])
-        nothing = pa.nulls(len(own_changes), pa.binary())
+        step = np.ones(len(own), np.int64) if keyed else np.where(flags == EXISTED, -1, 1)
+        edges = pa.array(np.arange(len(own) + 1, dtype=np.int32))
+        positions = pa.array(self.changes.positions[transaction[own]])
+        nothing = pa.nulls(len(own), pa.binary())
         extra: Mapping[str, pa.Array] = {
             "flags": pa.ListArray.from_arrays(edges, pa.array(flags)),
             "positions": pa.ListArray.from_arrays(edges, positions),
@@ -244,7 +245,7 @@ class _Staging:
         return pa.Table.from_arrays([*columns, *extra.values()], names=names)
 
     def _keys(self, number: int, key: Sequence[int], codes: Longs) -> pa.Array:
-        """What tells the rows apart, as bytes."""
+        """Return the values that identify the rows, as bytes."""
         columns = key or range(len(self.rows[number].column_names))
         places = [self.codes.place[number, c] for c in columns if (number, c) in self.codes.place]
         data = np.ascontiguousarray(codes[:, [0, *places]])
@@ -255,22 +256,23 @@ class _Staging:
 
 @dataclass(frozen=True)
 class CascadeTask:
-    """``stage``: the group's transactions, or several groups', one behind the other;
-    ``referencing``: by table, rows that were there before them; ``asked``: by number of the plan's
-    keys, the values that were looked for, in the types of the referenced columns; ``folder``: for
-    files."""
+    """Cascades of one group, or of several groups in order. ``stage``: the groups' transactions;
+    ``referencing``: by table, rows that the target had before them; ``lookups``: by number of the
+    plan's keys, the values that were looked up, in the types of the referenced columns; ``folder``:
+    for files."""
 
     plan: CascadePlan
     stage: tuple[StageTask, ...]
     folder: str
     referencing: tuple[tuple[str, Part], ...] = ()
-    asked: tuple[tuple[int, Part], ...] = ()
+    lookups: tuple[tuple[int, Part], ...] = ()
 
 
 @dataclass(frozen=True)
 class Cascaded:
-    """``wanted``: values that have to be looked for; without any ``staged`` is what the group does
-    to the plan's children, ``changes`` of which are not in the log."""
+    """The result of a CascadeTask. ``wanted``: values that must be looked up. If there are none,
+    ``staged`` has the group's changes to the plan's children, ``changes`` of which are not in the
+    log."""
 
     wanted: tuple[tuple[int, Part], ...]
     staged: Staged | None = None

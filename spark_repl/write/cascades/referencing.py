@@ -1,7 +1,7 @@
-"""Referencing: the rows of a table that reference some values, found by an index or a scan.
+"""Referencing: finds the rows of a table that reference some values, by an index or a scan.
 
-A worker's part. Numbers, dates and bytes are found by an index of the referencing columns, made as
-the key's is (``key_index``); text, which a collation compares, by reading these columns.
+A worker runs this part. An index of the referencing columns, like that of the key (``key_index``),
+finds numbers, dates and bytes. A scan of these columns finds texts, which a collation compares.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Longs = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class FindTask:
+class ReferencingTask:
     """``of``: one file of a table, and the folder of the index of ``numbers``, the referencing
-    columns, which ``collations`` compare; ``wanted``: values of these; ``folder``: where what is
-    found is kept."""
+    columns, which ``collations`` compare; ``wanted``: values of these columns; ``folder``: for the
+    file of the result."""
 
     of: CompactTask
     definition: TableDefinition
@@ -45,7 +45,7 @@ class FindTask:
 
     @property
     def names(self) -> list[str]:
-        """The referencing columns in the data file."""
+        """Return the names of the referencing columns in the data file."""
         return [self.of.columns.physical[i] for i in self.numbers]
 
     @property
@@ -54,7 +54,7 @@ class FindTask:
         return KeyIndex(self.of.index_folder, self.of.folder, self.names, types)
 
     def missing(self) -> list[IndexTask]:
-        """What has to be made of the index before."""
+        """Return the tasks that build missing parts of the index."""
         paths = [file.path for file in self.of.files] if self.by_index else []
         index = self.index
         return [IndexTask(index, path) for path in index.missing(paths)]
@@ -64,23 +64,23 @@ class FindTask:
         return all(collation == EXACT for collation in self.collations)
 
 
-def find(task: FindTask) -> Part:
-    """The live rows, with the table's columns by number, and where they lie. There may be more than
-    were asked for. Raises DecodeError with the table for text that can't be compared."""
+def find_referencing(task: ReferencingTask) -> Part:
+    """Return the live rows, with the table's columns by number, and their places. There may be more
+    rows than wanted. Raise DecodeError with the table for a text that can't be compared."""
     (file,), wanted = task.of.files, task.wanted.read()
     look = _by_index if task.by_index else _by_scan
     rows = look(task, file, wanted)
     return write_part(task.definition.name, _read(task, file.path, rows), task.folder)
 
 
-def _dead(task: FindTask, file: LiveFile) -> Longs:
-    """Rows of a file that are marked."""
+def _dead(task: ReferencingTask, file: LiveFile) -> Longs:
+    """Return the rows of a file that are marked."""
     if file.vector is None:
         return np.zeros(0, np.int64)
     return np.array(deletion_vector.read(task.of.folder, file.vector).to_array(), np.int64)
 
 
-def _by_index(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
+def _by_index(task: ReferencingTask, file: LiveFile, wanted: pa.Table) -> Longs:
     hashes = hash_keys(wanted.columns)
     order = np.argsort(hashes, kind="stable")
     at, rows = task.index.candidates(file.path, hashes[order])
@@ -91,8 +91,9 @@ def _by_index(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
     return np.unique(rows)
 
 
-def _by_scan(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
-    """Each column by itself: what matches in all of them is compared as a whole later."""
+def _by_scan(task: ReferencingTask, file: LiveFile, wanted: pa.Table) -> Longs:
+    """Return the rows that match in each column by itself. The caller compares whole values
+    later."""
     with open_file(task.of.folder, file.path) as opened:
         stored = stored_columns(opened, task.names)
     alive = np.ones(len(stored[0]), bool)
@@ -109,7 +110,7 @@ def _by_scan(task: FindTask, file: LiveFile, wanted: pa.Table) -> Longs:
     return np.flatnonzero(alive)
 
 
-def _read(task: FindTask, path: str, rows: Longs) -> pa.Table:
+def _read(task: ReferencingTask, path: str, rows: Longs) -> pa.Table:
     types = task.of.schema.types
     arrays = [pa.array([], kind) for kind in types]
     if len(rows):

@@ -106,6 +106,6 @@ def commit_rows(commits: TableCommits, parts: Sequence[TablePart], stamp: Stamp)
         actions += row_actions(commits, table, written)
     table = parts[0][0]
     table.delta.pending = stamp.position
-    version = commits.commit(table, actions, stamp)
-    commits.landed(table, actions, stamp.position, version)
+    version = commits.commit_actions(table, actions, stamp)
+    commits.record_commit(table, actions, stamp.position, version)
     return version

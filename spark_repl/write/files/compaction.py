@@ -90,9 +90,10 @@ class _Size:
 def choose_files(folder: str, files: Mapping[str, Action], enough: int) -> list[list[str]]:
     """Return the paths to fold into one file, for each partition that has some.
 
-    These are ``enough`` files of one order of magnitude, so that each row is rewritten once per
-    order; or fewer that fill half of a full file, if one more would exceed it; or the files with
-    most dead rows, if the partition has more dead rows than live ones.
+    The first choice is ``enough`` files of one order of magnitude, so that each row is rewritten
+    once per order. Fewer files are enough if they fill half of a full file and one more would
+    exceed it. Otherwise, if the partition has more dead rows than live ones, choose the files with
+    most dead rows.
     """
     partitions: dict[tuple[Any, ...], list[Action]] = {}
     for add in files.values():
@@ -129,6 +130,7 @@ class _Tier:
 
 def _choose(files: Sequence[_Size], enough: int) -> list[str]:
     sizes = sorted(files, key=lambda size: (size.live, size.path))
+    # The smallest files come first. A tier ends at the first file that outweighs it.
     tier = _Tier()
     for size in sizes:
         if size.live > tier.live:
@@ -145,6 +147,7 @@ def _choose(files: Sequence[_Size], enough: int) -> list[str]:
         return tier.paths
     if sum(size.dead for size in sizes) <= sum(size.live for size in sizes):
         return []
+    # No tier is due, but dead rows prevail: rewrite the files that have most of them.
     worst = _Tier()
     for size in sorted(sizes, key=lambda size: size.live - size.dead):
         if size.dead < size.live or (worst.files and not worst.takes(size)):
@@ -227,6 +230,7 @@ def _moved(compacted: Compacted, number: int, folder: str, live: Action | None) 
         return BitMap()
     before = deletion_vector.read(folder, old) if old else BitMap()
     gone = _rows(deletion_vector.read(folder, vector) - before).astype(np.int64)
+    # The new file lacks rows that were marked before: a row's number is smaller by those below it.
     rank = np.searchsorted(_rows(before), gone)
     return BitMap(array.array("I", (first + gone - rank).tolist()))
 

@@ -2,9 +2,9 @@
 
 Invariant: a file is removed only if no version of the table names it, now or later. An attempt to
 commit can land on one version only, the next after the version that it was planned on
-(``table_log.ALONE``). While that version is not in the log, the attempt may still land, whatever
-its caller got as an answer: the call may have timed out, the JVM may be gone, a store may still
-work on the request. The files then stay for VACUUM.
+(``table_log.ALONE``). While that version is not in the log, the attempt may still land, even after
+an error. The call may have timed out, the JVM may be gone, or a store may still work on the
+request. The files then stay for VACUUM.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...delta.log_replay import Action, read_commit
 from ...delta.storage import remove_if_there
 from ...errors import TargetError
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> list[str]:
@@ -31,16 +31,17 @@ def discard(folder: str, paths: Iterable[str], *, tried_behind: int | None) -> l
     try:
         if tried_behind is None:
             return _remove(folder, paths)
+        # Once the next version is in the log, the attempt has either landed as it or never will.
         decided = read_commit(folder, tried_behind + 1)
         if decided is not None:
             named = _named(decided)
             return _remove(folder, [path for path in paths if path not in named])
-        log.warning(
+        logger.warning(
             "%s: version %d may still land with %d files of this process: they are left to"
             " VACUUM", folder, tried_behind + 1, len(paths),
         )  # fmt: skip
     except (OSError, TargetError, ValueError) as error:
-        log.warning("%s: %d files are left to VACUUM: %s", folder, len(paths), error)
+        logger.warning("%s: %d files are left to VACUUM: %s", folder, len(paths), error)
     return []
 
 

@@ -101,6 +101,7 @@ def candidates(
     for segment, numbers in covered.used:
         at, places = join(needed, segment.hashes, segment.places)
         owner, rows = numbers[places >> 32], places & 0xFFFFFFFF
+        # Group the hits by data file; -1 is a file that is not live, or in another segment.
         order = np.argsort(owner, kind="stable")
         order = order[owner[order] >= 0]
         owners, starts = np.unique(owner[order], return_index=True)
@@ -129,7 +130,7 @@ class _Unit:
     segment: tuple[_Segment, npt.NDArray[np.int64]] | None = None
 
 
-def fold(task: FoldTask) -> None:
+def fold_segments(task: FoldTask) -> None:
     """Fold a table's small indexes and segments if there are more than ``ENOUGH``, and remove
     segments without a live file. Raise OSError."""
     index, covered = task.index, _covered(task.index.folder, task.data_files)
@@ -142,8 +143,8 @@ def fold(task: FoldTask) -> None:
                 _write(index, bundle)
 
 
-def is_due(index: KeyIndex, data_files: pa.Array) -> bool:
-    """Return whether ``fold`` has something to fold."""
+def fold_is_due(index: KeyIndex, data_files: pa.Array) -> bool:
+    """Return whether ``fold_segments`` has something to fold."""
     if len(data_files) <= ENOUGH:
         return False
     return len(_small(index, _covered(index.folder, data_files))) > ENOUGH
@@ -179,7 +180,7 @@ def _write(index: KeyIndex, units: Sequence[_Unit]) -> None:
             segment, numbers = unit.segment
             new_number = np.where(numbers >= 0, np.cumsum(numbers >= 0) - 1 + len(names), -1)
             owner = new_number[segment.places >> 32]
-            live = owner >= 0
+            live = owner >= 0  # entries of files that are no longer live are dropped
             hashes.append(segment.hashes[live])
             places.append(owner[live] << 32 | segment.places[live] & 0xFFFFFFFF)
         names += unit.names
@@ -203,7 +204,7 @@ def _put(folder: str, rows: pa.RecordBatch) -> None:
     os.replace(f"{path}.part", path)
 
 
-def forget_gone(folder: str, table_folder: str) -> None:
+def forget_gone_segments(folder: str, table_folder: str) -> None:
     """Remove segments whose data files are all gone, and segments that can't be read."""
     for name in storage.names(folder):
         if name.endswith(_SUFFIX):

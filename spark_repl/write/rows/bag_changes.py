@@ -80,6 +80,7 @@ def value_codes(rows: pa.Table) -> tuple[npt.NDArray[np.int32], int]:
     code = encoded.indices.to_numpy().astype(np.int32)
     first = np.empty(len(encoded.dictionary), np.int64)
     first[code[::-1]] = np.arange(len(code))[::-1]
+    # Hashes may collide: compare each row with the first row that has its code.
     again = np.flatnonzero(first[code] != np.arange(len(code)))
     left, right = rows.take(pa.array(again)), rows.take(pa.array(first[code[again]]))
     for column, twin in zip(left.columns, right.columns, strict=True):

@@ -27,7 +27,7 @@ from ..files.key_index import write_indexed
 from ..files.key_lookup import find_rows, index_of, key_text
 from ..files.write_task import Violation, WriteTask, Written
 from .net_changes import Changes, Look, net_changes
-from .soft_deletes import are_deleted
+from .soft_deletes import are_soft_deleted
 
 if TYPE_CHECKING:
     from .partial_row_fill import MissingValues
@@ -123,6 +123,7 @@ def _changes(
 def _complete(fold: Fold, missing: MissingValues, places: Places) -> npt.NDArray[np.bool_]:
     """Fill what the images lack from the target's rows. Return which rows are complete then."""
     task, folded, needed = fold.task, fold.changes, missing.rows
+    # ``at``: index of each net row's old row among the rows read; the old row may have another key.
     at = np.full(len(needed), -1, np.int64)
     origins = np.unique(missing.origin[needed & (missing.origin >= 0)])
     old: dict[int, list[pa.Array]] = {column: [] for column in missing.wanted}
@@ -205,7 +206,7 @@ def _search(fold: Fold, needed: Longs, matched: Longs, places: Places) -> None:
     for number, at, rows in find_rows(task, folded.rows.take(pa.array(needed))):
         owner, picked = _take(needed[at], rows, matched, limit, bool(task.key), task)
         path = task.files[number].path
-        dead = are_deleted(task, path, picked)
+        dead = are_soft_deleted(task, path, picked)
         deleted.append(owner[dead])
         if task.idempotent:  # a change that is passed over leaves a deleted row as it is
             goes = ~dead | (folded.net.flags[owner] & CERTAIN != 0)
@@ -220,7 +221,7 @@ def _present(task: WriteTask, rows: pa.Table) -> npt.NDArray[np.bool_]:
     """Return which of the rows' keys have a row of the source in the table."""
     present = np.zeros(rows.num_rows, bool)
     for number, at, places in find_rows(task, rows):
-        present[at] = ~are_deleted(task, task.files[number].path, places)
+        present[at] = ~are_soft_deleted(task, task.files[number].path, places)
     return present
 
 
@@ -235,6 +236,7 @@ def _take(
     entry, rows = entry[order], rows[order]
     new = np.concatenate(([True], entry[1:] != entry[:-1]))
     starts = np.flatnonzero(new)
+    # The rank of a row among those of its entry, counted over all files so far.
     rank = np.arange(len(entry)) - np.repeat(starts, np.diff(np.append(starts, len(entry))))
     rank += matched[entry]
     if keyed and rank.max() > 0:

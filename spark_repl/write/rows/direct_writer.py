@@ -10,10 +10,10 @@ from ...rules.table_mode import has_versions
 from ..files.commit import marked_rows
 from ..files.compaction import CompactTask, RewriteTask, rewrite
 from ..files.key_index import IndexTask, build
-from ..files.key_segments import FoldTask, fold, is_due
+from ..files.key_segments import FoldTask, fold_is_due, fold_segments
 from ..files.write_task import LiveFile, WriteTask, Written, by_table
 from .direct import write_direct
-from .scd2_history import write_versions
+from .scd2_history import write_history
 
 if TYPE_CHECKING:
     from ...runtime.workers import Workers
@@ -58,11 +58,11 @@ class DirectWriter:
             self._checked[index.folder] = live.origin, live.version
             paths = live.adds.paths()
             tasks += [IndexTask(index, path) for path in index.missing(paths.to_pylist())]
-            if is_due(index, paths):
+            if fold_is_due(index, paths):
                 folds.append(FoldTask(index, paths))
         self._workers.run(build, tasks, here=len(tasks) < 2)
         if folds:
-            self._workers.run(fold, folds)
+            self._workers.run(fold_segments, folds)
 
     def finish(self, tables: Mapping[str, Table], written: list[Written]) -> list[Written]:
         """Add the files that lose rows in tables without deletion vectors, written again without
@@ -84,4 +84,4 @@ class DirectWriter:
 
 def _write(task: WriteTask) -> Written:
     """Run a task of either kind. Raise TargetError and DecodeError."""
-    return write_versions(task) if has_versions(task.definition) else write_direct(task)
+    return write_history(task) if has_versions(task.definition) else write_direct(task)

@@ -20,12 +20,12 @@ from ...runtime.threads import Pool
 from ..files.commit import commit_rows
 from ..files.discard import discard
 from ..files.write_task import WriteTask, Written, by_table, faults_of
-from ..tables.logged_shape import ToldCollations, check_definition, names_key
+from ..tables.logged_shape import LoggedCharsets, check_definition, has_other_key
 from ..tables.row_error import at_first_change, row_error
 from ..tables.table_commits import Outcome
 from ..tables.tracking import left_out_before
-from ..upkeep.scheduler import Upkeep
-from ..upkeep.table_maintenance import Tending
+from ..upkeep.scheduler import UpkeepScheduler
+from ..upkeep.table_maintenance import TableMaintenance
 from .direct_writer import DirectWriter
 
 if TYPE_CHECKING:
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
     from ..tables.table import Table
     from ..tables.tracking import Tracking
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _COMMITS_AT_ONCE = 4
 
 
 class GroupWriter:
-    """Plans, writes, checks and commits a group, table by table. How a table takes its changes is
-    the ``DirectWriter``'s affair. ``write`` may be called from several
-    threads, for different tables. ``lacks``: as upkeep's."""
+    """Plans, writes, checks and commits a group, table by table. ``DirectWriter`` has the way in
+    which a table takes its changes. Several threads may call ``write``, for different tables.
+    ``lacks``: as for the upkeep scheduler."""
 
     def __init__(
         self, tracking: Tracking, workers: Workers, config: Config,
@@ -56,18 +56,20 @@ class GroupWriter:
     ) -> None:  # fmt: skip
         self._tracking, self._commits, self.workers = tracking, tracking.commits, workers
         self._writer = DirectWriter(tracking, workers)
-        tending = Tending(tracking, workers, config.target)
-        self._upkeep = Upkeep(tracking, config.target, tending.tend, tending.forget, lacks)
+        maintenance = TableMaintenance(tracking, workers, config.target)
+        self._upkeep = UpkeepScheduler(
+            tracking, config.target, maintenance.maintain, maintenance.forget, lacks
+        )
         self._write_seconds = self._commit_seconds = 0.0
         self._statements = 0
         self._seconds: deque[float] = deque(maxlen=100_000)  # of each table's commit
         self.seconds: dict[str, float] = {}
-        """for how long each table was written: its tasks and its commits"""
+        """seconds of each table's tasks and commits"""
         self._pool = Pool(_COMMITS_AT_ONCE, thread_name_prefix="commit")
 
     @property
     def writer(self) -> DirectWriter:
-        """How tables take their changes."""
+        """Return the writer of tables' changes."""
         return self._writer
 
     def write(
@@ -78,12 +80,12 @@ class GroupWriter:
         begins: Callable[[], None],
         checked: Callable[[], None],
     ) -> dict[str, int]:
-        """Commits the group to every table that isn't there yet; ``cut`` is behind it. ``begins``
-        is called when everything is planned and the workers are needed, ``checked`` when everything
-        fits and is about to be committed: what that raises prevents it. Returns how many rows from
-        before their copy were passed over, by table without history.
+        """Commit the group to every table that does not have it yet. ``cut`` is after the group.
+        Return how many rows from before their copy were passed over, by table without history.
 
-        Raises RowError (lowest failing transaction first) before anything is committed.
+        ``begins`` is called when everything is planned and the workers are needed. ``checked`` is
+        called when everything fits, just before the commits: if it raises, nothing is committed.
+        Raise RowError for the lowest failing transaction before anything is committed.
         """
         parts: dict[str, list[Part]] = {}
         for output in staged.by_worker:
@@ -97,15 +99,15 @@ class GroupWriter:
             group_gtids="",
             source=cut.begin,
         )
-        with ExitStack() as held:
-            tables = self._tables(staged.by_worker, parts, before, held)
-            held.enter_context(self._commits.files_there(tables.values()))
-            # A table may have landed in an attempt before this one.
-            behind = {name: t for name, t in tables.items() if t.position < cut.position}
-            tasks = self._tasks(behind, parts, group.idempotent)
-            written = self._write(behind, tasks, begins=begins, checked=checked)
-            self._commit_or_settle(behind, written, cut)
-        self._upkeep.look(tables)
+        with ExitStack() as locks:
+            tables = self._tables(staged.by_worker, parts, before, locks)
+            locks.enter_context(self._commits.explain_gone_files(tables.values()))
+            # A table may have the group from an earlier attempt.
+            lacking = {name: t for name, t in tables.items() if t.position < cut.position}
+            tasks = self._tasks(lacking, parts, group.idempotent)
+            written = self._write(lacking, tasks, begins=begins, checked=checked)
+            self._commit_or_resolve(lacking, written, cut)
+        self._upkeep.schedule(tables)
         passed_over = dict[str, int]()
         for part in written:
             if tables[part.table].without_history and part.passed_over:
@@ -120,14 +122,14 @@ class GroupWriter:
         begins: Callable[[], None],
         checked: Callable[[], None],
     ) -> list[Written]:
-        """Has the tasks done; what they wrote fits and is to be committed. Raises RowError."""
+        """Run the tasks, and return what they wrote, which fits. Raise RowError."""
         self._writer.prepare(tables.values())
         began = time.perf_counter()
         reach("planned")
         begins()
         rows = sum(rows_of(task.parts) for task in tasks)
-        here = self.workers.is_small(rows=rows)
-        written = self.workers.run(self._writer.task, tasks, here=here)
+        in_driver = self.workers.is_small(rows=rows)
+        written = self.workers.run(self._writer.task, tasks, here=in_driver)
         try:
             if not faults_of(written):
                 written = self._writer.finish(tables, written)
@@ -141,58 +143,59 @@ class GroupWriter:
             raise
         return written
 
-    def _commit_or_settle(
+    def _commit_or_resolve(
         self, tables: Mapping[str, Table], written: list[Written], cut: Cut
     ) -> None:
         began = time.perf_counter()
         try:
-            self._commit(tables, written, cut)
+            self._commit_tables(tables, written, cut)
         except Exception as error:
-            if not self._settle(tables, written, cut.position, error):
+            if not self._resolve(tables, written, cut.position, error):
                 raise
-            log.warning("a commit landed whose answer was lost: %s", error)
+            logger.warning("a commit landed whose answer was lost: %s", error)
         self._commit_seconds += time.perf_counter() - began
 
-    def tend(self, names: Sequence[str]) -> None:
-        """Has the upkeep look at tables that a statement has changed, each time that their logs or
-        the control table have grown enough to need it."""
+    def schedule_upkeep(self, names: Sequence[str]) -> None:
+        """Schedule upkeep of tables that a statement has changed, each time that their logs or the
+        control table have grown enough to need it."""
         self._statements += 1
         tables = [t for t in map(self._tracking.tables.get, names) if t is not None]
         due = [t.name for t in tables if t.snapshot.version % EVERY == 0 and t.snapshot.version]
         if due or self._statements % EVERY == 0:
-            self._upkeep.look(due or [t.name for t in tables] or [""])
+            self._upkeep.schedule(due or [t.name for t in tables] or [""])
 
     def phases(self) -> dict[str, float]:
-        """Seconds: writing files, committing; the median and the longest of the tables' commits."""
+        """Return seconds: for writing files and for commits, and the median and the longest of the
+        tables' commits."""
         seconds = {"write_s": self._write_seconds, "commit_s": self._commit_seconds}
         if self._seconds:
             seconds |= {"commit_p50_s": median(self._seconds), "commit_max_s": max(self._seconds)}
         return seconds
 
     def close(self) -> None:
-        """Ends the upkeep that is under way."""
+        """Finish the upkeep that is running."""
         self._upkeep.close()
         self._pool.shutdown()
 
-    def _settle(
+    def _resolve(
         self,
         tables: Mapping[str, Table],
         written: list[Written],
         position: int,
         error: Exception,
     ) -> bool:
-        """After ``error`` in a commit, or in its answer: looks which tables have the group, and
-        removes the files of those that will not have it. Returns whether all that change have.
+        """Find out, after ``error`` in a commit or in its answer, which tables have the group, and
+        remove the files of tables that will not get it. Return whether all changed tables have it.
 
-        Raises FencedError and FormerOwnerError when a commit in between is not this process's, and
-        ``error`` where nothing can be asked now: nothing is removed then.
+        Raise FencedError and FormerOwnerError if a commit in between is another process's. Raise
+        ``error`` if the log can't be read now: nothing is removed then.
         """
         per_table, landed = by_table(tables, written), True
         for name, table in tables.items():
             if not any(part.changes_table for part in per_table[name]):
                 continue
             try:
-                outcome = self._commits.settle(table, position)
+                outcome = self._commits.resolve(table, position)
             except Exception as unseen:
                 lasting = isinstance(unseen, SparkReplError) and not temporary(unseen)
                 if lasting or isinstance(error, FencedError):
@@ -210,9 +213,10 @@ class GroupWriter:
         staged: Sequence[Staged],
         parts: Mapping[str, list[Part]],
         before: Cut,
-        held: ExitStack,
+        locks: ExitStack,
     ) -> dict[str, Table]:
-        """The tables that the group changes, by name, each held until the group has landed."""
+        """Return the tables that the group changes, by name. Each is locked until the group has
+        landed."""
         definitions: dict[str, TableDefinition] = {}
         for part in staged:
             for name, logged in part.origins.items():
@@ -222,37 +226,37 @@ class GroupWriter:
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
         tables, locked = {}, set[int]()
-        told = ToldCollations(self._tracking, before)
-        self._tracking.see_logged(definitions)
-        there = {
-            name: self._there(name, one, before, parts.get(name, ()))
-            for name, one in sorted(definitions.items())
+        charsets = LoggedCharsets(self._tracking, before)
+        self._tracking.record_logged_names(definitions)
+        tables_by_name = {
+            name: self._live_or_created(name, definition, before, parts.get(name, ()))
+            for name, definition in sorted(definitions.items())
         }
-        for name in (name for name in there if name in parts):
-            table, definition = there[name], definitions[name]
-            if id(table.delta) not in locked:  # which shards share
-                held.enter_context(table.lock)
+        for name in (name for name in tables_by_name if name in parts):
+            table, definition = tables_by_name[name], definitions[name]
+            if id(table.delta) not in locked:  # shards share it
+                locks.enter_context(table.lock)
                 locked.add(id(table.delta))
             self._commits.refresh(table)
-            if names_key(table, definition):
-                log.warning("%s: its rows are told apart by another key now", name)
-                self._tracking.take_key(table, definition.primary_key, before)
+            if has_other_key(table, definition):
+                logger.warning("%s: its rows are told apart by another key now", name)
+                self._tracking.record_key(table, definition.primary_key, before)
             check_definition(table, definition)
-            told.take(table, definition)
+            charsets.record(table, definition)
             tables[name] = table
         return tables
 
-    def _there(
+    def _live_or_created(
         self, name: str, definition: TableDefinition, before: Cut, parts: Iterable[Part]
     ) -> Table:
-        """The table of that name, made from its TABLE_MAP if it is not there."""
+        """Return the table of that name. Create it from its TABLE_MAP if it does not exist."""
         table = self._tracking.live(name)
         if table is not None:
             return table
         with at_first_change(parts):
             if self._tracking.filters.left_out_before(name):
                 raise left_out_before(name)
-            log.info("%s is made from its TABLE_MAP", name)
+            logger.info("%s is made from its TABLE_MAP", name)
             return self._tracking.create(definition, self._tracking.stamp(before))
 
     def _tasks(
@@ -261,7 +265,7 @@ class GroupWriter:
         parts: Mapping[str, list[Part]],
         idempotent: Container[str],
     ) -> list[WriteTask]:
-        """The group's write tasks, the heaviest first."""
+        """Return the group's write tasks, the heaviest first."""
         rows = sum(rows_of(pieces) for pieces in parts.values())
         share = rows // (self.workers.count + 1)
         tasks = [
@@ -274,8 +278,8 @@ class GroupWriter:
     def _tasks_of(
         self, table: Table, parts: list[Part], share: int, *, idempotent: bool
     ) -> list[WriteTask]:
-        """One task for each shard, each making a file; a single task for a table whose rows are no
-        more than a worker's ``share`` of the group's."""
+        """Return one task for each shard, each of which writes a file; a single task if the table's
+        rows are at most a worker's ``share`` of the group's."""
         shards: dict[int, list[Part]] = {}
         together = any(part.whole for part in parts) or rows_of(parts) <= share
         for part in parts:
@@ -299,7 +303,7 @@ class GroupWriter:
             for _, pieces in sorted(shards.items())
         ]
 
-    def _commit(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
+    def _commit_tables(self, tables: Mapping[str, Table], written: list[Written], cut: Cut) -> None:
         stamp = self._tracking.stamp(cut)
         per_table = by_table(tables, written)
         shared: dict[int, list[TablePart]] = {}  # by Delta table
@@ -308,16 +312,16 @@ class GroupWriter:
                 shared.setdefault(id(table.delta), []).append((table, per_table[name]))
         changed = [*shared.values()]
         reach("before_commit")
-        if armed("between_tables") and len(changed) > 1:
-            self._commit_one(changed.pop(0), stamp)
+        if armed("between_tables") and len(changed) > 1:  # only in a crash test
+            self._commit_parts(changed.pop(0), stamp)
             reach("between_tables")
-        waiting = [self._pool.submit(self._commit_one, parts, stamp) for parts in changed]
+        waiting = [self._pool.submit(self._commit_parts, parts, stamp) for parts in changed]
         errors = [error for error in (future.exception() for future in waiting) if error]
         if errors:
             raise errors[0]
         reach("after_commit")
 
-    def _commit_one(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
+    def _commit_parts(self, parts: Sequence[TablePart], stamp: Stamp) -> None:
         began = time.perf_counter()
         commit_rows(self._commits, parts, stamp)
         seconds = time.perf_counter() - began
@@ -327,7 +331,7 @@ class GroupWriter:
             self.seconds[table.name] = self.seconds.get(table.name, 0.0) + own
 
     def _discard(self, written: list[Written], *, tried_behind: int | None = None) -> None:
-        """Removes the files of a group that was not committed, or not seen to be."""
+        """Remove the files of a group that was not committed, or not known to be."""
         for part in written:
             folder = self._tracking.tables[part.table].folder
             discard(folder, part.files, tried_behind=tried_behind)

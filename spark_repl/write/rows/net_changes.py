@@ -25,7 +25,7 @@ from ...delta.large_columns import joined
 from ...rules.metadata_columns import keeps_deleted
 from ...rules.table_mode import appends
 from .bag_changes import heads, value_codes, whole_bag
-from .partial_row_fill import ChangeLog, MissingValues, assemble
+from .partial_row_fill import ChangeLog, MissingValues, fill_partial_rows
 
 if TYPE_CHECKING:
     from ...decode.staged import Part
@@ -94,7 +94,7 @@ def net_changes(
     entry, first, last = log.parent[net.entry], log.position[net.first], log.position[net.entry]
     folded = Net(np.arange(len(entry)), net.flags, net.count, net.first, [])
     if partial and not breaks:
-        rows, missing = assemble(staged, log, distinct, net, definition)
+        rows, missing = fill_partial_rows(staged, log, distinct, net, definition)
     else:
         rows, missing = rows.take(pa.array(entry)), None
     return Changes(rows, folded, first, last, missing, passed_over), breaks

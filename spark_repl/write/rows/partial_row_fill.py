@@ -120,7 +120,7 @@ class ChangeLog:
         return ChangeLog(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
-def assemble(
+def fill_partial_rows(
     staged: pa.Table, changes: ChangeLog, distinct: int, net: Net, definition: TableDefinition
 ) -> tuple[pa.Table, MissingValues]:
     """Return the net rows as far as the group's images and the defaults give them, and the values

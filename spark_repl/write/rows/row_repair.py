@@ -40,7 +40,7 @@ class RowRepair:
         ConcurrentChangeError."""
         with table.lock:
             self._commits.refresh(table)
-            with self._commits.files_there([table]):
+            with self._commits.explain_gone_files([table]):
                 return self._commit(table, parts, cut)
 
     def _commit(self, table: Table, parts: Sequence[Part], cut: Cut) -> int | None:
@@ -65,11 +65,11 @@ class RowRepair:
         own = tracking.stamp(cut)
         stamp = replace(own, app=repairs_of(own.app))
         try:
-            version = self._commits.commit(table, actions, stamp)
+            version = self._commits.commit_actions(table, actions, stamp)
         except Exception:
             self._discard(table, written, table.snapshot.version)
             raise
-        self._commits.landed(table, actions, table.position, version)
+        self._commits.record_commit(table, actions, table.position, version)
         return version
 
     def _task(self, table: Table, parts: Sequence[Part]) -> WriteTask:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _STRICT_ALL_TABLES = 1 << 22
 
 
-def outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
+def are_outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
     """Return which of some rows, ``arrays`` [columns of the table], are versions that the source no
     longer has; None: none is."""
     current = numbers_of(definition).get("current")
@@ -110,7 +110,7 @@ class _Images:
         }
 
 
-def write_versions(task: WriteTask) -> Written:
+def write_history(task: WriteTask) -> Written:
     """End versions that the target has, and write new ones. Raise TargetError; raise DecodeError
     for an image that lacks columns."""
     began, out = time.perf_counter(), Written(task.table)
@@ -134,6 +134,7 @@ def _images(task: WriteTask) -> _Images:
     code, _ = codes(one_chunk(staged.column("key")))
     if staged.column("held").null_count < staged.num_rows:
         rows = whole_bag(staged, flags, positions, task.definition)
+    # By key, then by position, then by the order of changes within a transaction.
     chosen = np.lexsort((order, positions, code))
     rows = rows.take(pa.array(chosen)).combine_chunks()
     begins = flags[chosen] & EXISTS != 0

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from ..files.write_task import WriteTask
 
 
-def are_deleted(task: WriteTask, path: str, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def are_soft_deleted(
+    task: WriteTask, path: str, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     """Return which of ``rows`` of one data file the source has deleted: none in a table that keeps
     no such rows."""
     number = deleted_column(task.definition)

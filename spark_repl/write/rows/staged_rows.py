@@ -44,8 +44,8 @@ def staged_rows(
     path: str, definition: TableDefinition, rows: pa.Table, position: int, *, exist: bool
 ) -> Part:
     """Write rows that come (``exist``), or go, as staged changes into a file of their own.
-    ``position``: packed; errors name it. A row that goes has the key and the extra columns only: if
-    the target keeps it, marked as deleted, the other values are those of the target."""
+    ``position``: packed; errors name it. A row that goes has only the key and the extra columns. If
+    the target keeps the row, marked as deleted, the other values stay those of the target."""
     count = rows.num_rows
     flags = np.full(count, (EXISTS if exist else EXISTED) | CERTAIN, np.uint8)
     edges = pa.array(np.arange(count + 1, dtype=np.int32))
@@ -59,7 +59,7 @@ def staged_rows(
         "diffs": pa.nulls(count, pa.binary()),
     }
     if not exist and keeps_deleted(definition):
-        extra["held"] = pa.repeat(pa.scalar(_held(definition), pa.binary()), count)
+        extra["held"] = pa.repeat(pa.scalar(_bits_of_deleted(definition), pa.binary()), count)
     names = [str(number) for number in range(rows.num_columns)] + list(extra)
     staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)
     with open(path, "wb", opener=opener) as file, pa.ipc.new_stream(file, staged.schema) as out:
@@ -67,7 +67,7 @@ def staged_rows(
     return Part(definition.name, 0, count, path, 0, os.path.getsize(path), whole=True)
 
 
-def _held(definition: TableDefinition) -> bytes:
+def _bits_of_deleted(definition: TableDefinition) -> bytes:
     """Return the bitmap of the columns that a row that goes has: the key's and extra columns."""
     holds = [column.extra != "" for column in definition.columns]
     for number in definition.primary_key:

@@ -1,1 +1,1 @@
-"""Shared tables: Delta tables with one shard for each table of the source, of several channels."""
+"""Delta tables that have several tables of the source as shards, of one channel or of several."""

@@ -37,21 +37,21 @@ if TYPE_CHECKING:
 _COPY = f"a shard is not copied by itself: leave it out by [filters], or {BEGIN_AGAIN}"
 
 
-def beside(name: str, tables: Iterable[Table]) -> list[Table]:
-    """Those of the ``tables`` that are in the Delta table which the shard ``name`` is to be in."""
+def shards_beside(name: str, tables: Iterable[Table]) -> list[Table]:
+    """Return those of the ``tables`` that are in the Delta table of the shard ``name``."""
     whole = whole_of(name)
-    return [one for one in tables if one.is_shard and whole_of(one.name) == whole]
+    return [table for table in tables if table.is_shard and whole_of(table.name) == whole]
 
 
-def others_of(shard: Table, tables: Iterable[Table]) -> list[Table]:
-    """Those of the ``tables`` that are other shards in its Delta table."""
-    others = [one for one in beside(shard.name, tables) if one.folder == shard.folder]
-    # Behind a crash its CREATE may come again, which finds it there a second time.
-    return [one for one in others if one.path != shard.path]
+def siblings_of(shard: Table, tables: Iterable[Table]) -> list[Table]:
+    """Return those of the ``tables`` that are other shards in the shard's Delta table."""
+    siblings = [t for t in shards_beside(shard.name, tables) if t.folder == shard.folder]
+    # After a crash its CREATE may be applied again: the shard is then among the tables twice.
+    return [table for table in siblings if table.path != shard.path]
 
 
 def check_policy(shaped: TableDefinition, policy: Policy) -> None:
-    """Raises SettingError where what the source drops of a shard would stay."""
+    """Raise SettingError if the policy keeps what the source drops: a shard can't keep it."""
     if policy in (Policy.IGNORE_DROP, Policy.ADDITIVE_ONLY):
         raise SettingError(
             f"policy {policy}: the table is in {whole_of(shaped.name)} with others (key_prefix, or"
@@ -61,8 +61,8 @@ def check_policy(shaped: TableDefinition, policy: Policy) -> None:
 
 
 def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None:
-    """Raises SettingError where a table comes into a Delta table of ``shards``, or leaves it, by
-    its new name, which its rows don't have."""
+    """Raise SettingError if a rename moves a table into a Delta table of ``shards``, or out of one.
+    Its rows would have the wrong shard name."""
     if before != after and any(shards):
         raise SettingError(
             f"{before} would be called {after}: what tells rows of many tables in one apart"
@@ -75,8 +75,8 @@ def check_renamed_shard(before: str, after: str, shards: Iterable[bool]) -> None
 
 
 def check_put_back(table: Table, at_cut: TableVersion | None) -> None:
-    """Raises TargetError where a table that other channels feed, too, has not what the cut shows of
-    this one's: its newest versions are gone, and others have come in their place."""
+    """Raise TargetError if a table that several channels feed lacks what the cut shows of this
+    channel: its newest versions are gone, and other channels have committed new ones."""
     if at_cut is not None and table.position < at_cut.position:
         raise TargetError(
             "the table has less of this channel than its newest cut shows: an older state of its"
@@ -88,8 +88,8 @@ def check_put_back(table: Table, at_cut: TableVersion | None) -> None:
 
 
 def check_ended(ended: Collection[str], tables: Iterable[Table]) -> None:
-    """Raises SettingError where the filters leave out a shard whose rows would stay."""
-    gone = [one.name for one in tables if one.is_shard and one.name in ended]
+    """Raise SettingError if the filters exclude a shard whose rows would stay."""
+    gone = [table.name for table in tables if table.is_shard and table.name in ended]
     if gone:
         raise SettingError(
             f"the filters leave out shards whose rows {whole_of(gone[0])} has",
@@ -99,7 +99,7 @@ def check_ended(ended: Collection[str], tables: Iterable[Table]) -> None:
 
 
 def not_copied(name: str, reason: str) -> StatementError:
-    """The error of what only a new copy of a shard would mend."""
+    """Return the error for a shard that only a new copy would repair."""
     return StatementError(reason, table=name, hint=_COPY)
 
 
@@ -111,26 +111,27 @@ HINT = (
 
 
 def check_alike(definitions: Iterable[TableDefinition]) -> None:
-    """Raises SettingError with all columns of which shards that are to be in one Delta table have
-    types that none holds. ``definitions``: as the target's tables have them."""
+    """Raise SettingError with all columns whose types in the shards of one Delta table have no
+    common type. ``definitions``: as the target's tables have them."""
     kinds, faults = dict[tuple[str, str], tuple[str, Any]](), list[str]()
-    for one in definitions:
-        whole = whole_of(one.name)
-        for field in one.arrow_schema() if shard_column(one) >= 0 else ():
-            mine, name = plain(delta_type(field.type)), field.name
-            other, kind = kinds.setdefault((whole, name.lower()), (one.name, mine))
-            wider = mine if kind == mine else common_type(kind, mine)
+    for definition in definitions:
+        whole = whole_of(definition.name)
+        for field in definition.arrow_schema() if shard_column(definition) >= 0 else ():
+            own, name = plain(delta_type(field.type)), field.name
+            other, kind = kinds.setdefault((whole, name.lower()), (definition.name, own))
+            wider = own if kind == own else common_type(kind, own)
             if wider is None:
-                faults.append(f"column {name} is {kind} in {other} and {mine} in {one.name}")
+                faults.append(f"column {name} is {kind} in {other} and {own} in {definition.name}")
             elif wider != kind:
-                kinds[whole, name.lower()] = one.name, wider
+                kinds[whole, name.lower()] = definition.name, wider
     if faults:
         raise SettingError("; ".join(faults), hint=HINT)
 
 
 def columns_of(whole: Columns, definition: TableDefinition) -> Columns:
-    """Those of the ``whole`` Delta table that a shard has, in the shard's order, under its names.
-    One that is not there any more is of a shard that has gone, behind the place that is applied."""
+    """Return the columns of the ``whole`` Delta table that a shard has, in the shard's order and
+    with its names. A column that is no longer there belongs to a shard that was dropped after the
+    place that is applied."""
     numbers = {name.lower(): number for number, name in enumerate(whole.names)}
     schema = definition.arrow_schema()
     at = [numbers.get(name.lower(), -1) for name in schema.names]
@@ -151,81 +152,89 @@ def columns_of(whole: Columns, definition: TableDefinition) -> Columns:
     )
 
 
-def look_again(tables: Iterable[Table]) -> None:
-    """Takes in where the columns of shards are in their Delta table, which one has changed."""
-    for one in tables:
-        if one.is_shard:
-            one.columns = columns_of(one.all_columns, one.definition)
+def refresh_columns(tables: Iterable[Table]) -> None:
+    """Read the columns of shards again, after one shard has changed those of their Delta table."""
+    for table in tables:
+        if table.is_shard:
+            table.columns = columns_of(table.all_columns, table.definition)
 
 
-def union(
+def union_metadata(
     before: Snapshot,
     definition: TableDefinition,
     had: Iterable[str],
-    others: Collection[TableDefinition],
+    siblings: Collection[TableDefinition],
     *,
     widens: bool = False,
 ) -> NewTable | None:
-    """The Delta table's metadata with the columns of a shard's ``definition``; ``had``: the names
-    of those that it had and has not as they were, ``others``: the other shards' definitions;
-    ``widens``: whether a column may get a wider type, as another one of that name: all files that
-    have it are to be written anew then. None where nothing changes.
+    """Return the Delta table's metadata with the columns of a shard's ``definition``, None if
+    nothing changes.
 
-    Raises SettingError where one that the shard did not have alone does not hold its values."""
+    ``had``: names of columns that the shard had and now lacks, or has with another type;
+    ``siblings``: the other shards' definitions; ``widens``: whether a column may get a wider type.
+    It is then another column of that name, and all files that have it must be rewritten.
+
+    Raise SettingError if a column that other shards have can't hold this shard's values.
+    """
     wanted = {field.name.lower(): field for field in definition.arrow_schema()}
-    held = {column.name.lower(): one.name for one in others for column in one.columns}
-    own = {name.lower() for name in had} - held.keys()
+    owner_of = {
+        column.name.lower(): sibling.name for sibling in siblings for column in sibling.columns
+    }
+    own = {name.lower() for name in had} - owner_of.keys()
     configuration = dict(before.configuration)
-    ids, made = ColumnIds(configuration), list[dict[str, Any]]()
+    ids, new_fields = ColumnIds(configuration), list[dict[str, Any]]()
     fields: list[dict[str, Any]] = json.loads(before.schema_string)["fields"]
     for field in fields:
         name = field["name"].lower()
         new = wanted.pop(name, None)
         if new is None:
-            made += [] if name in own else [field]
+            new_fields += [] if name in own else [field]
             continue
-        there, kind = plain(field["type"]), plain(delta_type(new.type))
-        wider = kind if name in own or there == kind else common_type(there, kind)
-        if wider is None or not (widens or wider == there or name in own):
-            raise _unlike(definition, field, held.get(name, "another shard"), kind)
-        if wider == there:
-            made.append(field)
+        present, kind = plain(field["type"]), plain(delta_type(new.type))
+        wider = kind if name in own or present == kind else common_type(present, kind)
+        if wider is None or not (widens or wider == present or name in own):
+            raise _unlike(definition, field, owner_of.get(name, "another shard"), kind)
+        if wider == present:
+            new_fields.append(field)
         elif name in own:
-            made.append(_new(ids, field_json(new)))
+            new_fields.append(_new(ids, field_json(new)))
         else:
-            made.append(_new(ids, {**field_json(new), "name": field["name"], "type": wider}))
-    made += [_new(ids, field_json(field)) for field in wanted.values()]
-    if made == fields:
+            new_fields.append(_new(ids, {**field_json(new), "name": field["name"], "type": wider}))
+    new_fields += [_new(ids, field_json(field)) for field in wanted.values()]
+    if new_fields == fields:
         return None
-    featured(configuration, before, made)
+    featured(configuration, before, new_fields)
     ids.keep(configuration)
-    schema = json.dumps({"type": "struct", "fields": made})
+    schema = json.dumps({"type": "struct", "fields": new_fields})
     return NewTable(schema, configuration, before.partition_columns)
 
 
 def stays_in_files(
-    before: Columns, after: Columns, kept: Sequence[int | None], whole: Columns
+    before: Columns, after: Columns, origins: Sequence[int | None], whole: Columns
 ) -> bool:
-    """Whether a shard's data files may stay as they are, with its columns from ``before`` on
-    ``after``. ``kept`` [after]: the number of the column before whose values it has, None of a new
-    one. Each is found where it was, a new one nowhere, and none that has gone is one of the
-    ``whole`` table's still."""
-    there = all(
+    """Return whether a shard's data files may stay as they are when its columns change from
+    ``before`` to ``after``. ``origins`` [after]: the number of the previous column whose values it
+    has, None for a new one.
+
+    They may stay if each column is found where it was, a new column is found nowhere, and no
+    dropped column is still a column of the ``whole`` table.
+    """
+    is_found = all(
         physical not in before.physical if number is None else before.physical[number] == physical
-        for number, physical in zip(kept, after.physical, strict=True)
+        for number, physical in zip(origins, after.physical, strict=True)
     )
-    left = {*before.physical} - {*after.physical}
-    return there and left.isdisjoint(whole.physical)
+    dropped = {*before.physical} - {*after.physical}
+    return is_found and dropped.isdisjoint(whole.physical)
 
 
-def _widens(own: Any, there: Any) -> bool:
-    """Whether a shard's type is another one than the Delta table's, which holds its values."""
-    own, there = plain(own), plain(there)
-    return bool(own != there and common_type(own, there) == there)
+def _widens(own: Any, whole: Any) -> bool:
+    """Return whether the Delta table's type is wider than the shard's and holds its values."""
+    own, whole = plain(own), plain(whole)
+    return bool(own != whole and common_type(own, whole) == whole)
 
 
 def _new(ids: ColumnIds, field: dict[str, Any]) -> dict[str, Any]:
-    """Some shards have NULL in it."""
+    """Return a new field. It is nullable: other shards have NULL in it."""
     return {**ids.given(field), "nullable": True}
 
 

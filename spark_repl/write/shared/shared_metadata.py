@@ -18,7 +18,7 @@ from ...errors import ConcurrentChangeError, TargetError
 from ..files.commit import removed
 from ..files.discard import discard
 from ..upkeep.file_retention import shorter
-from .shard_tables import look_again, union
+from .shard_tables import refresh_columns, union_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -40,9 +40,9 @@ SHARED = "spark_repl.shared"
 
 @dataclass(frozen=True)
 class Joining:
-    """``shaped``: a channel's first shard in a Delta table; ``new``: how that is made where it is
-    not there; ``gone``: shards of which a copy that was given up may have left rows; ``hours``: for
-    how long files stay; ``now_ms``: when files are retired."""
+    """How a channel's first shard joins a Delta table. ``shaped``: the shard; ``new``: the table's
+    metadata if it does not exist; ``gone``: shards of which a copy that was given up may have left
+    rows; ``hours``: retention of files; ``now_ms``: time of removals, in milliseconds."""
 
     shaped: TableDefinition
     new: NewTable
@@ -51,25 +51,25 @@ class Joining:
     now_ms: int
 
 
-def make_or_join(delta: TableLog, folder: str, one: Joining, stamp: Stamp) -> None:
-    """Makes the Delta table at ``folder``, or brings a channel's shard into the one that another
-    channel has made. Raises TargetError, SettingError, and what a commit raises: called again it
-    finds what has landed."""
+def make_or_join(delta: TableLog, folder: str, joining: Joining, stamp: Stamp) -> None:
+    """Create the Delta table at ``folder``, or add a channel's shard to the table that another
+    channel created. Raise TargetError, SettingError, and what a commit raises. After an error, a
+    second call finds what has landed."""
     if delta.snapshot(folder) is None:
         try:
-            return delta.create(folder, _shared(one.new), stamp)
+            return delta.create(folder, _shared(joining.new), stamp)
         except ConcurrentChangeError:
             if delta.snapshot(folder) is None:
                 raise
-    for left in reversed(range(_TRIES)):
-        there = delta.snapshot(folder)
-        if there is None:
-            raise TargetError("the table is gone", table=one.shaped.name, file=folder)
-        _check(there, one.new, one.shaped.name)
+    for tries_left in reversed(range(_TRIES)):
+        snapshot = delta.snapshot(folder)
+        if snapshot is None:
+            raise TargetError("the table is gone", table=joining.shaped.name, file=folder)
+        _check(snapshot, joining.new, joining.shaped.name)
         try:
-            return _join(delta, there, one, stamp)
+            return _join(delta, snapshot, joining, stamp)
         except ConcurrentChangeError:
-            if not left:
+            if not tries_left:
                 raise
     return None
 
@@ -77,74 +77,82 @@ def make_or_join(delta: TableLog, folder: str, one: Joining, stamp: Stamp) -> No
 def left_over(
     columns: Columns, files: Mapping[str, Action], shards: Collection[str], now_ms: int
 ) -> list[Action]:
-    """What removes the files of ``shards``, of all of the Delta table's ``files``."""
+    """Return the actions that remove the files of ``shards`` among the Delta table's ``files``."""
     (name,) = columns.partitions
     physical = columns.physical[columns.names.index(name)]
     own = [a for a in files.values() if (a.get("partitionValues") or {}).get(physical) in shards]
     return [{"remove": removed(add, now_ms)} for add in own]
 
 
-def _join(delta: TableLog, there: Snapshot, one: Joining, stamp: Stamp) -> None:
-    """Commits what the table lacks for the shard, behind the version ``there``."""
-    held, wider = delta.last_txn(there, stamp.app), _joined(there, one.shaped, one.hours)
-    columns = Columns.of(there.schema_string, there.partition_columns)
-    gone = left_over(columns, delta.files(there), one.gone, one.now_ms)
-    own = replace(stamp, position=max(stamp.position, held or 0))
+def _join(delta: TableLog, snapshot: Snapshot, joining: Joining, stamp: Stamp) -> None:
+    """Commit what the table lacks for the shard, on the version ``snapshot``."""
+    last_position, wider = (
+        delta.last_txn(snapshot, stamp.app),
+        _joined(snapshot, joining.shaped, joining.hours),
+    )
+    columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
+    gone = left_over(columns, delta.files(snapshot), joining.gone, joining.now_ms)
+    own = replace(stamp, position=max(stamp.position, last_position or 0))
     if wider is not None:
-        delta.alter(there, wider, gone, own)
-    elif gone or held is None:
-        delta.commit(there, gone, own)
+        delta.alter(snapshot, wider, gone, own)
+    elif gone or last_position is None:
+        delta.commit(snapshot, gone, own)
 
 
 def _shared(new: NewTable) -> NewTable:
     return replace(new, configuration={**new.configuration, SHARED: "true"})
 
 
-def _check(there: Snapshot, new: NewTable, name: str) -> None:
-    """Raises TargetError for a table that no channel has made to be fed by several."""
-    if not there.has(SHARED) or there.partition_columns != new.partition_columns:
+def _check(snapshot: Snapshot, new: NewTable, name: str) -> None:
+    """Raise TargetError for a table that no channel created for several channels."""
+    if not snapshot.has(SHARED) or snapshot.partition_columns != new.partition_columns:
         raise TargetError(
             "the Delta table at this path was not made to be fed by several channels",
             table=name,
-            file=there.folder,
+            file=snapshot.folder,
             hint="move it away, or use another target",
         )
 
 
-def _joined(there: Snapshot, shaped: TableDefinition, hours: int) -> NewTable | None:
-    """The table's metadata with the shard's columns, and files that stay for so long; None: it has
-    both. Raises SettingError."""
-    wider, longer = union(there, shaped, (), ()), shorter(there.configuration, hours)
+def _joined(snapshot: Snapshot, shaped: TableDefinition, hours: int) -> NewTable | None:
+    """Return the table's metadata with the shard's columns and a retention of at least ``hours``,
+    None if it has both. Raise SettingError."""
+    wider, longer = union_metadata(snapshot, shaped, (), ()), shorter(snapshot.configuration, hours)
     if wider is None and not longer:
         return None
-    made = wider or NewTable(there.schema_string, there.configuration, there.partition_columns)
-    return replace(made, configuration={**made.configuration, **longer})
+    metadata = wider or NewTable(
+        snapshot.schema_string, snapshot.configuration, snapshot.partition_columns
+    )
+    return replace(metadata, configuration={**metadata.configuration, **longer})
 
 
 def widen(
     commits: TableCommits,
     table: Table,
     shaped: TableDefinition,
-    others: Collection[Table],
+    siblings: Collection[Table],
     stamp: Stamp,
     rewrite: Rewrite | None = None,
 ) -> None:
-    """Gives the Delta table of ``table``, whose lock is held, what a shard needs that is ``shaped``
-    so; ``others``: the other shards; ``rewrite``: what writes files anew where a column gets a
-    wider type, and returns the actions for it: without it none does, unless there are no files.
-    Where another channel that feeds the table comes first it is tried again. Raises SettingError
-    where a column's type does not hold the shard's values, and what a commit raises."""
-    definitions = [one.definition for one in others]
-    for left in reversed(range(_TRIES)):
+    """Give the Delta table of ``table``, whose lock is held, the columns and types that the shard
+    ``shaped`` needs.
+
+    ``siblings``: the other shards; ``rewrite``: rewrites files if a column gets a wider type, and
+    returns the actions. Without it no column gets a wider type, unless the table has no files. If
+    another channel that feeds the table commits first, it is tried again. Raise SettingError if a
+    column's type does not hold the shard's values, and what a commit raises.
+    """
+    definitions = [sibling.definition for sibling in siblings]
+    for tries_left in reversed(range(_TRIES)):
         commits.refresh(table)
         live = commits.all_live(table)
         widens = not table.is_shared and (rewrite is not None or not live.adds)
-        new = union(table.snapshot, shaped, (), definitions, widens=widens)
+        new = union_metadata(table.snapshot, shaped, (), definitions, widens=widens)
         if new is None:
             return
         actions = list(rewrite(new)) if rewrite else []
         moves = stamp.app == commits.app
-        # An XA branch that was ended by hand is behind the place where the next group begins.
+        # An XA branch that a user ended by hand may be after the place where the next group begins.
         position = max(stamp.position, table.position) if moves else table.position
         own = replace(stamp, position=position)
         table.delta.pending = position if moves else table.delta.pending
@@ -153,16 +161,16 @@ def widen(
             version = commits.delta.alter(table.snapshot, new, actions, own)
         except Exception as error:
             commits.refresh(table)
-            if union(table.snapshot, shaped, (), definitions) is None:
+            if union_metadata(table.snapshot, shaped, (), definitions) is None:
                 break
-            made = [action["add"]["path"] for action in actions if "add" in action]
-            discard(table.folder, made, tried_behind=planned)
+            new_files = [action["add"]["path"] for action in actions if "add" in action]
+            discard(table.folder, new_files, tried_behind=planned)
             beaten = table.is_shared and isinstance(error, ConcurrentChangeError)
-            if not beaten or not left:
+            if not beaten or not tries_left:
                 raise
             continue
-        # Of another origin: what was planned on the columns before must not land.
-        files = replace(live.behind(actions), origin=object()) if actions else live.behind([])
-        table.take(commits.delta.advance(table.snapshot, version), position, files)
+        # The files get a new origin: a commit that was planned on the old columns must not land.
+        files = replace(live.after(actions), origin=object()) if actions else live.after([])
+        table.update(commits.delta.advance(table.snapshot, version), position, files)
         break
-    look_again([table, *others])
+    refresh_columns([table, *siblings])

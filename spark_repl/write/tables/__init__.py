@@ -1,5 +1,5 @@
-"""Tables: what the target holds, read from the tables' own commits.
+"""Tables of the target, as their own commits describe them.
 
-``tracking`` knows every table's position and live files; ``table_commits`` commits to a table, and
-resolves what other writers committed in between; ``new_tables`` creates tables.
+``tracking`` has every table's position and live files; ``table_commits`` commits to a table, and
+handles what other writers committed in between; ``new_tables`` creates tables.
 """

@@ -1,4 +1,4 @@
-"""TablesAhead: what tables hold beyond the last cut, where their positions are of another log's."""
+"""TablesAhead: what tables have beyond the last cut, if the log is another one than the cut's."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from ...errors import TargetError, reset_table
 from ...gtid import GtidSet
 from ...relay.source_place import SourcePlace
-from .table_metadata import held_gtids, held_place
+from .table_metadata import recorded_gtids, recorded_place
 
 if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from .table import Table
 
-Held = GtidSet | SourcePlace
-"""What a table holds: these transactions, or everything up to a place of the source."""
+TableProgress = GtidSet | SourcePlace
+"""what a table has: these transactions, or everything up to a place in the source's log"""
 
 
 class TablesAhead:
-    """By the tables' paths. The last commit of each table says it."""
+    """Maps paths of tables to what their last commits record."""
 
     def __init__(self) -> None:
-        self._held: dict[str, Held] = {}
+        self._progress: dict[str, TableProgress] = {}
 
     def find(
         self,
@@ -34,18 +34,25 @@ class TablesAhead:
         *,
         by_place: bool = False,
     ) -> None:
-        """Looks at the tables whose position is behind the cut's and below ``lowest``, where the
-        log begins that is there now. ``since``: the place from which it is applied; a place of the
-        same log behind it counts, else, unless ``by_place`` alone can tell, GTIDs do. Raises
-        TargetError where a table's commit does not say either."""
+        """Read the last commits of tables whose position is after the cut's and below ``lowest``,
+        where the given log begins.
+
+        ``since``: the place from which the log is applied. A later place of the same log counts.
+        Otherwise GTIDs count, unless the log is compared ``by_place`` only. Raise TargetError if a
+        table's commit has neither.
+        """
         for table in tables:
             if not (cut.position if cut else 0) < table.position < lowest:
                 continue
-            held: Held | None = held_place(table.snapshot, app)
-            known = since is not None and isinstance(held, SourcePlace) and since.is_of_log(held)
-            if not known:
-                held = None if by_place else held_gtids(table.snapshot, app)
-            if held is None:
+            progress: TableProgress | None = recorded_place(table.snapshot, app)
+            is_comparable = (
+                since is not None
+                and isinstance(progress, SourcePlace)
+                and since.is_of_log(progress)
+            )
+            if not is_comparable:
+                progress = None if by_place else recorded_gtids(table.snapshot, app)
+            if progress is None:
                 raise TargetError(
                     "the table is ahead of the last cut, and its last commit is not in its log"
                     " any more, or does not say its place on the source: nobody can tell what"
@@ -54,28 +61,29 @@ class TablesAhead:
                     file=table.folder,
                     hint=f"give the log that was applied before, or {reset_table(table.name)}",
                 )
-            self._held[table.path] = held
+            self._progress[table.path] = progress
 
-    def of(self, path: str) -> Held | None:
-        return self._held.get(path)
+    def of(self, path: str) -> TableProgress | None:
+        return self._progress.get(path)
 
-    def all(self) -> list[Held]:
-        return list(self._held.values())
+    def all(self) -> list[TableProgress]:
+        return list(self._progress.values())
 
     def exceeds(self, executed: GtidSet, place: SourcePlace | None) -> bool:
-        """Whether a table holds more than ``executed``, or than what is before ``place``."""
-        return any(_exceeds(held, executed, place) for held in self._held.values())
+        """Return whether a table has more than ``executed``, or more than what is before
+        ``place``."""
+        return any(_exceeds(progress, executed, place) for progress in self._progress.values())
 
     def has(self, path: str, cut: Cut) -> bool:
-        """Whether a table holds the statement before ``cut``."""
-        held, gtids = self._held.get(path), GtidSet.parse(cut.group_gtids)
-        if isinstance(held, SourcePlace):
+        """Return whether a table has the statement before ``cut``."""
+        progress, gtids = self._progress.get(path), GtidSet.parse(cut.group_gtids)
+        if isinstance(progress, SourcePlace):
             place = SourcePlace.of(cut.source)
-            return place is not None and held.reaches(place)
-        return held is not None and bool(gtids) and gtids.issubset(held)
+            return place is not None and progress.reaches(place)
+        return progress is not None and bool(gtids) and gtids.issubset(progress)
 
 
-def _exceeds(held: Held, executed: GtidSet, place: SourcePlace | None) -> bool:
-    if isinstance(held, SourcePlace):
-        return place is None or not place.reaches(held)
-    return not held.issubset(executed)
+def _exceeds(progress: TableProgress, executed: GtidSet, place: SourcePlace | None) -> bool:
+    if isinstance(progress, SourcePlace):
+        return place is None or not place.reaches(progress)
+    return not progress.issubset(executed)

@@ -1,5 +1,4 @@
-"""Discovery of the tables of a target at a start: where each is, which version the cut shows, and
-what is wrong with it.
+"""Discovery: a start finds the tables of the target, and which version the cut shows of each.
 
 A start reports all broken tables together: a copy of one of them would only let it reach the next.
 """
@@ -30,13 +29,15 @@ if TYPE_CHECKING:
     from .table_commits import TableCommits
     from .tracking import Tracking
 
-_READ_AT_ONCE = 4  # tables
+_READ_AT_ONCE = 4
+"""tables that are read in parallel"""
 
 
 @dataclass(frozen=True)
-class TablePlace:
-    """A table, or one that a statement behind the cut has made (``made_by``). ``at_cut``: its
-    version there, if the cut shows it; ``since``: all commits behind this version are looked at."""
+class DiscoveredTable:
+    """A table, or one that a statement after the cut created (``made_by``). ``at_cut``: its version
+    at the cut, None if the cut does not show it; ``since``: a start reads all commits after this
+    version."""
 
     name: str
     made_by: str
@@ -46,33 +47,36 @@ class TablePlace:
     since: int
 
 
-def places(
-    tracking: Tracking, shown: Mapping[str, str], cut: Cut | None, broken: BrokenTables
-) -> Iterator[TablePlace]:
-    """Each table that is there; ``shown``: their paths at the cut. One that the cut shows, and that
-    is gone, is noted as ``broken``."""
+def discover_tables(
+    tracking: Tracking, paths_at_cut: Mapping[str, str], cut: Cut | None, broken: BrokenTables
+) -> Iterator[DiscoveredTable]:
+    """Yield each table that exists. ``paths_at_cut``: the paths at the cut. If a table that the cut
+    shows is gone, add it to ``broken``."""
     own: Callable[[str], str] = tracking.names.of
-    paths = {(name, MADE_BY_ROWS): path for name, path in shown.items()}
+    paths = {(name, MADE_BY_ROWS): path for name, path in paths_at_cut.items()}
     copy = standing(tracking.control).copy
-    joined = {
-        tracking.layout.table(at): since for at, since in (copy.since if copy else {}).items()
+    first_versions = {
+        tracking.layout.table(path_in_copy): since
+        for path_in_copy, since in (copy.since if copy else {}).items()
     }
-    for made in announced_after(tracking.control, cut):
-        if made.path not in shown.values():  # else its statement does not come again
-            paths.setdefault((own(made.name), made.made_by), made.path)
-        if is_shared(made.path):
-            folder = tracking.layout.table(made.path)
-            joined[folder] = min(made.since, joined.get(folder, made.since))
+    for created in announced_after(tracking.control, cut):
+        if (
+            created.path not in paths_at_cut.values()
+        ):  # otherwise its statement is not applied again
+            paths.setdefault((own(created.name), created.made_by), created.path)
+        if is_shared(created.path):
+            folder = tracking.layout.table(created.path)
+            first_versions[folder] = min(created.since, first_versions.get(folder, created.since))
     at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
     folder_of = tracking.layout.table
     folders = sorted({*map(folder_of, paths.values())})
     with Pool(_READ_AT_ONCE) as pool:
         snapshots = dict(zip(folders, pool.map(tracking.delta.snapshot, folders), strict=True))
-    since = joined | {folder_of(at.path): at.version for at in at_cuts.values()}
+    since = first_versions | {folder_of(table.path): table.version for table in at_cuts.values()}
     for (name, made_by), path in paths.items():
         at_cut, folder = at_cuts.get(name), folder_of(path)
         if at_cut is not None and at_cut.path != path:
-            at_cut = None  # the cut shows what was there before a copy, or another table
+            at_cut = None  # the cut shows the table before a copy, or another table
         snapshot, shard = snapshots[folder], SHARD in path
         if snapshot is None and at_cut is not None:
             broken.add(gone_table(name, folder))
@@ -83,16 +87,17 @@ def places(
                     "the control table does not say any more what the table is", table=name,
                     hint=f"put the control table back as it was, or {BEGIN_AGAIN}",
                 )  # fmt: skip
-        if snapshot is not None:  # else the applier died between the announcement and the creation
+        if snapshot is not None:  # otherwise the applier died before it created the announced table
             version = since.get(folder, 0) if at_cut or shard else 0
-            yield TablePlace(name, made_by, path, snapshot, at_cut, version)
+            yield DiscoveredTable(name, made_by, path, snapshot, at_cut, version)
 
 
-def check_places(
-    commits: TableCommits, tables: Iterable[tuple[Table, TablePlace]], broken: BrokenTables
+def check_discovered(
+    commits: TableCommits, tables: Iterable[tuple[Table, DiscoveredTable]], broken: BrokenTables
 ) -> None:
-    """Looks at what has been committed to tables since the cut; to one that other channels feed,
-    too, once for all of its shards. Notes ``broken`` tables. Raises as ``TableCommits.check``."""
+    """Check what was committed to tables since the cut. A Delta table that several channels feed is
+    checked once for all of its shards. Add broken tables to ``broken``. Raise what
+    ``TableCommits.check`` raises."""
     seen = set[str]()
     for table, place in tables:
         if table.is_shared:
@@ -103,7 +108,7 @@ def check_places(
         broken.noted(partial(_check, commits, table, place))
 
 
-def _check(commits: TableCommits, table: Table, place: TablePlace) -> None:
+def _check(commits: TableCommits, table: Table, place: DiscoveredTable) -> None:
     metadata_id = (place.at_cut or place.snapshot).metadata_id
     commits.check(table, metadata_id, place.since, place.snapshot)
     if place.at_cut and table.position < place.at_cut.position:
@@ -114,14 +119,14 @@ T = TypeVar("T")
 
 
 class BrokenTables:
-    """What a start finds wrong with tables of the target."""
+    """Errors that a start finds in tables of the target."""
 
     def __init__(self) -> None:
         self._errors: list[TargetError] = []
 
     def noted(self, read: Callable[[], T]) -> T | None:
-        """Return what ``read`` returns; None after a TargetError that names a table, which is
-        noted. Errors of its subclasses are about more than a table, and are raised."""
+        """Return what ``read`` returns. After a TargetError that names a table, add the error and
+        return None. Raise errors of subclasses: they are about more than one table."""
         try:
             return read()
         except TargetError as error:
@@ -131,12 +136,12 @@ class BrokenTables:
             return None
 
     def add(self, error: TargetError) -> None:
-        """Note an error."""
+        """Add an error."""
         self._errors.append(error)
 
     def raise_all(self, keeps: Callable[[str], bool]) -> None:
-        """Raise TargetError if anything was noted of a table that the filters keep: the error of a
-        single table as it is, else one with all and one command that copies them together."""
+        """Raise TargetError if a table that the filters keep is broken. Raise the error of a single
+        table as it is; else one error with all tables and a command that copies them together."""
         by_table = {str(error.table): error for error in self._errors}
         errors = [error for name, error in by_table.items() if keeps(name)]
         if len(errors) < 2:
@@ -157,8 +162,9 @@ class BrokenTables:
 
 
 def start_faults(tracking: Tracking, table: Table, new: NewTables) -> list[SettingError]:
-    """What is at fault; the first of each kind, of columns and rows, of policies, and of rows that
-    other channels may have, which are recorded as ``new`` tables' are."""
+    """Return the faults in the configuration of an existing table: the first of its columns and
+    rows, the first of its policy, and the first of rows that other channels may have. Record the
+    table's rows as those of ``new`` tables."""
     checks = [partial(check_columns, table, tracking.column_rules)]
     if table.is_shard:
         policy = tracking.policy(table.name)

@@ -1,5 +1,5 @@
-"""Logged shape: whether the logged rows of a table fit the target's table, and what TABLE_MAPs tell
-of its character sets and collations.
+"""Logged shape: whether the logged rows of a table fit the target's table. And the character sets
+and collations that TABLE_MAPs have.
 
 A statement without CHARACTER SET or COLLATE uses the default of the table or the database, which
 its event does not contain. A statement on a table, or a cascade to it, may come where no TABLE_MAP
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
 
-def names_key(table: Table, logged: TableDefinition) -> bool:
-    """Whether the log names another key of a table that may have no PRIMARY KEY: the server picks a
-    UNIQUE index then, and no statement says which. Raises SettingError where channels tell their
-    rows apart by the one that was."""
+def has_other_key(table: Table, logged: TableDefinition) -> bool:
+    """Return whether the log names another key of a table that may have no PRIMARY KEY. The server
+    then picks a UNIQUE index, and no statement names it."""
     wanted = table.definition.in_log
     if table.definition.has_primary or logged.primary_key == wanted.primary_key:
         return False
@@ -54,10 +53,11 @@ def names_key(table: Table, logged: TableDefinition) -> bool:
 
 
 def check_definition(table: Table, logged: TableDefinition) -> None:
-    """Raises SchemaError unless the logged rows fit the Delta table: the same names, types and key,
-    and of each column NULL or NOT NULL, sign and members, as far as the log says them."""
+    """Raise SchemaError unless the logged rows fit the Delta table. Names, types and key must be
+    equal. NULL or NOT NULL, sign and members of each column must be equal as far as the log has
+    them."""
     wanted = table.definition.in_log
-    if wanted is not table.definition:  # the target keeps more: rows come with what it adds
+    if wanted is not table.definition:  # the target keeps more: it adds to the rows
         fits = _fit(wanted, logged)
     else:
         fits = table.columns.fits(logged.arrow_schema())
@@ -70,7 +70,7 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
             "target.zero_dates, time_as, json_as or geometry_as is not what the table was made with"
         )
     theirs, ours = _described(logged), _described(wanted)
-    if theirs == ours:  # then it is how the target keeps them
+    if theirs == ours:  # the difference is in the types of the target
         ours = table.columns.describe()
     raise SchemaError(
         f"the logged rows have the columns ({theirs}), the table has ({ours})",
@@ -86,35 +86,40 @@ def _described(definition: TableDefinition) -> str:
 
 
 def check_columns(table: Table, rules: ColumnRules) -> None:
-    """Raises SettingError where columns are withheld, masked or added, or rows filtered, otherwise
-    than the table was made with."""
-    there = table.at_place
-    rule = rules.rule_of(there.in_log, there)
-    mine = hides_columns(there) or bool(there.row_filter or extra_of(there) or there.mode)
-    if not mine and not rules.reshapes(table.name):
+    """Raise SettingError if columns are excluded, masked or added, or rows filtered, by other rules
+    than those that the table was created with."""
+    definition = table.at_place
+    rule = rules.rule_of(definition.in_log, definition)
+    has_rules = hides_columns(definition) or bool(
+        definition.row_filter or extra_of(definition) or definition.mode
+    )
+    if not has_rules and not rules.reshapes(table.name):
         return
-    check_mode(there, rule.mode, "mode is another one than the table was made with")
+    check_mode(definition, rule.mode, "mode is another one than the table was made with")
     check_extra(
-        there,
+        definition,
         rule.added_columns,
         "extra_columns are others than the table was made with",
         _back(table.name),
     )
-    number = shard_column(there)
-    if number >= 0 and (name := there.columns[number].name) != rule.shards_by:
+    number = shard_column(definition)
+    if number >= 0 and (name := definition.columns[number].name) != rule.shards_by:
         raise SettingError(
             f"key_prefix {rule.shards_by!r} is another one than the table was made with, {name!r}",
             table=table.name,
             hint=_back(table.name),
         )
-    if there.row_filter != (said := rule.row_filter):
+    if definition.row_filter != (row_filter := rule.row_filter):
         raise SettingError(
-            f"row_filter {said!r} is another one than the table was made with,"
-            f" {there.row_filter!r}",
+            f"row_filter {row_filter!r} is another one than the table was made with,"
+            f" {definition.row_filter!r}",
             table=table.name,
             hint=_back(table.name),
         )
-    now, then = shown_columns(rules.shaped(there.in_log, there)), shown_columns(there)
+    now, then = (
+        shown_columns(rules.shaped(definition.in_log, definition)),
+        shown_columns(definition),
+    )
     if now == then:
         return
     if [(name, _kind(mask)) for name, mask in now] == [(name, _kind(mask)) for name, mask in then]:
@@ -133,12 +138,12 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
 
 
 def _kind(mask: str) -> str:
-    """The mask without what is seen of its secret key."""
+    """Return the mask without the fingerprint of its secret key."""
     return "sha256" if mask.startswith("sha256") else mask
 
 
 def _back(name: str) -> str:
-    """What to do about a rule that is another one than the table was made with."""
+    """Return the hint for a rule that differs from the one that the table was created with."""
     back = f"take the change back, or {reset_table(name)}"
     if (tool := tool_table(name)) is None:
         return back
@@ -150,14 +155,17 @@ def _back(name: str) -> str:
 
 
 def _check_attributes(table: Table, logged: TableDefinition) -> None:
-    """What a statement was taken for counts for later rows, and for what ALTER TABLE makes of those
-    that are there: where a TABLE_MAP says otherwise, it was taken wrongly."""
-    mine = table.definition_in_log
-    if len(mine.columns) != len(logged.columns) or not any(
-        map(_is_unlike, mine.columns, logged.columns)
+    """Raise SchemaError if a TABLE_MAP contradicts the attributes that statements gave the columns.
+    The attributes matter for later rows, and for the values that ALTER TABLE computes from existing
+    rows: the applier misread a statement."""
+    expected = table.definition_in_log
+    if len(expected.columns) != len(logged.columns) or not any(
+        map(_is_unlike, expected.columns, logged.columns)
     ):
         return
-    ours, theirs = (", ".join(map(_written, one.columns)) for one in (mine, logged))
+    ours, theirs = (
+        ", ".join(map(_written, definition.columns)) for definition in (expected, logged)
+    )
     raise SchemaError(
         f"the logged rows have the columns ({theirs}), by the statements seen so far they are"
         f" ({ours})",
@@ -167,21 +175,22 @@ def _check_attributes(table: Table, logged: TableDefinition) -> None:
     )
 
 
-def _is_unlike(mine: Column, theirs: Column) -> bool:
-    signed = mine.type in NUMERIC_TYPES and mine.unsigned != theirs.unsigned
-    if signed or not _same_members(mine.literals, theirs.literals):
+def _is_unlike(expected: Column, logged: Column) -> bool:
+    signed = expected.type in NUMERIC_TYPES and expected.unsigned != logged.unsigned
+    if signed or not _same_members(expected.literals, logged.literals):
         return True
-    # What TIMESTAMP means is not known of servers before 8.0.
-    said = mine.default == "NULL" and not mine.generated
-    unknown = mine.type in _TIMESTAMPS and mine.nullable and not said
-    return mine.nullable != theirs.nullable and not unknown
+    # Servers before 8.0 don't log explicit_defaults_for_timestamp: TIMESTAMP may be NOT NULL.
+    defaults_to_null = expected.default == "NULL" and not expected.generated
+    unknown = expected.type in _TIMESTAMPS and expected.nullable and not defaults_to_null
+    return expected.nullable != logged.nullable and not unknown
 
 
-def _same_members(mine: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+def _same_members(expected: tuple[str, ...], logged: tuple[str, ...]) -> bool:
     """Return whether members agree. SHOW CREATE TABLE and statements have another text for a member
     in which the log has bytes without a character."""
-    return len(mine) == len(theirs) and all(
-        own == logged or REPLACEMENT in logged for own, logged in zip(mine, theirs, strict=True)
+    return len(expected) == len(logged) and all(
+        member == other or REPLACEMENT in other
+        for member, other in zip(expected, logged, strict=True)
     )
 
 
@@ -193,39 +202,39 @@ def _written(column: Column) -> str:
 
 
 def _fit(wanted: TableDefinition, logged: TableDefinition) -> bool:
-    """Whether both have the same names and types."""
+    """Return whether both have the same names and types."""
     ours, theirs = wanted.arrow_schema(), logged.arrow_schema()
     return bool(ours.names == theirs.names and ours.types == theirs.types)
 
 
-class ToldCollations:
-    """Records what the log tells of one group's tables: each character set, collations of those
-    with foreign keys; which tables others refer to is asked once."""
+class LoggedCharsets:
+    """Records what the log has about one group's tables: each character set, and collations of
+    tables with foreign keys. It reads once which tables are referenced by others."""
 
     def __init__(self, tracking: Tracking, before: Cut) -> None:
         self._tracking, self._before = tracking, before
 
     @cached_property
     def _parents(self) -> set[str]:
-        known = self._tracking.foreign_keys().values()
-        return {fold(key.parent) for keys in known for key in keys or ()}
+        keys_by_table = self._tracking.foreign_keys().values()
+        return {fold(key.parent) for keys in keys_by_table for key in keys or ()}
 
-    def take(self, table: Table, logged: TableDefinition) -> None:
-        """Record what the log tells of ``table`` behind ``before``, once, with the next row of the
-        control table."""
-        there = table.at_place
-        told = with_logged_charsets(there, logged)
-        if told is there:
+    def record(self, table: Table, logged: TableDefinition) -> None:
+        """Record what the log has about ``table``, as of ``before``, with the next row of the
+        control table. Record it once."""
+        recorded = table.at_place
+        logged_charsets = with_logged_charsets(recorded, logged)
+        if logged_charsets is recorded:
             return
-        if not changes_charset(told, there) and (
-            there.in_log is not there  # no cascade goes there
-            or not (there.foreign_keys or fold(table.name) in self._parents)
+        if not changes_charset(logged_charsets, recorded) and (
+            recorded.in_log is not recorded  # no cascade goes there
+            or not (recorded.foreign_keys or fold(table.name) in self._parents)
         ):
             return
-        if table.logged is not None:  # it is ahead, and has been told
-            table.take_at_place(told)
+        if table.logged is not None:  # the table is ahead: its newer definition is recorded
+            table.define_at_place(logged_charsets)
         else:
             self._tracking.definitions.record(
-                table.path, told, self._before.position, with_next=True
+                table.path, logged_charsets, self._before.position, with_next=True
             )
-            table.definition = told
+            table.definition = logged_charsets

@@ -28,7 +28,7 @@ from ...errors import ConcurrentChangeError, TargetError, about_table
 from ...rules.metadata_columns import shard_column
 from ...rules.row_filters import check_row_filter
 from ...sql.case_folding import check_columns
-from ..shared.shard_tables import beside, check_policy
+from ..shared.shard_tables import check_policy, shards_beside
 from ..shared.shared_metadata import Joining, left_over, make_or_join, widen
 from .table_metadata import COMPLETE, COPIED, columns_of_all, own_properties
 
@@ -52,8 +52,8 @@ _TRIES = 10
 
 
 class NewTables:
-    """``names``: how the source compares names, which says whose the rules of columns are;
-    ``taken``: whose each name is among the target's channels."""
+    """Creates tables. ``names``: how the source compares names, which decides whose column rules
+    apply; ``claimed_names``: which of the target's channels has each name."""
 
     def __init__(
         self,
@@ -62,21 +62,21 @@ class NewTables:
         delta: TableLog,
         options: TableOptions,
         names: NameCase,
-        taken: Names,
+        claimed_names: Names,
         commits: TableCommits,
         definitions: Definitions,
     ) -> None:
         self._layout, self._control, self._delta = layout, control, delta
-        self._options, self._names, self._taken = options, names, taken
+        self._options, self._names, self._claimed_names = options, names, claimed_names
         self._commits, self._definitions = commits, definitions
         self._paths = NewPaths(control, layout)
 
     def load(self) -> None:
-        """Reads which paths were used."""
+        """Read which paths were used."""
         self._paths.load()
 
     def shaped(self, definition: TableDefinition) -> TableDefinition:
-        """The target's table of the source's. Raises SettingError."""
+        """Return the target's table for a table of the source. Raise SettingError."""
         rules = self._options.columns_of(folds=self._names.folds)
         shaped = rules.shaped(self._options.forms.apply(definition))
         check_row_filter(shaped, rules)
@@ -89,17 +89,17 @@ class NewTables:
     def make(
         self, shaped: TableDefinition, stamp: Stamp, made_by: str, tables: Iterable[Table]
     ) -> str:
-        """Makes a table at a new path, which is returned; a shard in the Delta table of those of
-        the ``tables`` that are to be beside it. Raises TargetError, SettingError."""
-        others = beside(shaped.name, tables)
+        """Create a table at a new path and return the path. A shard goes into the Delta table of
+        its siblings among ``tables``. Raise TargetError, SettingError."""
+        siblings = shards_beside(shaped.name, tables)
         if shared := self._shared(shaped):
-            return self._make_shared(shaped, shared, stamp, made_by, others)
+            return self._make_shared(shaped, shared, stamp, made_by, siblings)
         names = [shaped.name]
         if shard_column(shaped) >= 0:
             names.append(whole_of(shaped.name))
-        path = self._announce(shaped, stamp, made_by, names, [one.path for one in others])
+        path = self._announce(shaped, stamp, made_by, names, [sibling.path for sibling in siblings])
         complete = str(made_by != MADE_BY_ROWS).lower()
-        self._make(shaped, path, stamp, complete, others)
+        self._make(shaped, path, stamp, complete, siblings)
         return path
 
     def _announce(
@@ -108,13 +108,13 @@ class NewTables:
         stamp: Stamp,
         made_by: str,
         names: Iterable[str],
-        others: list[str],
+        siblings: list[str],
     ) -> str:
-        """Announce the table at a path that no copy has, by the version of the control table that
-        the announcement follows; return the path. ``names``: what is noted of it."""
-        check = self._taken.before_creating(names)
+        """Announce the table at a path that no copy has, according to the version of the control
+        table that the announcement follows. Return the path. ``names``: recorded for the table."""
+        check = self._claimed_names.before_creating(names)
         for left in reversed(range(_TRIES)):
-            path = self._paths.new(shaped, self._delta, others)
+            path = self._paths.new(shaped, self._delta, siblings)
             checks = partial(_both, check, partial(self._paths.check, path))
             with suppress(*[ConcurrentChangeError] if left else ()):
                 announce(self._control, shaped.name, path, stamp.position, made_by, checks)
@@ -122,14 +122,14 @@ class NewTables:
         return path
 
     def record(self, shaped: TableDefinition, path: str) -> None:
-        """Records what is known of this channel's rows of a table at ``path`` that others may feed,
-        too. Raises SettingError where others may have them."""
+        """Record which rows of a table at ``path`` this channel has, if other channels may feed the
+        table. Raise SettingError if they may have the same rows."""
         if (shared := self._shared(shaped)) is not None:
-            self._taken.share(shared, partial(whole_of, path))
+            self._claimed_names.share(shared, partial(whole_of, path))
 
     def _shared(self, shaped: TableDefinition) -> SharedTable | None:
-        """What the configuration says of the table that a shard is in, where other channels may
-        feed that, too."""
+        """Return the configuration of the table that a shard is in, None if no other channel may
+        feed it."""
         rule = self._options.rules_of(shaped.name, folds=self._names.folds)
         return SharedTable.of(rule, shaped) if rule.channels else None
 
@@ -139,17 +139,20 @@ class NewTables:
         wanted: SharedTable,
         stamp: Stamp,
         made_by: str,
-        others: list[Table],
+        siblings: list[Table],
     ) -> str:
-        """The same of a shard in a table that other channels may feed, too: where they have it."""
-        whole = self._taken.share(wanted, partial(self._paths.whole, shaped, self._delta)).path
+        """Create a shard in a table that other channels may feed, at the path that they use, and
+        return its path."""
+        whole = self._claimed_names.share(
+            wanted, partial(self._paths.whole, shaped, self._delta)
+        ).path
         folder = self._layout.table(whole)
-        there = self._delta.version(folder)
-        check = self._taken.before_creating([shaped.name])
+        version = self._delta.version(folder)
+        check = self._claimed_names.before_creating([shaped.name])
         path = self._paths.shard(whole, shared=True)
         name, position = shaped.name, stamp.position
-        announce(self._control, name, path, position, made_by, check, since=max(there, 0))
-        self._join(shaped, path, stamp, others)
+        announce(self._control, name, path, position, made_by, check, since=max(version, 0))
+        self._join(shaped, path, stamp, siblings)
         return path
 
     def _join(
@@ -157,22 +160,21 @@ class NewTables:
         shaped: TableDefinition,
         path: str,
         stamp: Stamp,
-        others: list[Table],
+        siblings: list[Table],
         gone: Collection[str] = (),
     ) -> None:
-        """Brings a shard into a table that other channels may feed, too; ``gone``: as ``Joining``
-        has it."""
-        if others:
-            self._widen(others, shaped, stamp)
-            self._empty(others[0], gone)
+        """Add a shard to a table that other channels may feed. ``gone``: as in ``Joining``."""
+        if siblings:
+            self._widen(siblings, shaped, stamp)
+            self._empty(siblings[0], gone)
         else:
             new, hours = self._new(shaped, "true"), self._options.retention_hours
-            one = Joining(shaped, new, gone, hours, self._commits.time.now_ms())
-            make_or_join(self._delta, self._layout.table(path), one, stamp)
+            joining = Joining(shaped, new, gone, hours, self._commits.time.now_ms())
+            make_or_join(self._delta, self._layout.table(path), joining, stamp)
         self._definitions.record(path, shaped, stamp.position)
 
     def _empty(self, table: Table, shards: Collection[str]) -> None:
-        """Takes out the files of this channel's shards."""
+        """Remove the files of this channel's ``shards``."""
         if not shards:
             return
         commits = self._commits
@@ -182,41 +184,41 @@ class NewTables:
             files, now_ms = commits.all_live(table).adds, commits.time.now_ms()
             gone = left_over(table.all_columns, files, shards, now_ms)
             if gone:
-                version = commits.commit(table, gone, stamp)
-                commits.landed(table, gone, table.position, version)
+                version = commits.commit_actions(table, gone, stamp)
+                commits.record_commit(table, gone, table.position, version)
 
     def make_copy(
         self,
         shaped: TableDefinition,
         path: str,
         stamp: Stamp,
-        there: Table | None,
+        sibling: Table | None,
         *,
         complete: str = COPIED,
     ) -> None:
-        """Makes the table of a copy, unless it is there: the control table names its path;
-        ``there``: a table that is in its Delta table; ``complete``: as its properties have it."""
+        """Create the table of a copy at the path that the control table has, unless it exists.
+        ``sibling``: a table in the same Delta table; ``complete``: the value for its properties."""
         if is_shared(path):
             if not self._definitions.has(path):
                 self.record(shaped, path)
                 copy = last_copy(self._control)
                 copied = {shard_of(name) for name in (copy.paths if copy else ())}
                 gone = shards_had(self._control, whole_of(path)) - copied
-                others = [there] if there else []
-                self._join(shaped, path, stamp, others, gone | {shard_of(shaped.name)})
+                siblings = [sibling] if sibling else []
+                self._join(shaped, path, stamp, siblings, gone | {shard_of(shaped.name)})
             return
-        snapshot = None if there else self._delta.snapshot(self._layout.table(path))
+        snapshot = None if sibling else self._delta.snapshot(self._layout.table(path))
         if snapshot is not None:
             self._check_copied(shaped.name, snapshot, stamp, complete)
         else:
-            self._make(shaped, path, stamp, complete, [there] if there else [])
+            self._make(shaped, path, stamp, complete, [sibling] if sibling else [])
 
     def _check_copied(self, name: str, snapshot: Snapshot, stamp: Stamp, complete: str) -> None:
         """Raise TargetError for a table that is no copy's, or that has other positions than the
         copy's own: rows of the log are in it."""
         position = self._delta.last_txn(snapshot, stamp.app)
-        made = snapshot.configuration.get(COMPLETE)
-        if made != complete or position not in (None, stamp.position):
+        recorded = snapshot.configuration.get(COMPLETE)
+        if recorded != complete or position not in (None, stamp.position):
             raise TargetError(
                 "the table at the path of the copy holds rows of the log", table=name,
                 file=snapshot.folder,
@@ -224,22 +226,23 @@ class NewTables:
             )  # fmt: skip
 
     def _make(
-        self, shaped: TableDefinition, path: str, stamp: Stamp, complete: str, others: list[Table]
+        self, shaped: TableDefinition, path: str, stamp: Stamp, complete: str, siblings: list[Table]
     ) -> None:
-        """A shard's definition is noted once the Delta table has its columns: so it is made."""
-        if others:
-            self._widen(others, shaped, stamp)
+        """Create a table, or a shard in the Delta table of ``siblings``. A shard's definition is
+        recorded after the Delta table has its columns: it then counts as created."""
+        if siblings:
+            self._widen(siblings, shaped, stamp)
         else:
             with about_table(shaped.name):
                 self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
         if shard_column(shaped) >= 0:
             self._definitions.record(path, shaped, stamp.position)
 
-    def _widen(self, others: list[Table], shaped: TableDefinition, stamp: Stamp) -> None:
-        """Gives the Delta table of ``others`` what a new shard needs."""
-        table = others[0]
+    def _widen(self, siblings: list[Table], shaped: TableDefinition, stamp: Stamp) -> None:
+        """Give the Delta table of ``siblings`` what a new shard needs."""
+        table = siblings[0]
         with table.lock:
-            widen(self._commits, table, shaped, others, stamp)
+            widen(self._commits, table, shaped, siblings, stamp)
 
     def _new(self, definition: TableDefinition, complete: str) -> NewTable:
         return self._options.new_table(definition, own_properties(definition, complete))
@@ -251,36 +254,42 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> None:
 
 
 class NewPaths:
-    """This process alone gives paths to tables, and reads at the start which were given. Copies are
-    planned beside, so their paths are asked for each time. Safe to call from several threads."""
+    """Gives each new table a path that was never used.
+
+    Only this process gives paths to tables; it reads at the start which were given. A copy may be
+    planned meanwhile by another process, so the paths of copies are read each time. Safe to call
+    from several threads.
+    """
 
     def __init__(self, control: Control, layout: Layout) -> None:
         self._control, self._layout = control, layout
-        self._others = OtherChannels(control, layout.target)
+        self._channels = OtherChannels(control, layout.target)
         self._used = GivenPaths()
         self._copy: datetime | None = None  # when the row of the newest copy was written
         self._lock = threading.Lock()
 
     def load(self) -> None:
         self._copy = newest_copy(self._control)
-        self._used = given_paths(self._control, self._others.given)
+        self._used = given_paths(self._control, self._channels.given)
 
-    def new(self, definition: TableDefinition, delta: TableLog, beside: Iterable[str] = ()) -> str:
-        """A path for the table: ``db/t``, or ``db/t@2`` and so on where that was used; of a shard
-        in the Delta table of those whose paths are ``beside``. Raises TargetError for a Delta table
-        there that this channel did not make."""
+    def new(
+        self, definition: TableDefinition, delta: TableLog, siblings: Iterable[str] = ()
+    ) -> str:
+        """Return a new path for the table: ``db/t``, or ``db/t@2`` and so on if that was used; for
+        a shard, a path in the Delta table of the paths ``siblings``. Raise TargetError if another
+        writer has a Delta table there."""
         if shard_column(definition) < 0:
             return self._of(definition, definition.table, delta)
-        whole = next(map(whole_of, beside), "") or self.whole(definition, delta)
+        whole = next(map(whole_of, siblings), "") or self.whole(definition, delta)
         return self.shard(whole)
 
     def whole(self, shard: TableDefinition, delta: TableLog) -> str:
-        """A path for the Delta table that a shard is to be in. Raises as ``new``."""
+        """Return a path for the Delta table of a shard. Raise what ``new`` raises."""
         return self._of(shard, whole_of(shard.table), delta)
 
     def shard(self, whole: str, *, shared: bool = False) -> str:
-        """A path for a shard in the Delta table at ``whole``; ``shared``: other channels feed that,
-        too."""
+        """Return a path for a shard in the Delta table at ``whole``. ``shared``: whether other
+        channels feed that table."""
         with self._lock:
             path = Layout.shard_path(whole, self._used, shared=shared)
             self._used.add(path)
@@ -300,7 +309,7 @@ class NewPaths:
                 self._used.recorded |= copied_paths(self._control)
                 self._copy = newest
             if path not in self._used and storage.exists(folder):
-                # What is there may be of an owner that has taken over: the control table says so.
+                # A newer owner of the target may have created it: the control table has its paths.
                 self._used.add_all(given_paths(self._control))
                 if path not in self._used and delta.snapshot(folder) is not None:
                     raise TargetError(

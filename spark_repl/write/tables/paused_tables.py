@@ -1,10 +1,9 @@
-"""Tables whose changes are not applied for now: those in quarantine, and those that wait for a
-copy.
+"""Paused tables: their changes are not applied for now. They are in quarantine, or wait for a copy.
 
 A table is in quarantine because one of its changes can't be applied. A table waits for a copy
-because the log doesn't say what a statement made of its rows. Until the copy, the applier passes
-over rows and statements that belong to waiting tables only: the copy reads a later state. A cut
-records these tables, so that a crash before the copy changes nothing.
+because the log lacks the new values that a statement gave its rows. Until the copy, the applier
+passes over rows and statements that belong to waiting tables only: the copy reads a later state. A
+cut records these tables, so that a crash before the copy changes nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
 
 
 class QuarantinedTables:
-    """Replaced as a whole, so that any thread may look."""
+    """Tables in quarantine, and the amount of their kept changes, by path: a copy, or another table
+    of the same name, is not in quarantine. The mapping is replaced as a whole, so that any thread
+    may read it."""
 
     def __init__(self) -> None:
         self._by_path: dict[str, tuple[Quarantine, dict[int, tuple[int, int]]]] = {}
@@ -31,59 +32,69 @@ class QuarantinedTables:
     def __bool__(self) -> bool:
         return bool(self._by_path)
 
-    def add(self, quarantine: Quarantine, mark: InQuarantine | None = None) -> None:
-        """``mark``: what the newest cut says of it, if that has it."""
-        owners = mark.by_owner if mark else {}
+    def add(self, quarantine: Quarantine, recorded: InQuarantine | None = None) -> None:
+        """Add a quarantine. ``recorded``: its entry in the newest cut, if that has one."""
+        owners = recorded.by_owner if recorded else {}
         self._by_path = {**self._by_path, quarantine.path: (quarantine, owners)}
 
     def replace(self, quarantine: Quarantine) -> None:
-        """Take over what was decided about a quarantine; what is kept of it stays."""
+        """Record the decision about a quarantine. Its kept changes stay."""
         owners = self._by_path[quarantine.path][1]
         self._by_path = {**self._by_path, quarantine.path: (quarantine, owners)}
 
-    def count(self, path: str, kept: KeptTransactions) -> None:
-        """More is kept of the table at ``path``."""
+    def count(self, path: str, transactions_kept: KeptTransactions) -> None:
+        """Add ``transactions_kept`` transactions to those of the table at ``path``."""
         quarantine, owners = self._by_path[path]
-        transactions, size = owners.get(kept.epoch, (0, 0))
-        more = {**owners, kept.epoch: (transactions + len(kept.sizes), size + kept.bytes)}
+        transactions, size = owners.get(transactions_kept.epoch, (0, 0))
+        more = {
+            **owners,
+            transactions_kept.epoch: (
+                transactions + len(transactions_kept.sizes),
+                size + transactions_kept.bytes,
+            ),
+        }
         self._by_path = {**self._by_path, path: (quarantine, more)}
 
     def owners(self, path: str) -> dict[int, tuple[int, int]]:
-        """(transactions, bytes) of what each owner has kept of the table, by the owner's epoch."""
+        """Return (transactions, bytes) that each owner has kept of the table, by the owner's
+        epoch."""
         return self._by_path[path][1]
 
     def drop(self, path: str) -> None:
-        self._by_path = {other: one for other, one in self._by_path.items() if other != path}
+        self._by_path = {other: entry for other, entry in self._by_path.items() if other != path}
 
     def totals(self, tables: Mapping[str, Table]) -> tuple[int, int]:
-        """Return (transactions, their bytes in the log) that are kept of all ``tables``. Those that
-        were dropped, or replaced by a copy, do not count any more."""
+        """Return (transactions, their bytes in the log) that are kept of all ``tables``. Tables
+        that were dropped, or replaced by a copy, no longer count."""
         paths = {table.path for table in dict(tables).values()}
-        kept = [total(owners) for path, (_, owners) in self._by_path.items() if path in paths]
-        return sum(count for count, _ in kept), sum(size for _, size in kept)
+        totals = [total(owners) for path, (_, owners) in self._by_path.items() if path in paths]
+        return sum(count for count, _ in totals), sum(size for _, size in totals)
 
     def of(self, tables: Mapping[str, Table]) -> dict[str, Quarantine]:
-        """Those of the tables that are there, by name."""
+        """Return the quarantines of existing tables, by name."""
         if not self._by_path:
             return {}
-        there = dict(tables).items()
-        return {n: self._by_path[t.path][0] for n, t in there if t.path in self._by_path}
+        existing = dict(tables).items()
+        return {n: self._by_path[t.path][0] for n, t in existing if t.path in self._by_path}
 
     def marks(self, tables: Mapping[str, Table]) -> dict[str, InQuarantine]:
-        """What a cut says of them."""
+        """Return the entries of a cut for quarantined tables, by name."""
         if not self._by_path:
             return {}
         marks = {}
         for name, table in sorted(dict(tables).items()):
             if table.path in self._by_path:
-                one, owners = self._by_path[table.path]
-                by_owner = tuple((epoch, *kept) for epoch, kept in sorted(owners.items()))
-                marks[name] = InQuarantine(one.reason, one.since, *total(owners), by_owner)
+                quarantine, owners = self._by_path[table.path]
+                by_owner = tuple((epoch, *amounts) for epoch, amounts in sorted(owners.items()))
+                marks[name] = InQuarantine(
+                    quarantine.reason, quarantine.since, *total(owners), by_owner
+                )
         return marks
 
 
 class WaitingTables(Mapping[str, "Waiting"]):
-    """By name (db.table). Replaced as a whole, so that any thread may look."""
+    """Tables that wait for a copy, by name (db.table). The mapping is replaced as a whole, so that
+    any thread may read it."""
 
     def __init__(self) -> None:
         self._tables: dict[str, Waiting] = {}
@@ -98,12 +109,13 @@ class WaitingTables(Mapping[str, "Waiting"]):
         return len(self._tables)
 
     def load(self, cut: Cut | None, copied: Container[str]) -> None:
-        """Those of the cut that the applier goes on from, without what was ``copied`` behind it."""
+        """Load the waiting tables of the cut from which the applier continues, without those that
+        were ``copied`` after it."""
         waiting = cut.waiting if cut else {}
         self._tables = {name: why for name, why in waiting.items() if name not in copied}
 
     def add(self, name: str, why: Waiting) -> None:
-        """One that waits already goes on waiting for the same reason."""
+        """Add a table. A table that waits already keeps its first reason."""
         self._tables = {name: why, **self._tables}
 
     def drop(self, names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""A row change that doesn't fit the target, in MySQL's words and numbers."""
+"""Row errors: changes that don't fit the target, with MySQL's messages and numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PASSED_OVER = "overwrites and passes over such rows, as MySQL's does"
 
 
 def row_error(violation: Violation, table: Table) -> RowError:
-    """The error for a violation in ``table``, with MySQL's message and number."""
+    """Return the error for a violation in ``table``, with MySQL's message and number."""
     hint = f"{copied_anew(table)}; exec_mode = idempotent {_PASSED_OVER}"
     if violation.number == CANNOT_APPLY:
         message = f"Could not apply JSON diff in table {table.definition.table} ({violation.key})"
@@ -47,7 +47,8 @@ def row_error(violation: Violation, table: Table) -> RowError:
 
 @contextmanager
 def at_first_change(parts: Iterable[Part]) -> Iterator[None]:
-    """A table that can't be made from its rows fails at the first change that a group has of it."""
+    """Add the position of the first change in ``parts`` to an error about the creation of a table
+    from its rows."""
     try:
         yield
     except (SettingError, SchemaError) as error:
@@ -57,7 +58,7 @@ def at_first_change(parts: Iterable[Part]) -> Iterator[None]:
 
 
 def _logged_twice(table: Table) -> str:
-    """Return how MySQL itself may have logged the DELETE of a row twice, '' if no foreign key
+    """Return how MySQL itself may have logged the DELETE of a row twice; '' if no foreign key
     deletes rows of the table (seen on 9.7.4)."""
     keys = table.definition.foreign_keys or ()
     parents = sorted({key.parent for key in keys if key.on_delete == "CASCADE"})
@@ -70,17 +71,18 @@ def _logged_twice(table: Table) -> str:
 
 
 def _incomplete(table: Table) -> str:
-    """Why a table may lack rows of the log, or have others."""
-    made = table.snapshot.configuration.get(COMPLETE)
-    if made == COPIED:
+    """Return why a table may lack rows of the log, or have others."""
+    recorded = table.snapshot.configuration.get(COMPLETE)
+    if recorded == COPIED:
         return "the table was copied: was it changed by hand since, here or on the source unlogged?"
-    if made == "true":
+    if recorded == "true":
         return "others have changed the table, or somebody by hand"
     return "the table is incomplete, as it was not created in this log"
 
 
 def copied_anew(table: Table) -> str:
-    """What brings the source's rows, also while an error has stopped the applier."""
+    """Return the hint that brings the source's rows, also after an error has stopped the
+    applier."""
     if SHARD in table.name:
         return OTHER_TARGET if table.is_shared else BEGIN_AGAIN
     return f"spark-repl snapshot --config F --table {table.name} copies it anew, then start again"

@@ -1,4 +1,4 @@
-"""Table: what is known of one target table, and its live files at one version."""
+"""Table: the state of one target table, and its live files at one version."""
 
 from __future__ import annotations
 
@@ -25,46 +25,48 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class LiveFiles:
     """The ``add`` action of each data file that is live at ``version``, by path. ``origin`` stays
-    the same object while nobody but us commits: rows lie where they lay, but for what we marked."""
+    the same object while only this process commits: rows then stay at their places, except for
+    those that it marked."""
 
     version: int
     adds: AddActions
     origin: object
 
-    def behind(self, actions: Sequence[Action]) -> LiveFiles:
-        """The live files behind a commit of ours. Within a commit a file may go and come again,
-        with another deletion vector."""
+    def after(self, actions: Sequence[Action]) -> LiveFiles:
+        """Return the live files after a commit of this process. A commit may remove a file and add
+        it again with another deletion vector."""
         return LiveFiles(self.version + 1, self.adds.after([actions]), self.origin)
 
 
 @dataclass
 class DeltaState:
-    """A Delta table, as of the version ``snapshot`` that was last looked at. ``position``: packed
-    end of the last transaction in it (0: none yet). ``files`` may be of a version before.
+    """The state of a Delta table at ``snapshot``, the version that was read last. ``position``:
+    packed end of the last transaction in it (0: none yet). ``files`` may be those of an earlier
+    version.
 
-    Whoever looks at the table to plan a commit, or changes this state, holds ``lock`` from there
-    to the commit's end: a group's writer, or a compaction between two groups.
+    A thread that plans a commit, or changes this state, holds ``lock`` from its read to the end of
+    the commit: a group's writer, or a compaction between two groups.
     """
 
     snapshot: Snapshot
     position: int
     files: LiveFiles | None = field(default=None, repr=False)
     pending: int | None = None
-    """position of a commit of ours whose outcome is not known yet: it may be in the log"""
+    """position of a commit of this process whose outcome is not known yet: it may be in the log"""
     sharing: SharingChannels = ALONE
     """the other channels that feed it"""
     tidies: bool = True
-    """whether it is this channel that removes what of it nobody needs"""
+    """whether this channel removes files and commits of it that nothing needs"""
     own_shards: set[str] = field(default_factory=set, repr=False)
-    """of a table that others feed, too: what tells this channel's shards apart"""
+    """the partition values of this channel's shards, in a table that several channels feed"""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
     _shared: tuple[LiveFiles, Mapping[str | None, Mapping[str, Action]]] | None = field(
         default=None, repr=False
     )
 
     def shared(self, files: LiveFiles, column: str) -> Mapping[str | None, Mapping[str, Action]]:
-        """The files of each shard, by the value of the partition's ``column``. Put in order once
-        for all shards."""
+        """Return the files of each shard, by the value of the partition's ``column``. They are
+        grouped once for all shards."""
         if self._shared is None or self._shared[0] is not files:
             of_each: dict[str | None, dict[str, Action]] = {}
             for path, add in files.adds.items():
@@ -76,8 +78,8 @@ class DeltaState:
 
 @dataclass
 class Table:
-    """One target table. ``delta``: what is known of its Delta table, which shards share; their
-    ``columns`` are those of the Delta table that they have."""
+    """One target table. ``delta``: the state of its Delta table, which shards share; ``columns``:
+    the table's columns in the Delta table."""
 
     name: str
     path: str
@@ -87,17 +89,17 @@ class Table:
     delta: DeltaState
     columns: Columns
     logged: TableDefinition | None = None
-    """what the table is at the place that is applied, where it is ahead of it"""
-    _shown: TableVersion | None = field(default=None, repr=False, compare=False)
+    """the table's definition at the place that is applied, if the table is ahead of that place"""
+    _shown_version: TableVersion | None = field(default=None, repr=False, compare=False)
 
     @property
     def snapshot(self) -> Snapshot:
-        """The version that was last looked at."""
+        """Return the version that was read last."""
         return self.delta.snapshot
 
     @property
     def position(self) -> int:
-        """Packed end of the last transaction in the Delta table."""
+        """Return the packed end of the last transaction in the Delta table."""
         return self.delta.position
 
     @property
@@ -106,23 +108,23 @@ class Table:
 
     @property
     def is_shard(self) -> bool:
-        """Whether others may be in its Delta table, too."""
+        """Return whether other tables may be in its Delta table."""
         return SHARD in self.path
 
     @property
     def is_shared(self) -> bool:
-        """Whether other channels feed its Delta table, too."""
+        """Return whether other channels feed its Delta table."""
         return is_shared(self.path)
 
     @property
     def all_columns(self) -> Columns:
-        """Those of the Delta table."""
+        """Return the columns of the Delta table."""
         if not self.is_shard:
             return self.columns
         return Columns.of(self.snapshot.schema_string, self.snapshot.partition_columns)
 
     def own(self, files: LiveFiles) -> LiveFiles:
-        """Those of the Delta table's live files that have the table's rows."""
+        """Return those of the Delta table's live files that have the table's rows."""
         if not self.is_shard:
             return files
         column = self.columns.physical[shard_column(self.definition)]
@@ -131,20 +133,20 @@ class Table:
 
     @property
     def at_place(self) -> TableDefinition:
-        """The table at the place that is applied."""
+        """Return the table's definition at the place that is applied."""
         return self.logged or self.definition
 
     @property
     def definition_in_log(self) -> TableDefinition:
-        """What the log's rows of the table are, at the place that is applied."""
+        """Return the definition of the table's rows in the log, at the place that is applied."""
         return self.at_place.in_log
 
     @property
     def has_source_rows_alone(self) -> bool:
-        """Whether a key that the source has not is surely no row's: all of its rows came here, and
-        none stays that the source has deleted."""
-        there = self.definition
-        return self.complete and not there.truncated and not keeps_deleted(there)
+        """Return whether a key that the source lacks has certainly no row: all rows came through
+        this log, and the table keeps no deleted rows."""
+        definition = self.definition
+        return self.complete and not definition.truncated and not keeps_deleted(definition)
 
     @property
     def without_history(self) -> bool:
@@ -157,69 +159,79 @@ class Table:
         applied."""
         return not self.without_history and self.at_place.in_log is self.at_place
 
-    def take_at_place(self, definition: TableDefinition) -> None:
-        """The table is ahead of the place that is applied: what it is there."""
+    def define_at_place(self, definition: TableDefinition) -> None:
+        """Set the table's definition at the place that is applied. The table is ahead of that
+        place."""
         self.logged = definition
 
     @property
     def keeps_more(self) -> bool:
-        """Whether the target keeps more than the source has, at the place that is applied."""
+        """Return whether the target keeps more than the source has, at the place that is
+        applied."""
         return bool(self.at_place.gone) or self.at_place.in_log is not self.at_place
 
     def rename(self, name: str) -> None:
-        """Gives the table another name (db.table); its folder, rows and log stay."""
+        """Rename the table (db.table). Its folder, rows and log stay."""
         self.name, self.definition = name, rename(self.definition, name)
         self.logged = self.logged and rename(self.logged, name)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """What tells rows apart, by its names in the data files: the key, or all columns."""
+        """Return the columns that identify a row, by their names in the data files: the key, or all
+        columns."""
         chosen = self.definition.sought_key or range(len(self.columns.names))
         return tuple(self.columns.physical[i] for i in chosen)
 
     @property
     def live_column(self) -> str:
-        """The column that is true in the rows which are looked for, by its name in the data files;
-        "": all are."""
+        """Return the column that is true in the rows that look-ups need, by its name in the data
+        files; "" if look-ups need all rows."""
         number = numbers_of(self.definition).get("current", -1)
         return self.columns.physical[number] if number >= 0 else ""
 
     @property
     def has_vectors(self) -> bool:
-        """Whether rows are marked in deletion vectors; else files that lose rows are rewritten."""
+        """Return whether deletion vectors mark rows; otherwise files that lose rows are
+        rewritten."""
         return self.snapshot.has("delta.enableDeletionVectors")
 
-    def look_at(self, snapshot: Snapshot) -> None:
-        """The version that the next commit is planned on; position and files stay what they are."""
+    def plan_on(self, snapshot: Snapshot) -> None:
+        """Set the version that the next commit is planned on. Position and files stay."""
         self.delta.snapshot = snapshot
 
-    def shown(self, snapshot: Snapshot, position: int) -> TableVersion:
-        """What cuts show of it: the same object while it is the same."""
-        one, version, metadata_id = self._shown, snapshot.version, snapshot.metadata_id
+    def shown_version(self, snapshot: Snapshot, position: int) -> TableVersion:
+        """Return the version that cuts show. It is the same object while nothing changes."""
+        version_shown, version, metadata_id = (
+            self._shown_version,
+            snapshot.version,
+            snapshot.metadata_id,
+        )
         if (
-            one is None
-            or one.version != version
-            or one.position != position
-            or one.metadata_id != metadata_id
+            version_shown is None
+            or version_shown.version != version
+            or version_shown.position != position
+            or version_shown.metadata_id != metadata_id
         ):
-            one = self._shown = TableVersion(self.path, version, metadata_id, position)
-        return one
+            version_shown = self._shown_version = TableVersion(
+                self.path, version, metadata_id, position
+            )
+        return version_shown
 
-    def take(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
-        """What the Delta table is from here on: nothing is left to be known of an earlier commit.
-        ``files``: all of its live ones."""
+    def update(self, snapshot: Snapshot, position: int, files: LiveFiles | None = None) -> None:
+        """Set the state of the Delta table after a commit. No earlier commit is pending any more.
+        ``files``: all live files."""
         state = self.delta
         state.snapshot, state.position, state.files, state.pending = snapshot, position, files, None
 
 
 def versions(tables: Iterable[tuple[str, Table]]) -> dict[str, TableVersion]:
-    """What a cut shows of tables, by name. Shards have one version of their Delta table, whatever
-    is folded in it meanwhile."""
+    """Return the versions of tables that a cut shows, by name. All shards of a Delta table have one
+    version, even if a compaction commits meanwhile."""
     seen: dict[int, tuple[Snapshot, int]] = {}
-    shown: dict[str, TableVersion] = {}
+    by_name: dict[str, TableVersion] = {}
     for name, table in tables:
         delta = table.delta
-        there = delta.snapshot, delta.position
-        snapshot, position = seen.setdefault(id(delta), there) if table.is_shard else there
-        shown[name] = table.shown(snapshot, position)
-    return shown
+        state = delta.snapshot, delta.position
+        snapshot, position = seen.setdefault(id(delta), state) if table.is_shard else state
+        by_name[name] = table.shown_version(snapshot, position)
+    return by_name

@@ -31,8 +31,7 @@ from ...errors import (
 )
 from ...runtime.wall_clock import SteadyTime
 from ..files.write_task import PlannedFiles
-from ..shared.shared_commits import check as check_sharing
-from ..shared.shared_commits import columns_in, leaves
+from ..shared.shared_commits import check_shared_commit, columns_in, leaves_shards
 from .table import LiveFiles, Table
 from .table_metadata import keeps_position, position_of
 
@@ -46,20 +45,21 @@ if TYPE_CHECKING:
     from .table import LiveFiles, Table
     from .table_options import TableOptions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _SNAPSHOT = "spark-repl snapshot --config F --table"
 _SHARING_MAX = 100
-"""attempts of a commit, each of them behind those of other channels that came first"""
+"""attempts of a commit, each after commits of other channels that came first"""
 
 
 def gone_table(name: str, folder: str) -> TargetError:
-    """The error of a table that a cut names, and whose log is not there."""
+    """Return the error for a table that a cut shows and that has no log."""
     return TargetError("the table is gone", table=name, file=folder, hint=_put_back(name))
 
 
 def overwritten_table(name: str, folder: str, version: int) -> TargetError:
-    """The error of a table whose commit that a cut names has another position than the cut says."""
+    """Return the error for a table whose commit at the cut's version has another position than the
+    cut."""
     return TargetError(
         f"version {version}, which the last cut shows, was written over by another writer",
         table=name,
@@ -73,16 +73,15 @@ def _put_back(name: str) -> str:
 
 
 class Outcome(Enum):
-    """What became of an attempt to commit. BEATEN: another commit has taken its version.
-    UNKNOWN: it isn't there, and may still come."""
+    """The outcome of an attempt to commit. BEATEN: another commit has its version. UNKNOWN: it is
+    not in the log, but may still land."""
 
     LANDED, BEATEN, UNKNOWN = range(3)
 
 
 class TableCommits:
-    """The commits of one channel's tables. ``app``: the appId under which the channel's positions
-    stand in them; ``time``: of files that they retire. The lock of a table that is asked about is
-    held."""
+    """The commits of one channel's tables. ``app``: the appId of the channel's positions in them;
+    ``time``: clock for removed files. The caller holds the lock of the table that it asks about."""
 
     def __init__(self, control: Control, delta: TableLog, app: str, options: TableOptions) -> None:
         self.delta, self.app = delta, app
@@ -90,8 +89,7 @@ class TableCommits:
         self.time = SteadyTime()
 
     def refresh(self, table: Table) -> None:
-        """Takes in what was committed since we last looked. Raises TargetError, FencedError,
-        FormerOwnerError."""
+        """Read commits since the last read. Raise TargetError, FencedError, FormerOwnerError."""
         with about_table(table.name):
             is_newest = self.delta.is_newest(table.snapshot)
         if not is_newest:
@@ -101,8 +99,8 @@ class TableCommits:
     def check(
         self, table: Table, metadata_id: str, version: int, snapshot: Snapshot | None
     ) -> None:
-        """Looks at all commits behind ``version``, of which those up to the table's own are known
-        by their position, up to ``snapshot``: None where there is no table any more."""
+        """Read all commits after ``version`` up to ``snapshot``, None if the table no longer
+        exists. The positions of commits up to the table's own version are known."""
         if snapshot is None:
             raise gone_table(table.name, table.folder)
         if snapshot.metadata_id != metadata_id:
@@ -123,11 +121,12 @@ class TableCommits:
         seen = SeenCommits.at(table, version)
         position = self._walk(table, version, seen, snapshot)
         features.check(snapshot, table=table.name)
-        table.take(snapshot, position, seen.files)
+        table.update(snapshot, position, seen.files)
 
     def _walk(self, table: Table, version: int, seen: SeenCommits, snapshot: Snapshot) -> int:
-        """The table's position behind the commits that follow ``version``, up to ``snapshot``.
-        Raises for what others did, unless they have undone it."""
+        """Return the table's position after the commits that follow ``version``, up to
+        ``snapshot``. Raise an error for what other writers did, unless they have undone it."""
+        # ``sound``: versions whose rows are accepted. A restore to one of them undoes ``refused``.
         position, sound, refused = table.position, [version], None
         newer = each_commit_after(table.folder, version, snapshot.version)
         for number, actions in enumerate(newer, version + 1):
@@ -140,7 +139,7 @@ class TableCommits:
                     sound.append(number)
                 seen.pass_others(actions)
                 continue
-            if refused:  # a commit of ours, or of a channel that shares the table, stands on it
+            if refused:  # this channel, or one that shares the table, has committed after it
                 below = self.delta.snapshot(table.folder, number - 1)
                 if not below or not _undone(sound, below, seen):
                     raise self._refused(table, refused, None)
@@ -158,16 +157,17 @@ class TableCommits:
         if refused:
             if not _undone(sound, snapshot, seen):
                 raise self._refused(table, refused, sound[-1])
-            log.warning("%s: what somebody else changed was undone", table.name)
+            logger.warning("%s: what somebody else changed was undone", table.name)
         return position
 
     def _check_sharing(
         self, table: Table, version: int, actions: list[Action], columns: Columns
     ) -> None:
-        """Raises TargetError for what a channel that shares the table may not commit."""
+        """Raise TargetError if a channel that shares the table committed something that it may not
+        commit."""
         try:
             new, own = columns_in(actions), table.delta.own_shards
-            check_sharing(version, actions, columns, new, own)
+            check_shared_commit(version, actions, columns, new, own)
         except TargetError as error:
             raise self._refused(table, error, None) from None
 
@@ -177,8 +177,8 @@ class TableCommits:
         return error.at(table=table.name, file=table.folder)
 
     def not_ours(self, name: str) -> SparkReplError:
-        """What to raise for a commit of this channel that this process did not make: there is a
-        second applier, or there was one, which slept and woke behind our look at the table."""
+        """Return the error for a commit of this channel that another process made: a second
+        applier, or a former one that slept and committed after this process read the table."""
         if self._control.is_owner():
             return FormerOwnerError(
                 "an applier that owned the target before has committed late", table=name
@@ -188,8 +188,8 @@ class TableCommits:
     def _foreign(
         self, table: Table, version: int, actions: list[Action], columns: Columns
     ) -> TargetError | None:
-        """The error that refuses somebody's commit; None where it may pass: a table whose rows
-        others changed has keys that no log holds, which is recorded first. Raises what
+        """Return the error that refuses another writer's commit, None if the commit may pass. If it
+        changed rows, record first that the table has keys that no log has. Raise what
         ``Control.write`` raises."""
         added = pa.array([a["add"]["path"] for a in actions if "add" in a], pa.string())
         try:
@@ -198,27 +198,29 @@ class TableCommits:
         except TargetError as error:
             return error
         if changes:
-            log.warning("%s: somebody else changed rows in version %d", table.name, version)
+            logger.warning("%s: somebody else changed rows in version %d", table.name, version)
             self.has_other_keys(table, version)
         return None
 
     def has_other_keys(self, table: Table, version: int) -> None:
-        """Records that the table may have keys that no log holds."""
+        """Record that the table may have keys that no log has."""
         if table.complete:
             record_foreign_change(self._control, ForeignChange(table.name, version))
         table.complete = False
 
     def live_files(self, table: Table) -> PlannedFiles:
-        """Return the files of the version that was last looked at. The table's lock is held."""
+        """Return the files of the version that was read last. The caller holds the table's lock."""
         live = self.live(table).adds
         return PlannedFiles(live.paths(), live.vectors())
 
     def live(self, table: Table) -> LiveFiles:
-        """The live files of the version that was last looked at. The table's lock is held."""
+        """Return the live files of the version that was read last. The caller holds the table's
+        lock."""
         return table.own(self.all_live(table))
 
     def all_live(self, table: Table) -> LiveFiles:
-        """Those of its Delta table, with those of other shards. Its lock is held."""
+        """Return the live files of the table's Delta table, including those of other shards. The
+        caller holds its lock."""
         assert table.lock.locked(), f"{table.name} is read without its lock"
         files, snapshot = table.delta.files, table.snapshot
         if files is None or files.version != snapshot.version:
@@ -229,10 +231,11 @@ class TableCommits:
         return files
 
     @contextmanager
-    def files_there(self, tables: Iterable[Table]) -> Iterator[None]:
-        """A context in which a commit is planned on the tables, whose locks are held. A data file
-        that is gone then was taken out by somebody's OPTIMIZE and removed by their VACUUM: raises
-        ConcurrentChangeError, to plan anew; or TargetError, where the newest version names it."""
+    def explain_gone_files(self, tables: Iterable[Table]) -> Iterator[None]:
+        """Explain an error about a data file that is gone while a commit is planned on the
+        ``tables``, whose locks are held. Another writer's OPTIMIZE replaced the file and its VACUUM
+        removed it: raise ConcurrentChangeError, to plan again. If the newest version names the
+        file, raise TargetError."""
         try:
             yield
         except Exception as error:
@@ -252,76 +255,79 @@ class TableCommits:
             ) from error
 
     def action(self, table: Table, path: str) -> Action:
-        """The ``add`` action of a file that was planned on. Raises ConcurrentChangeError when it is
-        live no more."""
+        """Return the ``add`` action of a file that was planned on. Raise ConcurrentChangeError if
+        the file is no longer live."""
         add = self.all_live(table).adds.get(path)
         if add is None:
             raise ConcurrentChangeError(f"{path} is gone", table=table.name, file=table.folder)
         return add
 
-    def landed(self, table: Table, actions: list[Action], position: int, version: int) -> None:
-        """A commit of ours, planned on the version that was last looked at, is ``version``. What
-        others have committed behind it is seen by the next ``refresh``."""
-        files = self.all_live(table).behind(actions)
-        table.take(self.delta.advance(table.snapshot, version), position, files)
+    def record_commit(
+        self, table: Table, actions: list[Action], position: int, version: int
+    ) -> None:
+        """Set the table's state after this process's commit, planned on the version that was read
+        last, landed as ``version``. The next ``refresh`` reads later commits of other writers."""
+        files = self.all_live(table).after(actions)
+        table.update(self.delta.advance(table.snapshot, version), position, files)
 
     def set_properties(self, table: Table, properties: Mapping[str, str]) -> None:
-        """Commits properties, position and rows as they were. Where that lands above what others
-        have committed since we last looked, raises as ``refresh``."""
+        """Commit properties; position and rows stay. If other writers committed since the last
+        read, raise what ``refresh`` raises."""
         planned = table.snapshot
         with about_table(table.name):
             version = self.delta.set_properties(planned, properties, self.app)
         if version == planned.version + 1:
-            files = self.all_live(table).behind([])
-            table.take(self.delta.advance(planned, version), table.position, files)
+            files = self.all_live(table).after([])
+            table.update(self.delta.advance(planned, version), table.position, files)
         else:
             self.refresh(table)
 
-    def rewritten(self, table: Table, actions: list[Action]) -> None:
-        """Commits other files with the same rows, position and all else as they were."""
+    def commit_rewrite(self, table: Table, actions: list[Action]) -> None:
+        """Commit other files with the same rows. Position and all else stay."""
 
         def rewrite() -> int:
             return self.delta.rewrite(table.snapshot, actions, self.app)
 
-        version = self.behind_sharing(table, rewrite)
-        self.landed(table, actions, table.position, version)
+        version = self.commit_after_sharing(table, rewrite)
+        self.record_commit(table, actions, table.position, version)
 
-    def commit(self, table: Table, actions: list[Action], stamp: Stamp) -> int:
-        """Commits what was planned on the version that was last looked at, and returns the version;
-        as ``behind_sharing`` has it."""
+    def commit_actions(self, table: Table, actions: list[Action], stamp: Stamp) -> int:
+        """Commit ``actions`` that were planned on the version that was read last, as
+        ``commit_after_sharing`` does, and return the version."""
 
         def attempt() -> int:
             return self.delta.commit(table.snapshot, actions, stamp)
 
-        return self.behind_sharing(table, attempt)
+        return self.commit_after_sharing(table, attempt)
 
-    def behind_sharing(self, table: Table, commit: Callable[[], int]) -> int:
-        """What ``commit`` returns, which is tried on the version that was last looked at: on the
-        next ones again where channels that share the table have come first, and left all files of
-        this one's where they are. Raises as ``commit``."""
-        for left in reversed(range(_SHARING_MAX)):
+    def commit_after_sharing(self, table: Table, commit: Callable[[], int]) -> int:
+        """Return what ``commit`` returns. It is tried on the version that was read last. If
+        channels that share the table committed first, and left all files of this channel, it is
+        tried again after their commits. Raise what ``commit`` raises."""
+        for tries_left in reversed(range(_SHARING_MAX)):
             try:
                 with about_table(table.name):
                     return commit()
             except ConcurrentChangeError:
-                if not left or not self._take_sharing(table):
+                if not tries_left or not self._apply_sharing(table):
                     raise
         raise AssertionError
 
-    def _take_sharing(self, table: Table) -> bool:
-        """Takes in what channels that share the table have committed since it was last looked at;
-        False, and nothing is taken in, where there is anything else, or nothing."""
+    def _apply_sharing(self, table: Table) -> bool:
+        """Read what channels that share the table have committed since the last read, and return
+        True. If there is nothing, or anything else, return False and change nothing."""
         if not table.delta.sharing:
             return False
         version, pending = table.snapshot.version, table.delta.pending
         newer, columns = self._newer(table), table.all_columns
+        # Only commits that leave this channel's files pass: the plan is then still right.
         for actions in newer:
             shared = table.delta.sharing.has_made(actions)
             if position_of(actions, self.app) is not None or not (
                 shared or not changes_rows(actions)
             ):
                 return False
-            if not leaves(actions, columns, table.delta.own_shards):
+            if not leaves_shards(actions, columns, table.delta.own_shards):
                 return False
         if newer:
             snapshot = self.delta.snapshot(table.folder, version + len(newer))
@@ -329,36 +335,36 @@ class TableCommits:
             table.delta.pending = pending
         return bool(newer)
 
-    def settle(self, table: Table, position: int) -> Outcome:
-        """What became of our attempt to commit ``position``, whatever its caller was told: asked of
-        the table's log.
+    def resolve(self, table: Table, position: int) -> Outcome:
+        """Return the outcome of this process's attempt to commit ``position``, according to the
+        table's log, whatever answer the attempt got.
 
-        Raises TargetError for what others did before it, FencedError and FormerOwnerError for a
-        commit that is not this process's.
+        Raise TargetError for what others did before it, FencedError and FormerOwnerError for a
+        commit of another process.
         """
         if table.position >= position:
             return Outcome.LANDED
         newer = self._newer(table)
         for number, actions in enumerate(newer, table.snapshot.version + 1):
             if position_of(actions, self.app) == position:
-                self._take_ours(table, newer[: number - table.snapshot.version], position)
+                self._apply_ours(table, newer[: number - table.snapshot.version], position)
                 return Outcome.LANDED
             if position_of(actions, self.app) is not None:
                 raise self.not_ours(table.name)
-        if newer:  # on the one version that it could have been
+        if newer:  # another commit has the only version that this one could have had
             table.delta.pending = None
             return Outcome.BEATEN
-        # It may land still. Its files stay, and the next attempt is for the same version: one of
-        # the two lands there, and both bear this position.
+        # It may still land. Its files stay, and the next attempt is for the same version: one of
+        # the two lands there, and both have this position.
         return Outcome.UNKNOWN
 
     def _newer(self, table: Table) -> list[list[Action]]:
         newest = self.delta.version(table.folder)
         return commits_after(table.folder, table.snapshot.version, newest)
 
-    def _take_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
-        """Takes in a commit of ours. ``upto``: the commits behind the version that was last looked
-        at, ours the last."""
+    def _apply_ours(self, table: Table, upto: list[list[Action]], position: int) -> None:
+        """Read a commit of this process. ``upto``: the commits after the version that was read
+        last; the last of them is this process's."""
         version = table.snapshot.version
         snapshot = self.delta.snapshot(table.folder, version + len(upto))
         assert snapshot is not None
@@ -366,20 +372,22 @@ class TableCommits:
         for number, actions in enumerate(upto[:-1], version + 1):
             if wrong := self._foreign(table, number, actions, table.all_columns):
                 refused = refused or self._refused(table, wrong, None)
-        table.take(snapshot, position)
+        table.update(snapshot, position)
         if refused:
             raise refused
 
 
 def _undone(before: Iterable[int], snapshot: Snapshot, seen: SeenCommits) -> bool:
-    """Whether ``snapshot`` has rows and columns of one of the versions ``before`` again."""
+    """Return whether ``snapshot`` again has the rows and columns of one of the versions
+    ``before``."""
     return seen.has_columns(snapshot) and same_rows(snapshot.folder, snapshot.version, before)
 
 
 @dataclass
 class SeenCommits:
-    """``columns``: those of the Delta table, None: not asked for yet; ``files``: its live files, of
-    a table that other channels feed, too, None: to be read anew."""
+    """The state of a table while its new commits are read, one after another. ``columns``: the
+    Delta table's columns, None: not read yet; ``files``: the live files of a table that other
+    channels feed, None: to be read again."""
 
     table: Table
     columns: Columns | None
@@ -387,36 +395,37 @@ class SeenCommits:
 
     @classmethod
     def at(cls, table: Table, version: int) -> Self:
-        """What is known at a ``version``, from which on the commits are looked at."""
+        """Return the state at ``version``, after which the commits are read."""
         files = table.delta.files
         if version != table.snapshot.version:
             return cls(table, None, None)
-        known = table.is_shared and files is not None and files.version == version
-        return cls(table, table.all_columns, files if known else None)
+        is_current = table.is_shared and files is not None and files.version == version
+        return cls(table, table.all_columns, files if is_current else None)
 
     def before(self, delta: TableLog, version: int, actions: Sequence[Action]) -> Columns:
-        """The columns before a commit, which matter where it gives the table some itself."""
+        """Return the columns before a commit. They matter if the commit itself changes the
+        columns."""
         if self.columns is None and columns_in(actions) is not None:
             below = delta.snapshot(self.table.folder, version - 1)
             self.columns = _columns_of(below) if below else None
         return self.columns or self.table.all_columns
 
     def has_columns(self, snapshot: Snapshot) -> bool:
-        """Whether the table's columns are there as they were."""
+        """Return whether the table's columns are the same as before."""
         return self.columns is None or self.columns == _columns_of(snapshot)
 
     def pass_ours(self, actions: Sequence[Action]) -> None:
-        """Takes in a commit of this channel's, which may have written rows anew."""
+        """Apply a commit of this channel, which may have rewritten rows."""
         self.columns, self.files = columns_in(actions) or self.columns, None
 
     def pass_others(self, actions: Sequence[Action], *, columns: bool = False) -> None:
-        """Takes in somebody else's; ``columns``: also those that it gives to the table."""
+        """Apply another writer's commit. ``columns``: also apply its change of columns."""
         if columns:
             self.columns = columns_in(actions) or self.columns
         if self.files is not None:
             own = self.table.delta.own_shards
-            left = leaves(actions, self.table.all_columns, own)
-            self.files = self.files.behind(actions) if left else None
+            left = leaves_shards(actions, self.table.all_columns, own)
+            self.files = self.files.after(actions) if left else None
 
 
 def _columns_of(snapshot: Snapshot) -> Columns:

@@ -1,4 +1,5 @@
-"""How new tables are made: what the configuration says of the target, as Delta's metadata."""
+"""Table options: the configuration of the target's tables, as metadata of new Delta tables, rules
+and policies."""
 
 from __future__ import annotations
 
@@ -31,26 +32,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """How new tables are made, whether rows that others changed are accepted, and what statements
-    may do to tables that are there."""
+    """How new tables are created, whether other writers' changes of rows are accepted, and what
+    statements may do to existing tables."""
 
     column_mapping: bool = True
     deletion_vectors: bool = True
     retention_hours: int = 168
-    """for how long a cut is promised at most"""
+    """longest time for which a cut is promised, in hours"""
     forms: Forms = USUAL
     accept_foreign: bool = False
     change_data_feed: bool = False
     partition_by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """table -> columns"""
-    """which writer they are for"""
     lower_case_table_names: int = -1
-    """the source's; -1: not said"""
+    """the source's; -1: not configured"""
     system_time_zone: str = ""
-    """the source's; "": not said"""
+    """the source's; "": not configured"""
     policies: Policies = field(default_factory=Policies)
     on_error: str = "stop"
-    """of the tables whose rule says nothing else"""
+    """for tables whose rule has no value"""
     online_tools: str = "follow"
     filters: ReplicationFilters = field(default_factory=ReplicationFilters)
     columns: ColumnRules = field(default_factory=ColumnRules)
@@ -78,33 +78,34 @@ class TableOptions:
         )
 
     def policy(self, name: str, *, folds: bool) -> Policy:
-        """What statements may do to the table; ``folds``: whether names are in lower case."""
+        """Return what statements may do to the table. ``folds``: whether names are in lower
+        case."""
         given = self.rules_of(name, folds=folds).on_ddl
         return Policy(given) if given else self.policies.of_table(name)
 
     def quarantines(self, name: str, *, folds: bool) -> bool:
-        """Whether the table goes into quarantine with a change that can't be applied to it. One
-        with columns that say of a row's last change what no kept change does never goes: its own
-        rule would be a fault, but for that of an online schema-change tool's table, by another's
-        rule."""
+        """Return whether the table goes into quarantine with a change that can't be applied to it.
+        A table with metadata columns about a row's last change never does: no kept change has their
+        values. Its own rule would be an error, but a table of an online schema-change tool has the
+        rule of another table."""
         if self.columns_of(folds=folds).rules.shaping(name).added_columns:
             return False
         return (self.rules_of(name, folds=folds).on_error or self.on_error) == "quarantine"
 
     def rules_of(self, name: str, *, folds: bool) -> TableRule:
-        """What the configuration's ``[[tables]]`` say of the table."""
+        """Return the rule of the table in ``[[tables]]``."""
         return self.columns_of(folds=folds).rules.of_table(name)
 
     def differs_folded(self, name: str) -> bool:
-        """Whether they say something else of the table where the source folds names."""
+        """Return whether another rule applies to the table if the source folds names."""
         return self.columns.rules.differs_folded(name)
 
     def columns_of(self, *, folds: bool) -> ColumnRules:
-        """What is withheld or masked."""
+        """Return the rules of excluded and masked columns."""
         return self.columns.folded() if folds else self.columns
 
     def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
-        """The metadata of a table; ``own``: properties of its own. Raises SchemaError."""
+        """Return the metadata of a table. ``own``: its own properties. Raise SchemaError."""
         by, schema = self._partitions(definition.name), definition.arrow_schema()
         if (number := shard_column(definition)) >= 0:
             by = (definition.columns[number].name,)
@@ -116,8 +117,8 @@ class TableOptions:
         return NewTable(schema_json(schema), properties, by)
 
     def _partitions(self, name: str) -> tuple[str, ...]:
-        """The table's columns in ``partition_by``, where its name may be written in another case
-        than the source logs it in."""
+        """Return the table's columns in ``partition_by``. Its name may be written there in another
+        case than the source logs it."""
         if name in self.partition_by or self.lower_case_table_names == 0:
             return self.partition_by.get(name, ())
         meant = [by for other, by in self.partition_by.items() if fold(other) == fold(name)]

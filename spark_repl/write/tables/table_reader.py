@@ -1,4 +1,4 @@
-"""TableReader: a table of the target as its own commits say that it is."""
+"""TableReader: reads a table of the target from its own commits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...sql.case_folding import folded_definition
 from ..shared.shard_tables import columns_of
 from ..shared.shared_commits import SharingChannels
 from .table import DeltaState, Table
-from .table_metadata import COMPLETE, COPIED, DEFINITION, created, held_gtids
+from .table_metadata import COMPLETE, COPIED, DEFINITION, created, recorded_gtids
 
 if TYPE_CHECKING:
     from ...control.records.definitions import Definitions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class TableReader:
-    """Reads tables of the channel whose commits bear ``app``."""
+    """Reads tables of the channel whose commits have the appId ``app``."""
 
     def __init__(
         self,
@@ -46,31 +46,31 @@ class TableReader:
         self._control, self._delta, self._app = control, delta, app
         self._definitions, self._names, self._options = definitions, names, options
         self._consistent: frozenset[str] = frozenset()
-        self._made = set[str]()  # paths of shards among them
-        self._decided = False  # then any table may have keys that no log holds
+        self._created_paths = set[str]()  # of tables that statements created
+        self._decided = False  # if True, any table may have keys that no log has
         self._changed: frozenset[str] = frozenset()
 
     def load(self) -> None:
-        """Reads which tables have no rows but the log's."""
+        """Read which tables have only rows from the log."""
         own = self._names.of
         self._changed = frozenset(own(change.name) for change in foreign_changes(self._control))
         self._consistent = consistent_paths(self._control)
-        self._made = made_by_statements(self._control)
+        self._created_paths = made_by_statements(self._control)
         self._decided = makes_rows_differ(self._control)
 
-    def at(
+    def read(
         self, name: str, path: str, snapshot: Snapshot, cut: Cut | None, beside: Table | None
     ) -> Table:
-        """A table as it is, and, where it is ahead of the cut, as the log has it at the cut;
-        ``beside``: another shard in its Delta table. Raises TargetError."""
-        table = self.made(name, path, snapshot, beside)
+        """Return a table as it is. If it is ahead of the cut, its ``logged`` is the definition that
+        the log has at the cut. ``beside``: another shard in its Delta table. Raise TargetError."""
+        table = self.read_created(name, path, snapshot, beside)
         executed = GtidSet.parse(cut.gtid_executed) if cut else GtidSet()
         at_cut = self._definitions.at(path, cut.position if cut else -1, executed)
         table.definition = self._named(name, at_cut or self._created(path, snapshot))
         if self._definitions.has(path) and (not cut or table.position > cut.position):
-            held = executed.union(held_gtids(snapshot, self._app) or GtidSet())
+            executed_by_table = executed.union(recorded_gtids(snapshot, self._app) or GtidSet())
             table.logged = table.definition
-            now = self._definitions.at(path, table.position, held)
+            now = self._definitions.at(path, table.position, executed_by_table)
             table.definition = self._named(name, now or self._created(path, snapshot))
             if table.definition == table.logged:
                 table.logged = None
@@ -79,8 +79,10 @@ class TableReader:
         table.complete &= name not in self._changed
         return table
 
-    def made(self, name: str, path: str, snapshot: Snapshot, beside: Table | None = None) -> Table:
-        """A table as it was created; ``beside``: another shard in its Delta table. Raises
+    def read_created(
+        self, name: str, path: str, snapshot: Snapshot, beside: Table | None = None
+    ) -> Table:
+        """Return a table as it was created. ``beside``: another shard in its Delta table. Raise
         TargetError."""
         properties, position = snapshot.configuration, self._delta.last_txn(snapshot, self._app)
         if DEFINITION not in properties or position is None:
@@ -93,7 +95,7 @@ class TableReader:
         definition = self._named(name, self._created(path, snapshot))
         columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
         if shard := SHARD in path:
-            complete = "true" if path in self._made else COPIED
+            complete = "true" if path in self._created_paths else COPIED
             columns = columns_of(columns, definition)
         table = Table(
             name,
@@ -110,7 +112,7 @@ class TableReader:
         return table
 
     def _state(self, name: str, path: str, snapshot: Snapshot, position: int) -> DeltaState:
-        """What is known of a Delta table, and which other channels feed it."""
+        """Return the state of a Delta table, with the other channels that feed it."""
         state = DeltaState(snapshot, position)
         if is_shared(path):
             rule = self._options.rules_of(name, folds=self._names.folds)
@@ -119,16 +121,17 @@ class TableReader:
         return state
 
     def made_by_statement(self, path: str) -> None:
-        """Takes in that the log creates the table that is going to be at ``path``."""
-        self._made.add(path)
+        """Record that the log creates the table that will be at ``path``."""
+        self._created_paths.add(path)
 
     def _created(self, path: str, snapshot: Snapshot) -> TableDefinition:
-        """The definition that the table was made with, or, of a shard, the first that is kept."""
+        """Return the definition that the table was created with; for a shard, the first that is
+        recorded."""
         first = self._definitions.first(path) if SHARD in path else None
         return first or created(snapshot)
 
     def _named(self, name: str, definition: TableDefinition) -> TableDefinition:
-        """The definition under the name that the table has now."""
+        """Return the definition with the table's present name."""
         if definition.name != name and not self._names.folds:
             return rename(definition, name)
         return folded_definition(definition) if self._names.folds else definition

@@ -1,6 +1,7 @@
-"""What the target has: every table's position, read from its own commits, and its live files.
+"""Tracking: the state of the target. Every table's position, read from its own commits, and its
+live files.
 
-A table's own commits are the truth (WL#3970): the ``txn`` action ``spark_repl:<channel>`` holds the
+A table's own commits are the truth (WL#3970): the ``txn`` action ``spark_repl:<channel>`` has the
 packed relay position, userMetadata the GTID set, in the same commit as the data.
 """
 
@@ -30,7 +31,7 @@ from ...tables.table_definition import LEFT_OUT
 from ..files.key_index import KeyIndex
 from ..shared.shard_tables import check_ended, not_copied
 from .ahead_of_cut import TablesAhead
-from .discovery import BrokenTables, check_places, places, start_faults
+from .discovery import BrokenTables, check_discovered, discover_tables, start_faults
 from .new_tables import NewTables
 from .paused_tables import QuarantinedTables, WaitingTables
 from .table_commits import TableCommits
@@ -51,16 +52,17 @@ if TYPE_CHECKING:
     from ...sql.policy import Policy
     from ...tables.table_definition import TableDefinition
     from ...tables.table_keys import ForeignKey
-    from .ahead_of_cut import Held
-    from .discovery import TablePlace
+    from .ahead_of_cut import TableProgress
+    from .discovery import DiscoveredTable
     from .table import Table
     from .table_options import TableOptions
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def left_out_before(name: str) -> SchemaError:
-    """The error of a table that filters leave out no more: the target lacks rows of it."""
+    """Return the error for a table that the filters no longer exclude: the target lacks rows of
+    it."""
     return SchemaError(
         "earlier filters have left rows of the table out", table=name,
         hint=f"copy it: spark-repl snapshot --config F --table {name}; or leave it out again by"
@@ -84,19 +86,28 @@ class Tracking:
         self.tables: dict[str, Table] = {}
         self.waiting, self.quarantine = WaitingTables(), QuarantinedTables()
         self._begun: dict[tuple[str, str], Table] = {}
-        """tables that statements behind the cut have made: by name and statement"""
+        """tables that statements after the cut created, by name and statement"""
         self._beyond = TablesAhead()
-        self.taken = Names(control, layout.target, shared_rules(options.columns.rules.rules))
+        self.claimed_names = Names(
+            control, layout.target, shared_rules(options.columns.rules.rules)
+        )
         self._new = NewTables(
-            layout, control, delta, options, self.names, self.taken, self.commits, self.definitions
+            layout,
+            control,
+            delta,
+            options,
+            self.names,
+            self.claimed_names,
+            self.commits,
+            self.definitions,
         )
         self._making, self._changing = threading.Lock(), threading.Lock()
         self._reader = TableReader(control, delta, self.definitions, self.names, self.app, options)
         self.settle = DurabilityBarrier(control, layout)
 
     def load(self, cut: Cut | None) -> None:
-        """Reads every known table. Raises TargetError with all that others replaced or changed, and
-        SettingError with all tables of which ``[[tables]]`` says something else now."""
+        """Read every known table. Raise TargetError with all tables that other writers replaced or
+        changed, and SettingError with all tables whose ``[[tables]]`` rules have changed."""
         self.tables, self._begun, self._beyond = {}, {}, TablesAhead()
         if (written := self.control.snapshot().newest_time) is not None:
             self.commits.time.follow(written.timestamp())
@@ -104,15 +115,15 @@ class Tracking:
         self.left.load(cut)
         self.databases.load(cut)
         self.names.load()
-        self.taken.load()
+        self.claimed_names.load()
         self.filters.load()
         self._new.load()
         self._reader.load()
         own = self.names.of
-        shown = {own(name): path for name, path in shown_paths(self.control, cut).items()}
-        self.waiting.load(cut, shown)
+        paths_at_cut = {own(name): path for name, path in shown_paths(self.control, cut).items()}
+        self.waiting.load(cut, paths_at_cut)
         faults, read, broken = list[SettingError](), list[Any](), BrokenTables()
-        for place in places(self, shown, cut, broken):
+        for place in discover_tables(self, paths_at_cut, cut, broken):
             table = broken.noted(partial(self._read, place, cut))
             if table is None:
                 continue
@@ -125,7 +136,7 @@ class Tracking:
             else:
                 self._begun[table.name, place.made_by] = table
             read.append((table, place))
-        check_places(self.commits, read, broken)
+        check_discovered(self.commits, read, broken)
         broken.raise_all(self.filters.now.keeps)
         raise_setting_errors(faults)
         ended = self.filters.ended([*self.tables, *self.waiting])
@@ -134,21 +145,21 @@ class Tracking:
         self.tables = {name: table for name, table in self.tables.items() if name not in ended}
 
     def _change(self, changed: Callable[[dict[str, Table]], dict[str, Table]]) -> None:
-        """Replace the tables as a whole, so that any thread may look at them. Without commit order
-        several lanes make tables at the same time."""
+        """Replace the tables as a whole, so that any thread may read them. Without commit order,
+        several threads create tables at the same time."""
         with self._changing:
             self.tables = changed(self.tables)
 
     def _put(self, name: str, table: Table) -> None:
         self._change(lambda tables: {**tables, name: table})
 
-    def _read(self, place: TablePlace, cut: Cut | None) -> Table:
+    def _read(self, place: DiscoveredTable, cut: Cut | None) -> Table:
         beside = self._at(place.path)
-        return self._reader.at(place.name, place.path, place.snapshot, cut, beside)
+        return self._reader.read(place.name, place.path, place.snapshot, cut, beside)
 
     def lacking(self, error: SparkReplError) -> str:
-        """The table of an error, if the target doesn't have it because earlier filters have left
-        its rows out; "" otherwise. Under binlog_row_metadata = MINIMAL its rows can't be read."""
+        """Return the table of an error, if the target lacks it because earlier filters excluded its
+        rows; "" otherwise. With binlog_row_metadata = MINIMAL its rows can't be read."""
         if not error.table or not isinstance(error, SchemaError | DecodeError | StatementError):
             return ""
         name = self.names.of(error.table)
@@ -162,91 +173,92 @@ class Tracking:
 
     @property
     def forms(self) -> Forms:
-        """How values are kept that Delta has no type for."""
+        """Return how values are stored for which Delta has no type."""
         return self.options.forms
 
     def policy(self, name: str) -> Policy:
-        """What statements may do to the table."""
+        """Return what statements may do to the table."""
         return self.options.policy(name, folds=self.names.folds)
 
     def may_quarantine(self, name: str) -> bool:
-        """Whether the table goes into quarantine with a change that can't be applied to it."""
+        """Return whether the table goes into quarantine with a change that can't be applied to
+        it."""
         return self.options.quarantines(name, folds=self.names.folds)
 
     def all_tables(self) -> list[Table]:
-        """Also those that no statement has made again yet."""
+        """Return all tables, including those whose CREATE statement was not applied again yet."""
         return [*self.tables.values(), *self._begun.values()]
 
     @property
     def highest(self) -> int:
-        """The highest position of any table."""
+        """Return the highest position of any table."""
         return max((table.position for table in self.all_tables()), default=0)
 
     def logged_definitions(self) -> dict[str, TableDefinition]:
-        """What the log's rows of each table are, at the place that is applied."""
+        """Return the definitions of the log's rows of each table, at the place that is applied."""
         tables = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         left = {t.name: t.definition for t in self.left.tables.values() if t.definition}
         return left | {t.name: t.definition_in_log for t in tables}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
-        """The foreign keys of each table that is there, or is going to be made from its first
-        TABLE_MAP; None: they are not known."""
+        """Return the foreign keys of each table that exists, or that its first TABLE_MAP will
+        create; None: its keys are unknown."""
         keys: dict[str, tuple[ForeignKey, ...] | None] = {}
         keys.update(self.definitions.expected_keys())
         left = self.left.tables
-        there = [t for t in list(self.tables.values()) if not t.at_place.dropped]
+        existing = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         return keys | {
-            t.name: t.definition_in_log.foreign_keys for t in there if t.name not in left
+            t.name: t.definition_in_log.foreign_keys for t in existing if t.name not in left
         }
 
     def drop(self, names: Iterable[str], position: int) -> None:
-        """Takes tables out of what the next cut shows, by a statement that ends at ``position``."""
-        gone = set(names)
-        self.waiting.drop(gone)
-        self._change(lambda tables: {n: table for n, table in tables.items() if n not in gone})
+        """Remove tables from the next cut, because of a statement that ends at ``position``."""
+        dropped = set(names)
+        self.waiting.drop(dropped)
+        self._change(lambda tables: {n: table for n, table in tables.items() if n not in dropped})
         expected = self.definitions.expected_keys()
-        for name in sorted(gone):
+        for name in sorted(dropped):
             if expected.get(name):
                 self.definitions.expect_keys(name, (), position)
 
     def is_shard(self, name: str) -> bool:
-        """Whether the table is, or would be, in one Delta table with others."""
+        """Return whether the table is, or would be, in one Delta table with others."""
         return bool(self.options.rules_of(name, folds=self.names.folds).shards_by)
 
     def live(self, name: str) -> Table | None:
-        """The table of that name, if the source has it, too."""
+        """Return the table of that name, None if the source does not have it."""
         table = self.tables.get(name)
         return None if table is None or table.at_place.dropped else table
 
     def _set_aside(self, name: str) -> None:
-        """Gives a table that the source has dropped another name, where its name is used again."""
+        """Rename a table that the source has dropped, if its name is used again."""
         if name in self.tables and self.live(name) is None:
             names = itertools.chain([""], itertools.count(2))
             free = next(n for n in (f"{name}@dropped{i}" for i in names) if n not in self.tables)
-            self.taken.claim([free])
+            self.claimed_names.claim([free])
             self.tables[name].rename(free)
             self._change(lambda tables: {free if n == name else n: t for n, t in tables.items()})
-            log.warning("%s was dropped and comes again: what is kept is %s now", name, free)
+            logger.warning("%s was dropped and comes again: what is kept is %s now", name, free)
 
     def left_out(self) -> dict[str, TableDefinition]:
-        """Tables whose rows are not applied, as staging is told of them."""
+        """Return the tables whose rows are not applied, as staging needs them."""
         rowless = [t.name for t in list(self.tables.values()) if t.at_place.rowless]
         return dict.fromkeys([*self.left.tables, *self.waiting, *rowless], LEFT_OUT)
 
     def wait(self, name: str, why: Waiting) -> None:
-        """Takes a table out of what the next cut shows until it is copied. Raises TargetError for a
-        name that is another channel's, StatementError for a shard."""
+        """Remove a table from the next cuts until it is copied. Raise TargetError for a name that
+        another channel has, StatementError for a shard."""
         if self.is_shard(name):
             raise not_copied(name, why.reason)
-        self.taken.claim([name])
+        self.claimed_names.claim([name])
         self.waiting.add(name, why)
         self._change(lambda tables: {n: table for n, table in tables.items() if n != name})
 
     def rename(self, before: str, after: str, position: int) -> None:
-        """Gives a table another name from the next cut on; others that refer to it follow. Raises
-        TargetError for a name that is another channel's."""
+        """Rename a table from the next cut on, also in the foreign keys of other tables. Raise
+        TargetError for a name that another channel has."""
         if before in self.tables or before in self.waiting:
-            self.taken.claim([after], later=True)
+            self.claimed_names.claim([after], later=True)
         self._set_aside(after)
         table = self.tables.get(before)
         if table is not None:
@@ -261,23 +273,23 @@ class Tracking:
             self.definitions.expect_keys(after, keys, position)
 
     def define(self, table: Table, definition: TableDefinition, cut: Cut) -> None:
-        """Takes over what the statement before ``cut`` makes of a table's definition. A table that
-        is ahead of the statement has it already, or what later ones made of it."""
+        """Set the definition that the statement before ``cut`` gives a table. A table that is ahead
+        of the statement already has it, or what later statements made of it."""
         if self.has(table, cut):
-            table.take_at_place(definition)
+            table.define_at_place(definition)
             return
         self.definitions.record(table.path, definition, cut.position, cut.group_gtids)
         table.definition, table.logged = definition, None
 
-    def take_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
-        """Takes over the key that the log names, behind ``before``."""
+    def record_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
+        """Record the key that the log names, as of ``before``."""
         definition = table.definition.with_logged_key(key)
         self.definitions.record(table.path, definition, before.position, by_rows=True)
         table.definition = definition
 
-    def see_logged(self, names: Iterable[str]) -> None:
-        """Takes in the names of TABLE_MAPs. Raises SchemaError, and SettingError where a rule would
-        be about a table's rows, which were read without it, if the source folds names."""
+    def record_logged_names(self, names: Iterable[str]) -> None:
+        """Record the names of TABLE_MAPs. Raise SchemaError. Raise SettingError if the source turns
+        out to fold names, and a rule would apply to a table whose rows were read without it."""
         for name in names:
             concluded = self.names.logged(name, self.tables)
             if self.names.is_new and self.options.differs_folded(name):
@@ -290,12 +302,12 @@ class Tracking:
     def find_ahead(
         self, cut: Cut | None, lowest: int, since: SourcePlace | None, *, by_place: bool
     ) -> None:
-        """Finds what tables hold beyond the cut, for a log that is not the cut's and begins at
-        ``lowest``; see ``TablesAhead.find``."""
+        """Find out what tables have beyond the cut, for a log that is not the cut's and begins at
+        ``lowest``. See ``TablesAhead.find``."""
         self._beyond.find(self.all_tables(), self.app, cut, lowest, since, by_place=by_place)
 
-    def held_by(self, table: Table) -> Held | None:
-        """What the table holds beyond the cut, where such a log was given."""
+    def progress_of(self, table: Table) -> TableProgress | None:
+        """Return what the table has beyond the cut, if another log was given."""
         return self._beyond.of(table.path)
 
     def without_history(self) -> frozenset[str]:
@@ -304,35 +316,35 @@ class Tracking:
         tables = list(self.tables.values())
         return frozenset(t.name for t in tables if t.without_history and not t.definition.mode)
 
-    def ahead(self) -> dict[str, Held]:
-        """The same by the tables' names."""
+    def ahead(self) -> dict[str, TableProgress]:
+        """Return what each table has beyond the cut, by name."""
         tables = list(self.tables.values()) if self._beyond.all() else []
-        return {t.name: held for t in tables if (held := self.held_by(t)) is not None}
+        return {t.name: progress for t in tables if (progress := self.progress_of(t)) is not None}
 
     def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:
-        """Whether a table has more than what ends at the packed ``position``, or, of another log,
-        more than ``executed`` or than what is before ``place``."""
+        """Return whether a table has more than what ends at the packed ``position``; for another
+        log, more than ``executed``, or more than what is before ``place``."""
         beyond = any(table.position > position for table in list(self.tables.values()))
         return beyond or self._beyond.exceeds(executed, place)
 
     def quarantines(self) -> dict[str, Quarantine]:
-        """The tables in quarantine that are there, by name."""
+        """Return the quarantines of existing tables, by name."""
         return self.quarantine.of(self.tables)
 
     def quarantine_marks(self) -> dict[str, InQuarantine]:
-        """What a cut says of them."""
+        """Return the entries of a cut for quarantined tables."""
         return self.quarantine.marks(self.tables)
 
     def has(self, table: Table, cut: Cut) -> bool:
-        """Whether the table has already what the statement before ``cut`` makes of it."""
+        """Return whether the table already has the result of the statement before ``cut``."""
         return self._beyond.has(table.path, cut) or table.position >= cut.position
 
     def create(
         self, definition: TableDefinition, stamp: Stamp, made_by: str = MADE_BY_ROWS
     ) -> Table:
-        """Makes the table, position in the same commit, or finds what was made of it before a
-        crash. ``made_by``: its CREATE TABLE, without which it isn't complete. Raises
-        TargetError."""
+        """Create the table, with the position in the same commit, or return the one that was
+        created before a crash. ``made_by``: its CREATE TABLE, without which it isn't complete.
+        Raise TargetError."""
         shaped = self._new.shaped(definition)
         self._set_aside(shaped.name)
         begun = self._begun.pop((shaped.name, made_by), None)
@@ -347,41 +359,42 @@ class Tracking:
     def create_copy(
         self, definition: TableDefinition, path: str, stamp: Stamp, *, without_rows: bool = False
     ) -> Table:
-        """Makes the table of a copy, whose path the control table names already; ``without_rows``:
+        """Create the table of a copy, whose path is already in the control table. ``without_rows``:
         it stays empty until the log has rows."""
         shaped = self._new.shaped(definition)
         with self._making:  # of one Delta table
-            there = self._at(path)
-            if SHARD in path and there is None:
+            sibling = self._at(path)
+            if SHARD in path and sibling is None:
                 self.definitions.load()
-                made = self.delta.snapshot(self.layout.table(path)) is not None
-                if made and (self.definitions.has(path) or not is_shared(path)):
-                    there = self._opened(shaped.name, path)
+                exists = self.delta.snapshot(self.layout.table(path)) is not None
+                if exists and (self.definitions.has(path) or not is_shared(path)):
+                    sibling = self._opened(shaped.name, path)
             complete = WITHOUT_HISTORY if without_rows else COPIED
-            self._new.make_copy(shaped, path, stamp, there, complete=complete)
+            self._new.make_copy(shaped, path, stamp, sibling, complete=complete)
             table = self._opened(shaped.name, path)
             self._put(shaped.name, table)
         return table
 
     def shaped(self, definition: TableDefinition) -> TableDefinition:
-        """The target's table of the source's, without what its rules leave out. Raises
-        SettingError."""
+        """Return the target's table for a table of the source, without the columns that its rules
+        exclude. Raise SettingError."""
         return self._new.shaped(definition)
 
     def stamp(self, cut: Cut) -> Stamp:
-        """What a commit of the channel bears that takes a table up to ``cut``."""
+        """Return the stamp of a commit that takes a table up to ``cut``."""
         return Stamp(self.app, cut.position, user_metadata(cut, self.control.channel))
 
     def _opened(self, name: str, path: str) -> Table:
-        there = self._at(path)
-        snapshot = there.snapshot if there else self.delta.snapshot(self.layout.table(path))
+        sibling = self._at(path)
+        snapshot = sibling.snapshot if sibling else self.delta.snapshot(self.layout.table(path))
         assert snapshot is not None
-        return self._reader.made(name, path, snapshot, there)
+        return self._reader.read_created(name, path, snapshot, sibling)
 
     def _at(self, path: str) -> Table | None:
-        """A table that is in the Delta table of the shard at ``path``; None of any other."""
-        folder, there = self.layout.table(path), self.all_tables() if SHARD in path else ()
-        return next((one for one in there if one.folder == folder), None)
+        """Return a table that is in the Delta table of the shard at ``path``; None for a path of no
+        shard."""
+        folder, tables = self.layout.table(path), self.all_tables() if SHARD in path else ()
+        return next((table for table in tables if table.folder == folder), None)
 
     def key_index(self, table: Table) -> KeyIndex:
         schema, physical = table.definition.arrow_schema(), table.columns.physical
@@ -390,5 +403,6 @@ class Tracking:
         return KeyIndex(folder, table.folder, key, types, table.live_column)
 
     def key_folder(self, table: Table, columns: Sequence[str] = ()) -> str:
-        """Folder of the index of the table's key, as it is now, or of these physical columns."""
+        """Return the folder of the index of the table's key as it is now, or of ``columns``
+        (physical names)."""
         return self.layout.keys(table.path, columns or table.key_columns)

@@ -1,4 +1,5 @@
-"""Upkeep: compaction, checkpoints, VACUUM and log clean-up, on a thread beside the stream.
+"""Upkeep of tables while groups are applied: compaction, Delta's checkpoints, log clean-up, VACUUM,
+retention.
 
-``scheduler`` decides which table is due, ``table_maintenance`` does the work for one table.
+``scheduler`` decides when a table gets upkeep, ``table_maintenance`` does it for one table.
 """

@@ -1,9 +1,9 @@
 """File retention: how long tables keep files that no version names any more, so that readers can
 read each cut for as long as it is promised.
 
-Delta's table properties record the time, and every VACUUM keeps to them. ``Promised`` lists the
-versions that log clean-up and VACUUM keep; ``LongerPromise`` extends the retention of all tables
-before cuts are promised for longer.
+Delta's table properties record the time, and every VACUUM keeps to them. ``PromisedVersions`` lists
+the versions that log clean-up and VACUUM keep; ``RetentionExtension`` extends the retention of all
+tables before cuts are promised for longer.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from ..tables.table_commits import TableCommits
     from ..tables.tracking import Tracking
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _USUAL = {
     "delta.deletedFileRetentionDuration": "interval 1 week",
     "delta.logRetentionDuration": "interval 30 days",
 }
-"""what Delta takes where a table says nothing"""
+"""Delta's defaults"""
 RETENTION = tuple(_USUAL)
 
 Versions = dict[str, set[int]]
@@ -54,38 +54,41 @@ Versions = dict[str, set[int]]
 
 
 def properties(hours: int) -> dict[str, str]:
-    """The properties of a table whose cuts are promised for so long."""
+    """Return the properties of a table whose cuts are promised for ``hours``."""
     return dict.fromkeys(RETENTION, f"interval {hours} hours")
 
 
 def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
-    """Makes the table's retention ``hours``, where it is less; nothing is made shorter, which
-    somebody may want longer. Takes the table's lock. Raises as a commit of the table's."""
+    """Extend the table's retention to ``hours`` if it is less. Never shorten it: a user may want a
+    longer one. Take the table's lock. Raise what a commit to the table raises."""
     if not shorter(table.snapshot.configuration, hours):
         return
     with table.lock:
         commits.refresh(table)
         if short := shorter(table.snapshot.configuration, hours):
             commits.set_properties(table, short)
-            log.info("%s: files that no version names stay %d hours from now on", table.name, hours)
+            logger.info(
+                "%s: files that no version names stay %d hours from now on", table.name, hours
+            )
 
 
 def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
-    """The same of a table that nothing is applied to any more, as it was dropped, or waits for its
-    copy; nothing where there is none. Raises TargetError for a feature that is not known."""
+    """Extend the retention of a table to which nothing is applied any more, because it was dropped
+    or waits for its copy. Do nothing if there is no table. Raise TargetError for an unknown table
+    feature."""
     snapshot = delta.snapshot(folder)
     short = shorter(snapshot.configuration, hours) if snapshot else {}
     if snapshot and short:
         features.check(snapshot)
         delta.set_properties(snapshot, short, app)
-        log.info("%s: files that no version names stay %d hours from now on", folder, hours)
+        logger.info("%s: files that no version names stay %d hours from now on", folder, hours)
 
 
-def shorter(there: Mapping[str, str], hours: int) -> dict[str, str]:
-    """The properties that are less than so many hours, as they should be."""
-    wanted = properties(hours)
-    have = {name: hours_of(there.get(name, usual)) for name, usual in _USUAL.items()}
-    return {name: to for name, to in wanted.items() if have[name] < hours}
+def shorter(configuration: Mapping[str, str], hours: int) -> dict[str, str]:
+    """Return the properties that are less than ``hours``, with the value for ``hours``."""
+    longer = properties(hours)
+    present = {name: hours_of(configuration.get(name, usual)) for name, usual in _USUAL.items()}
+    return {name: to for name, to in longer.items() if present[name] < hours}
 
 
 def _add(versions: Versions, cut: Cut) -> None:
@@ -93,40 +96,41 @@ def _add(versions: Versions, cut: Cut) -> None:
         versions.setdefault(whole_of(table.path), set()).add(table.version)
 
 
-class Promised:
-    """Versions by the path of their Delta table. ``kept``: those of all cuts; ``pinned``: of those
-    that are pinned; ``begin``: those behind which a start looks at every commit. Of several
-    ``controls``, of the channels that may feed one table, what any of them promises."""
+class PromisedVersions:
+    """Versions that log clean-up and VACUUM keep, by the path of their Delta table. ``retained``:
+    the versions of all cuts; ``pinned``: those of pinned cuts; ``begin``: the first version after
+    which a start reads every commit. Several channels may feed one table: with their ``controls``,
+    the versions that any of them promises."""
 
     def __init__(self, *controls: Control) -> None:
-        self.kept, self.pinned, self._begin = Versions(), Versions(), Versions()
+        self.retained, self.pinned, self._begin = Versions(), Versions(), Versions()
         for control in controls:
             self._read(control)
         self.begin = {path: min(versions) for path, versions in self._begin.items()}
 
     def _read(self, control: Control) -> None:
-        held = {pin.cut for pin in pins(control).values()}
+        pinned_cuts = {pin.cut for pin in pins(control).values()}
         rows = control.snapshot()
         for row in rows.cut_rows():
-            # What a cut shows its own row tells, or that of another one, which is kept as well.
-            for told in json.loads(row["detail"])["tables"].values():
-                self.kept.setdefault(whole_of(told["path"]), set()).add(told["version"])
-            if (row["position"], row["at"]) in held:
+            # A cut's tables are in its row, or in the row of its base cut, which is kept as well.
+            for version in json.loads(row["detail"])["tables"].values():
+                self.retained.setdefault(whole_of(version["path"]), set()).add(version["version"])
+            if (row["position"], row["at"]) in pinned_cuts:
                 _add(self.pinned, rows.cut_of(row))
-        stands = standing(control)
-        for needed in (stands.begin, stands.needed, stands.cut):
+        position = standing(control)
+        for needed in (position.begin, position.needed, position.cut):
             if needed is not None:
                 _add(self._begin, needed)
-        for made in announced_after(control, stands.cut):
-            if is_shared(made.path):
-                self._begin.setdefault(whole_of(made.path), set()).add(made.since)
-        for path, version in (stands.copy.since if stands.copy else {}).items():
+        for created in announced_after(control, position.cut):
+            if is_shared(created.path):
+                self._begin.setdefault(whole_of(created.path), set()).add(created.since)
+        for path, version in (position.copy.since if position.copy else {}).items():
             self._begin.setdefault(path, set()).add(version)
 
 
 def files_of(folder: str, versions: Iterable[int]) -> set[str]:
-    """The files, relative to the table at ``folder``, that its versions name. Raises TargetError
-    for a version that can't be read any more."""
+    """Return the files, relative to the table at ``folder``, that the ``versions`` name. Raise
+    TargetError for a version that can't be read any more."""
     files = set[str | None]()
     for version in versions:
         live = live_files(folder, version)
@@ -141,20 +145,26 @@ _FAILS = (SparkReplError, OSError, Py4JError, PySparkException)
 _AGAIN_S = 600.0
 
 
-class LongerPromise:
-    """``hours``: for so long each table is to keep its files. ``given``: whether all do."""
+class RetentionExtension:
+    """Extends the retention of all tables to ``hours``, before cuts are promised for that long.
+
+    While the retention of one table can't be extended, cuts are promised no longer than before. A
+    table that groups change is tried again each time; a table to which nothing is applied any more,
+    after ten minutes. ``extended``: whether all tables have the retention.
+    """
 
     def __init__(self, tracking: Tracking, hours: int) -> None:
-        self.given = False
+        self.extended = False
         self._tracking, self._hours = tracking, hours
-        self._left: set[str] | None = None  # the paths of those that do not yet, as far as known
-        self._next = 0.0  # when those are asked again that nothing is applied to any more
-        self._said = set[str]()
+        self._left: set[str] | None = None  # paths of tables without it, None: not read yet
+        self._next = 0.0  # time of the next try for tables to which nothing is applied
+        self._reported = set[str]()
 
-    def give(self, is_closed: Callable[[], bool], *, of_others: bool) -> bool:
-        """Has each table keep its files; returns whether all do. ``of_others``: also those that
-        cuts show and nothing is applied to any more. Raises what reading the cuts raises."""
-        if self.given:
+    def extend(self, is_closed: Callable[[], bool], *, of_others: bool) -> bool:
+        """Extend the retention of each table, and return whether all have it. ``of_others``: also
+        extend that of tables that cuts show and to which nothing is applied any more. Raise what
+        reading the cuts raises."""
+        if self.extended:
             return True
         tracking, hours = self._tracking, self._hours
         keeps: dict[str, tuple[str, Callable[[], None]]] = {
@@ -162,33 +172,38 @@ class LongerPromise:
             for table in list(tracking.tables.values())
         }
         tracked = set(keeps)
-        left = self._listed(of_others=of_others)
-        if others := left - tracked if time.monotonic() >= self._next else set[str]():
-            for path in others:
+        short = self._listed(of_others=of_others)
+        if untracked := short - tracked if time.monotonic() >= self._next else set[str]():
+            for path in untracked:
                 folder = tracking.layout.table(path)
-                asked = partial(keep_files_of, tracking.delta, folder, hours, tracking.app)
-                keeps[path] = path, asked
+                keeps[path] = (
+                    path,
+                    partial(keep_files_of, tracking.delta, folder, hours, tracking.app),
+                )
         for path, (name, keep) in keeps.items():
             if is_closed():
                 return False
-            (left.discard if self._keeps(path, name, keep) else left.add)(path)
-        if others & left:
+            (short.discard if self._keeps(path, name, keep) else short.add)(path)
+        if untracked & short:
             self._next = time.monotonic() + _AGAIN_S
-        self.given = not (left if of_others else left & tracked)
-        return self.given
+        self.extended = not (short if of_others else short & tracked)
+        return self.extended
 
     def _listed(self, *, of_others: bool) -> set[str]:
         if self._left is None:
-            self._left = set(Promised(self._tracking.control).kept) if of_others else set()
+            self._left = (
+                set(PromisedVersions(self._tracking.control).retained) if of_others else set()
+            )
         return self._left
 
     def _keeps(self, path: str, name: str, keep: Callable[[], None]) -> bool:
-        """Whether the table does now: one holds up no other's upkeep."""
+        """Extend the retention of a table and return whether it worked. A failure does not stop the
+        upkeep of other tables."""
         try:
             keep()
         except _FAILS as error:
-            if path not in self._said and jvm_end(error) is None:
-                self._said.add(path)
-                log.warning("cuts are not promised longer yet: %s: %s", name, first_line(error))
+            if path not in self._reported and jvm_end(error) is None:
+                self._reported.add(path)
+                logger.warning("cuts are not promised longer yet: %s: %s", name, first_line(error))
             return False
         return True

@@ -1,5 +1,5 @@
-"""Idle tables: those that groups change no more, and that have files and commits still which
-nothing needs by now."""
+"""Idle tables: tables that groups no longer change, but that still have files and commits which
+nothing needs any more."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from ..tables.tracking import Tracking
 
 _AT_ONCE, _AGAIN_S = 50, 60.0
-"""tables that are looked at, and seconds until the next ones: each may be a request to storage"""
+"""tables per check, and seconds until the next check: each table may be a request to storage"""
 _RETRY_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class _Given:
-    """A table was said to be due at a ``version``, while ``pins`` stood."""
+    """The last time that a table was due: its ``version`` then, and the ``pins`` of that time."""
 
     version: int
     pins: frozenset[str]
@@ -38,19 +38,20 @@ class _Given:
 
 
 class IdleTables:
-    """A table is due once, when all that its last commit has left behind may go; again behind the
-    end of a pin, or a day after it failed. One thread's."""
+    """A table is due once, when everything that its last commit made superfluous may be removed. It
+    is due again after the end of a pin, or a day after its upkeep failed. One thread uses this
+    object."""
 
     def __init__(self, tracking: Tracking, target: Target) -> None:
         self._tracking, self._target = tracking, target
         self._log_hours = max(target.commit_retention_hours, Retention.of(target).every)
-        self._left: list[Table] = []  # of a round through all
+        self._left: list[Table] = []  # tables of this round that are not checked yet
         self._next = -math.inf
         self._given: dict[str, _Given] = {}
         self._changed: dict[str, tuple[int, float]] = {}  # path -> version, and when it was made
 
     def next(self) -> Table | None:
-        """A table that is due; None: none is, as far as was looked. Raises OSError, TargetError."""
+        """Return a table that is due, None if the check met none. Raise OSError, TargetError."""
         if time.monotonic() < self._next:
             return None
         standing = frozenset(pins(self._tracking.control))
@@ -64,25 +65,25 @@ class IdleTables:
         return None
 
     def _forget_others(self, paths: set[str]) -> None:
-        """Forget what is known of tables that are no more."""
-        self._given = {path: one for path, one in self._given.items() if path in paths}
-        self._changed = {path: one for path, one in self._changed.items() if path in paths}
+        """Forget the tables that no longer exist."""
+        self._given = {path: given for path, given in self._given.items() if path in paths}
+        self._changed = {path: at for path, at in self._changed.items() if path in paths}
 
     def _is_due(self, table: Table, standing: frozenset[str]) -> bool:
         path, version, now = whole_of(table.path), table.snapshot.version, time.time()
         changed = self._changed_at(table)
-        kept = hours_of(table.snapshot.configuration.get(RETENTION[0], "1 week"))
-        removable = changed + 3600 * max(self._log_hours, kept)
+        retention = hours_of(table.snapshot.configuration.get(RETENTION[0], "1 week"))
+        removable = changed + 3600 * max(self._log_hours, retention)
         if now <= removable:
             return False
         every, note = self._target.vacuum_hours, self._tracking.layout.vacuumed(path)
         vacuumed = os.path.getmtime(note) if os.path.exists(note) else changed
-        done, given = vacuumed > removable, self._given.get(path)
+        is_vacuumed, given = vacuumed > removable, self._given.get(path)
         if given is None or given.version != version:
-            if every and done:  # by a process before
+            if every and is_vacuumed:  # a previous process did it
                 self._given[path] = _Given(version, standing, now)
                 return False
-        elif given.pins <= standing and (done or not every or now - given.at < _RETRY_S):
+        elif given.pins <= standing and (is_vacuumed or not every or now - given.at < _RETRY_S):
             return False
         if every and now - vacuumed <= 3600 * every:
             return False
@@ -93,7 +94,7 @@ class IdleTables:
         return True
 
     def _changed_at(self, table: Table) -> float:
-        """When the table's last commit was made; inf where it is not known."""
+        """Return the time of the table's last commit; inf if it is not known."""
         path, version = whole_of(table.path), table.snapshot.version
         if self._changed.get(path, (-1, 0.0))[0] != version:
             written = math.inf

@@ -1,7 +1,8 @@
-"""Tending: what one table needs besides its rows.
+"""Table maintenance: the upkeep of one table.
 
-Fewer and fuller data files (write/files/compaction), Delta's checkpoints off the commit path
-(delta/checkpoint), and VACUUM, which also removes what attempts that died have left.
+It makes fewer and fuller data files (write/files/compaction), writes Delta's checkpoints outside of
+the commit path (delta/checkpoint), and runs VACUUM, which also removes the files of failed
+attempts.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from ..files.commit import check_files
 from ..files.compaction import Compacted, CompactTask, choose_files, compact, compaction_actions
 from ..files.discard import discard
 from ..files.key_index import KeyIndex
-from ..files.key_segments import forget_gone
+from ..files.key_segments import forget_gone_segments
 from ..files.write_task import LiveFile
-from .file_retention import Promised, files_of, keep_files
+from .file_retention import PromisedVersions, files_of, keep_files
 
 if TYPE_CHECKING:
     from ...config import Target
@@ -39,18 +40,18 @@ if TYPE_CHECKING:
     from ..tables.table import LiveFiles, Table
     from ..tables.tracking import Tracking
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _READ_AGAIN_S = 60
 _FORGET_H = 24
-"""hours after which indexes of data files that are gone go, where VACUUM is others' alone"""
+"""hours between removals of indexes of removed data files, if spark_repl does no VACUUM"""
 _CLEAN_EVERY = 500
-"""commits of a table after which its log is looked at: to list it takes the longer the larger it
-is"""
+"""commits of a table after which its log is cleaned up; listing a large log takes long"""
 
 
-class Tending:
-    """``tend`` is one thread's, beside the groups. By a ``clock`` that is ahead nothing goes."""
+class TableMaintenance:
+    """Maintains tables in one thread, while groups are applied. If the ``clock`` has jumped ahead,
+    nothing is removed."""
 
     def __init__(
         self, tracking: Tracking, workers: Workers, target: Target,
@@ -62,15 +63,15 @@ class Tending:
         self._enough = target.compact_files
         self._remover = Remover(tracking.control.check_owner)
         self._cleaned: dict[str, int] = {}  # path -> version
-        self._read: tuple[float, Promised] | None = None  # when, and what
+        self._read: tuple[float, PromisedVersions] | None = None  # time of the read, and result
 
     def forget(self, path: str) -> None:
-        """There is no table any more at the path."""
+        """Forget the table at the path, which no longer exists."""
         self._cleaned.pop(path, None)
 
-    def tend(self, table: Table) -> None:
-        """Does what is due; a step that fails holds up none behind it. Raises what the first of
-        them raised: OSError, SparkReplError."""
+    def maintain(self, table: Table) -> None:
+        """Run the steps that are due. If a step fails, the following ones still run; then raise the
+        first error: OSError, SparkReplError."""
         failed: Exception | None = None
         files = self._compact, self._vacuum_if_due, self._forget_if_due
         for step in (self._checkpoint, *files, self._clean_log):
@@ -80,7 +81,7 @@ class Tending:
                 if isinstance(error, FencedError) or jvm_end(error) is not None:
                     raise
                 if failed is not None:
-                    log.warning("upkeep of %s is put off: %s", table.name, first_line(error))
+                    logger.warning("upkeep of %s is put off: %s", table.name, first_line(error))
                 failed = failed or error
         if failed is not None:
             raise failed
@@ -89,56 +90,57 @@ class Tending:
         checkpoint.write_if_due(table.snapshot)
 
     def _clean_log(self, table: Table) -> None:
-        """Removes commits that no promise needs, once so many have come."""
+        """Remove commits that no promise needs, after ``_CLEAN_EVERY`` new commits."""
         version = table.snapshot.version
         if version - self._cleaned.get(whole_of(table.path), 0) < _CLEAN_EVERY:
             return
         if self._clock.is_ahead() or not self._tidies(table):
             return
         promised = self._promised_of(table)
-        self._remover.check()  # else another one publishes cuts that these are not
+        self._remover.check()  # another owner may have published cuts that need these commits
         hours = max(self.target.commit_retention_hours, self._retention.every)
         removed = remove_commits(
             table.folder,
             self.tracking.settle.durable,
             remover=self._remover,
             before=time.time() - 3600 * hours,
-            keep=promised.kept.get(whole_of(table.path), ()),
+            keep=promised.retained.get(whole_of(table.path), ()),
             begin=promised.begin.get(whole_of(table.path), 0),
             protected=int(table.snapshot.configuration.get(PROTECTED_BEFORE, 0)),
         )
         self._cleaned[whole_of(table.path)] = version
-        log.info("%s: %d commits were removed from its log", table.name, removed)
+        logger.info("%s: %d commits were removed from its log", table.name, removed)
 
     def _tidies(self, table: Table) -> bool:
-        """Whether this channel removes files and commits of the table that nobody needs: of those
-        that feed it the first."""
+        """Return whether this channel removes files and commits of the table that nothing needs: of
+        the channels that feed the table, the first one does."""
         return not table.is_shared or table.delta.tidies
 
-    def _promised_of(self, table: Table) -> Promised:
-        """What was promised of the table, by whichever channel."""
-        return Promised(*self._controls(table)) if table.is_shared else self._promised()
+    def _promised_of(self, table: Table) -> PromisedVersions:
+        """Return the versions of the table that any channel has promised."""
+        return PromisedVersions(*self._controls(table)) if table.is_shared else self._promised()
 
     def _controls(self, table: Table) -> list[Control]:
-        """Return this channel's control table, and those of the target's other channels where they
-        may feed the table, too. Raises what reading the first one raises."""
+        """Return this channel's control table, and those of the target's other channels if they may
+        feed the table. Raise what reading this channel's control table raises."""
         own = self.tracking.control
         if not table.is_shared:
             return [own]
-        others = [one.control for one in channels(self.tracking.layout.target)]
-        return [own, *(one for one in others if one.path != own.path)]
+        controls = [channel.control for channel in channels(self.tracking.layout.target)]
+        return [own, *(control for control in controls if control.path != own.path)]
 
-    def _promised(self) -> Promised:
-        """What was promised a minute ago or later: thousands of cuts are read for it, and a later
-        cut names no version that an earlier one's table has left behind."""
+    def _promised(self) -> PromisedVersions:
+        """Return the versions that this channel promises, at most a minute old. The read covers
+        thousands of cuts. An old result is safe: a later cut never names a version older than the
+        one that an earlier cut names."""
         read_at, promised = self._read or (0.0, None)
         if promised is None or time.monotonic() - read_at > _READ_AGAIN_S:
-            read_at, promised = time.monotonic(), Promised(self.tracking.control)
+            read_at, promised = time.monotonic(), PromisedVersions(self.tracking.control)
             self._read = read_at, promised
         return promised
 
     def _compact(self, table: Table) -> None:
-        # What is only moved keeps its row id, which this compaction can't write down.
+        # Moved rows keep their row ids, which this compaction can't write.
         if not self._enough or table.snapshot.has("delta.enableRowTracking"):
             return
         with table.lock:
@@ -157,35 +159,37 @@ class Tending:
             self._replace(table, planned, rewrites)
         reach("after_compaction")
 
-    def _replace(self, table: Table, planned: LiveFiles, done: list[Compacted]) -> None:
-        """Commits the rewrites between two groups, as one. The new files that no version names are
-        removed, if it is sure that none ever will: a rewrite whose answer was lost is in the log,
-        and ``discard`` reads it there."""
-        new_paths = [compacted.add["path"] for compacted in done if compacted.add is not None]
-        tried, landed = False, 0
+    def _replace(self, table: Table, planned: LiveFiles, compacted_files: list[Compacted]) -> None:
+        """Commit the rewrites between two groups, as one commit. Remove the new files if it is
+        certain that no version will ever name them. A rewrite whose answer was lost is in the log,
+        where ``discard`` finds it."""
+        new_paths = [
+            compacted.add["path"] for compacted in compacted_files if compacted.add is not None
+        ]
+        was_tried, landed = False, 0
         try:
-            actions = self._rewrites(table, planned, done)
-            if tried := bool(actions):
-                self.commits.rewritten(table, actions)
+            actions = self._rewrites(table, planned, compacted_files)
+            if was_tried := bool(actions):
+                self.commits.commit_rewrite(table, actions)
                 landed = 1
                 folded = sum("remove" in action for action in actions)
-                log.info("%s: %d files were folded", table.name, folded)
+                logger.info("%s: %d files were folded", table.name, folded)
         finally:
-            behind = table.snapshot.version - landed
-            discard(table.folder, new_paths, tried_behind=behind if tried else None)
+            planned_on = table.snapshot.version - landed
+            discard(table.folder, new_paths, tried_behind=planned_on if was_tried else None)
 
     def _rewrites(
-        self, table: Table, planned: LiveFiles, done: list[Compacted]
+        self, table: Table, planned: LiveFiles, compacted_files: list[Compacted]
     ) -> list[dict[str, Any]]:
-        """The commit's actions; none where others have changed the table since the plan, so that
-        its rows may lie anywhere. Raises ConcurrentChangeError when a new file is gone."""
+        """Return the commit's actions; none if other writers have changed the table since the plan,
+        so that its rows may have moved. Raise ConcurrentChangeError if a new file is gone."""
         live = self.commits.live(table)
         if live.origin is not planned.origin or self.tracking.tables.get(table.name) is not table:
             return []
         vectors, now_ms = table.has_vectors, self.commits.time.now_ms()
         parts = [
             compaction_actions(compacted, table.folder, live.adds, vectors=vectors, now_ms=now_ms)
-            for compacted in done
+            for compacted in compacted_files
         ]
         actions = [action for part in parts for action in part]
         check_files(table, sorted(a["add"]["path"] for a in actions if "add" in a))
@@ -197,8 +201,8 @@ class Tending:
             self._vacuum(table)
 
     def _vacuum(self, table: Table) -> None:
-        """Removes files that no version within the table's retention needs, and their indexes; that
-        is as long as cuts are promised, or longer."""
+        """Remove files that no version within the table's retention needs, and their indexes. The
+        retention is at least as long as cuts are promised."""
         keep_files(self.commits, table, self._retention.longest)
         self.tracking.settle.durable.sync(table.folder)
         whole, now_s = whole_of(table.path), time.time()
@@ -209,32 +213,32 @@ class Tending:
     def _spared(self, table: Table) -> set[str]:
         """Return the files of pinned cuts. A cut that is pinned later was promised when VACUUM
         began, and VACUUM keeps all files that were retained at that time."""
-        pinned = Promised(*self._controls(table)).pinned.get(whole_of(table.path), ())
+        pinned = PromisedVersions(*self._controls(table)).pinned.get(whole_of(table.path), ())
         return files_of(table.folder, pinned)
 
     def _forget_if_due(self, table: Table) -> None:
-        """Somebody else's VACUUM may have removed data files."""
+        """Remove the indexes of data files that another writer's VACUUM may have removed."""
         note = self.tracking.layout.forgotten(whole_of(table.path))
         if _is_due(note, self.target.vacuum_hours or _FORGET_H):
             self._forget_gone(table)
 
     def _forget_gone(self, table: Table) -> None:
-        for one in list(self.tracking.tables.values()):
-            if one.folder == table.folder:
-                self._forget_indexes(one)
+        for shard in list(self.tracking.tables.values()):
+            if shard.folder == table.folder:
+                self._forget_indexes(shard)
         touch(self.tracking.layout.forgotten(whole_of(table.path)))
 
     def _forget_indexes(self, table: Table) -> None:
         keys = self.tracking.layout.keys(table.path)
-        # Of the key, and of columns that foreign keys are looked for by.
+        # indexes of the key, and of the referencing columns of foreign keys
         for name in os.listdir(keys) if os.path.isdir(keys) else ():
-            forget_gone(os.path.join(keys, name), table.folder)
+            forget_gone_segments(os.path.join(keys, name), table.folder)
             KeyIndex(os.path.join(keys, name), table.folder, []).forget_gone()
 
 
 def _is_due(note: str, hours: int) -> bool:
-    """Whether a file's time, which is made when there is none, is so many hours ago; or far ahead,
-    from a clock that was wrong."""
+    """Return whether the time of the file ``note`` is ``hours`` ago, or far in the future, from a
+    wrong clock. Create the file if there is none."""
     try:
         age_s = time.time() - os.path.getmtime(note)
         return age_s > 3600 * hours or age_s < -JUMP_S

@@ -34,7 +34,7 @@ from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.row_formats import SCHEMA
 from spark_repl.delta.durable import Durable
 from spark_repl.errors import ConfigError, TargetError
-from spark_repl.write.upkeep.file_retention import Promised
+from spark_repl.write.upkeep.file_retention import PromisedVersions
 
 NOW = datetime(2026, 1, 10, 12, 0, 30, tzinfo=UTC)
 TIERS = Retention(1, 24, 168)
@@ -307,8 +307,8 @@ def test_versions_that_are_promised(control: Control) -> None:
     for position, tables in enumerate(versions, 1):
         control.publish(replace(CUT, position=position, tables=tables))
     pin(Control(control.path), control.cuts()[0], "first")
-    promised = Promised(Control(control.path))
-    assert promised.kept == {"t/a": {3, 4}, "t/b": {1}, "t/a@2": {0}}
+    promised = PromisedVersions(Control(control.path))
+    assert promised.retained == {"t/a": {3, 4}, "t/b": {1}, "t/a@2": {0}}
     assert promised.pinned == {"t/a": {3}, "t/b": {1}}
     assert promised.begin == {"t/a@2": 0}
 

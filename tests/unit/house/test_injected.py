@@ -27,7 +27,7 @@ PATCHED: dict[str, dict[str, str]] = {
         )
     },
     "applier/test_row_repair.py": {
-        "spark_repl.write.rows.row_repair.actions_of": "an error between the files and their commit"
+        "spark_repl.write.rows.row_repair.row_actions": "an error between files and their commit"
     },
     "applier/test_standstill.py": {
         "spark_repl.write.tables.tracking.Tracking.is_ahead": (
@@ -38,7 +38,7 @@ PATCHED: dict[str, dict[str, str]] = {
         "spark_repl.cli.status_command.time": "the command's own pauses, and no other thread's"
     },
     "applier/test_statistics_check.py": {
-        "spark_repl.write.tables.table_commits.TableCommits.behind_sharing": (
+        "spark_repl.write.tables.table_commits.TableCommits.commit_after_sharing": (
             "another channel's commit between the look at the files and their own"
         )
     },
@@ -53,7 +53,7 @@ PATCHED: dict[str, dict[str, str]] = {
         )
     },
     "crash/storage_steps.py": {
-        "spark_repl.write.upkeep.scheduler.Upkeep.look": (
+        "spark_repl.write.upkeep.scheduler.UpkeepScheduler.schedule": (
             "upkeep beside a step would meet the step's fault"
         )
     },
@@ -71,7 +71,9 @@ PATCHED: dict[str, dict[str, str]] = {
         for module in ("files.key_lookup", "files.key_index", "rows.bag_changes")
     },
     "spark/test_variant.py": {
-        "spark_repl.write.upkeep.scheduler.Upkeep.look": "upkeep has to be done when the test looks"
+        "spark_repl.write.upkeep.scheduler.UpkeepScheduler.schedule": (
+            "upkeep has to be done when the test looks"
+        )
     },
     "unit/control/test_control.py": {
         "spark_repl.control.table.control_cleanup.remove_commits": (

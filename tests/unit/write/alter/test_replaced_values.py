@@ -1,4 +1,4 @@
-"""ALTER TABLE over dates that are NULL, which may be zero dates (zero_dates = "null")."""
+"""ALTER TABLE over NULL dates that may be zero dates of the source (zero_dates = "null")."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SESSION = Session("d", time_zone="+00:00", charsets={"d": "utf8mb4_0900_ai_ci"})
 
 
 def altered_rows(day: date | None, actions: str) -> list[Any]:
-    """Return the columns [3 or 2] behind the statement of a row (1, day)."""
+    """Return the columns [3 or 2] of a row (1, day) after the statement."""
     made = classify_in("CREATE TABLE t (i INT PRIMARY KEY, d DATE)", SESSION).definition
     assert made is not None
     before = Forms(zero_dates="null").apply(made)
@@ -38,17 +38,17 @@ READING = {
 
 
 @pytest.mark.parametrize("actions", READING)
-def test_a_null_date_is_not_read(actions: str) -> None:
+def test_a_null_date_that_may_be_a_zero_date_stops_the_statement(actions: str) -> None:
     with pytest.raises(Unconvertible, match="a NULL of d may stand for a zero date") as caught:
         altered_rows(None, actions)
     assert "copy the table" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("actions", READING)
-def test_other_dates_are_read(actions: str) -> None:
+def test_dates_that_are_not_null_are_converted(actions: str) -> None:
     assert altered_rows(date(2024, 2, 29), actions) == READING[actions]
 
 
 @pytest.mark.parametrize("actions", ["MODIFY d DATETIME(2)", "ADD g INT AS (i + 1) STORED"])
-def test_a_null_date_that_nothing_reads_stays(actions: str) -> None:
+def test_a_null_date_that_no_expression_needs_stays(actions: str) -> None:
     assert altered_rows(None, actions)[1] is None

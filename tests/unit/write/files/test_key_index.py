@@ -1,4 +1,4 @@
-"""Hashes of keys: the same before and after a type is widened, whoever wrote the file."""
+"""Key index: hashes that stay equal when a type is widened, whichever writer wrote the file."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_same_hash_after_widening(values, narrow, wide):
         ([[1.5, 2.5]], VECTOR_LIST, [161254008095710506]),
     ],
 )
-def test_hashes_are_those_of_the_files_that_are_there(values, kind, want):
+def test_hashes_stay_those_of_existing_index_files(values, kind, want):
     """Indexes outlive versions: another hash needs another format."""
     assert hash_keys([chunked(values, kind)]).tolist() == want
 
@@ -88,7 +88,7 @@ def test_timestamps_of_files_that_spark_wrote(tmp_path: Path, zone: str | None) 
 
 
 @pytest.mark.parametrize("left", [None, b"", b"\x93NUMPY\x01"])
-def test_index_that_is_gone_or_half_written_is_made_again(tmp_path: Path, left: Any) -> None:
+def test_a_missing_or_half_written_index_is_rebuilt(tmp_path: Path, left: Any) -> None:
     pq.write_table(pa.table({"k": pa.array([7, 5, 5], pa.int64())}), tmp_path / "f.parquet")
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
     if left is not None:
@@ -132,7 +132,7 @@ def test_a_partitions_folder_may_have_the_longest_name(tmp_path: Path) -> None:
         index.forget_gone()  # which may take it: it is made again
 
 
-def test_a_folder_that_goes_while_a_file_is_indexed(
+def test_an_index_is_written_though_its_folder_is_removed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, true, gone = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"]), os.makedirs, [1]
@@ -148,13 +148,13 @@ def test_a_folder_that_goes_while_a_file_is_indexed(
     assert index.missing(["f.parquet"]) == []
 
 
-def test_a_file_that_can_not_be_made_though_the_folder_is_there(tmp_path: Path) -> None:
+def test_an_index_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     index = KeyIndex(str(tmp_path), str(tmp_path), ["k"])
     with pytest.raises(FileNotFoundError):
         index._opened(str(tmp_path / "absent" / "f.part"))
 
 
-def test_every_pair_of_many_equal_keys(tmp_path: Path) -> None:
+def test_look_ups_return_every_pair_of_many_equal_keys(tmp_path: Path) -> None:
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
     index.add("f", np.full(40, 7))
     at, rows = index.candidates("f", np.array([6, 7, 7, 8]))
@@ -163,7 +163,7 @@ def test_every_pair_of_many_equal_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bitwise", [False, True])
-def test_keys_of_one_hash_are_told_apart(tmp_path: Path, bitwise: bool) -> None:
+def test_different_keys_with_equal_hashes_do_not_match(tmp_path: Path, bitwise: bool) -> None:
     stored = pa.table({"k": pa.array([1.0, 0.0]), "s": ["a", "b"]})
     pq.write_table(stored, tmp_path / "f.parquet")
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k", "s"])
@@ -176,7 +176,7 @@ def test_keys_of_one_hash_are_told_apart(tmp_path: Path, bitwise: bool) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 100_000])
-def test_an_index_says_how_many_rows_it_has(tmp_path: Path, rows: int) -> None:
+def test_the_size_of_an_index_gives_its_number_of_rows(tmp_path: Path, rows: int) -> None:
     index = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["k"])
     assert index.row_count("f") == 0, "there is none"
     index.add("f", np.arange(rows))
@@ -196,7 +196,7 @@ def test_an_index_says_how_many_rows_it_has(tmp_path: Path, rows: int) -> None:
         (pa.date32(), pa.timestamp("us"), False),
     ],
 )
-def test_keys_of_files_that_are_wider(
+def test_keys_match_in_files_with_a_wider_type(
     tmp_path: Path, narrow: pa.DataType, wide: pa.DataType, alike: bool
 ) -> None:
     """A table looks for its keys by the type that it has itself, whatever its files have."""

@@ -1,4 +1,4 @@
-"""Which rows of a table's files have the keys of some rows."""
+"""Key look-up: the rows of a table's files that have given keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_repl.write.files.write_task import PlannedFiles
 
 
 @pytest.mark.parametrize(("wanted", "row"), [(NULL_HASH, 0), (None, 1)])
-def test_null_is_not_the_number_that_is_its_hash(
+def test_null_does_not_match_the_number_that_is_its_hash(
     tmp_path: Path, wanted: int | None, row: int
 ) -> None:
     """In a table of one number without a key, whose hash is the number itself."""

@@ -1,4 +1,4 @@
-"""Key segments on a disk whose power may fail."""
+"""Key segments on a disk that may lose power."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import pytest
 
 from spark_repl.write.files import key_segments
 from spark_repl.write.files.key_index import KeyIndex
-from spark_repl.write.files.key_segments import FoldTask, fold
+from spark_repl.write.files.key_segments import FoldTask, fold_segments
 from tests.support.disk_steps import disk_steps
 
 
-def test_a_segment_is_on_the_disk_before_it_has_its_name(
+def test_a_segment_is_synced_before_it_gets_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And those that it replaces go behind that."""
+    """The segments that it replaces are removed after that."""
     monkeypatch.setattr(key_segments, "ENOUGH", 2)
     index, live = KeyIndex(str(tmp_path / "keys"), str(tmp_path), ["id"]), list[str]()
     for number in range(9):
         live.append(f"{number}.parquet")
         index.add(live[-1], np.array([number], np.int64))
         if number == 4:
-            fold(FoldTask(index, pa.array(live, pa.string())))
+            fold_segments(FoldTask(index, pa.array(live, pa.string())))
     (before,) = Path(index.folder).glob("*.segment.arrow")
     steps = disk_steps(monkeypatch)
-    fold(FoldTask(index, pa.array(live, pa.string())))
+    fold_segments(FoldTask(index, pa.array(live, pa.string())))
     (segment,) = Path(index.folder).glob("*.segment.arrow")
     assert [step.what for step in steps] == ["sync", "rename", "remove"]
     assert steps[0][1:] == (f"{segment.name}.part", segment.stat().st_size)

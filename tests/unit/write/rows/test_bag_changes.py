@@ -1,4 +1,4 @@
-"""Rows of tables without a key, told apart by value."""
+"""Codes of rows of tables without a key: rows are compared by value."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS: dict[pa.DataType, list[Any]] = {
 @pytest.mark.parametrize("mask", [-1, 3], ids=["true hash", "two bits of it"])
 @pytest.mark.parametrize("kinds", [list(_COLUMNS), list(_COLUMNS)[:2]], ids=["all", "plain"])
 @pytest.mark.parametrize("count", [0, 1, 2, 500])
-def test_equal_rows_have_one_number(
+def test_equal_rows_have_equal_codes(
     monkeypatch: pytest.MonkeyPatch, mask: int, kinds: list[pa.DataType], count: int
 ) -> None:
     true = bag_changes.hash_keys
@@ -35,9 +35,9 @@ def test_equal_rows_have_one_number(
     arrays = [pa.array(values, kind) for values, kind in zip(data, kinds, strict=True)]
     rows = pa.table(arrays, names=[str(i) for i in range(len(kinds))])
     code, distinct = value_codes(rows)
-    found: dict[str, set[int]] = {}
+    codes: dict[str, set[int]] = {}
     for number, row in zip(code.tolist(), zip(*data, strict=True), strict=True):
-        found.setdefault(repr(row), set()).add(number)
-    assert all(len(numbers) == 1 for numbers in found.values())
-    assert set().union(*found.values()) == set(range(distinct))
-    assert len(found) == distinct
+        codes.setdefault(repr(row), set()).add(number)
+    assert all(len(numbers) == 1 for numbers in codes.values())
+    assert set().union(*codes.values()) == set(range(distinct))
+    assert len(codes) == distinct

@@ -1,4 +1,5 @@
-"""What the group writer has done here and what by the workers; diffs that do not fit a row."""
+"""The direct writer: where key indexes are built, marked rows, and JSON diffs that do not fit a
+row."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from spark_repl.write.rows.partial_row_fill import MissingValues
 
 
 @pytest.mark.parametrize(("missing", "here"), [(0, True), (1, True), (2, False)])
-def test_several_missing_indexes_are_made_by_the_workers(missing: int, here: bool) -> None:
+def test_workers_build_several_missing_indexes(missing: int, here: bool) -> None:
     tracking, workers = MagicMock(), MagicMock()
     names = [f"f{number}" for number in range(missing)]
     tracking.key_index.return_value.missing.return_value = names
@@ -32,7 +33,7 @@ def test_several_missing_indexes_are_made_by_the_workers(missing: int, here: boo
     assert call.kwargs == {"here": here}
 
 
-def test_rows_of_a_file_that_are_marked() -> None:
+def test_marked_rows_of_a_file_do_not_match() -> None:
     rows = np.array([0, 5, 9])
     assert key_lookup._marked(BitMap([5, 7]), rows).tolist() == [False, True, False]
     assert not key_lookup._marked(BitMap(), rows).any(), "a vector of others may be empty"
@@ -45,7 +46,7 @@ class Unfitting(MissingValues):
         return rows, [0, 1]
 
 
-def test_a_diff_that_does_not_fit_is_a_fault_unless_its_row_is_not_there() -> None:
+def test_a_diff_that_does_not_fit_is_a_violation_unless_its_row_is_missing() -> None:
     """Row 0 is whole by the group's own images; row 1 lacks the target's, which has none."""
     rows = pa.table({"id": [7, 8]})
     missing = Unfitting({0: np.array([False, True])}, np.array([-1, 1]))

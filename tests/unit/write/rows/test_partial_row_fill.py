@@ -1,4 +1,4 @@
-"""What images leave out: which columns they hold, and diffs of documents that do not fit."""
+"""Row images that lack columns: bitmaps of columns, and JSON diffs that do not fit a document."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.json_binary import item
 
 
 @pytest.mark.parametrize("columns", [1, 7, 8, 9, 16, 17])
-def test_which_columns_an_image_holds(columns: int) -> None:
+def test_bitmaps_give_the_columns_of_an_image(columns: int) -> None:
     want = np.random.default_rng(columns).random((3, columns)) < 0.5
     maps = [np.packbits(row, bitorder="little").tobytes() for row in want]
     held = pa.array([maps[0], None, maps[2]], pa.binary())
@@ -21,8 +21,8 @@ def test_which_columns_an_image_holds(columns: int) -> None:
     assert bits(held, columns).tolist() == want.tolist()
 
 
-def test_a_document_that_its_diffs_do_not_fit_is_named() -> None:
-    """Rows 0 and 2 have diffs, of which the second's do not fit."""
+def test_rows_whose_diffs_do_not_fit_are_returned() -> None:
+    """Rows 0 and 2 have diffs; those of row 2 do not fit."""
     added, gone = b"\x01\x04$[1]\x09" + item(2), b"\x02\x03$.x"
     missing = MissingValues({}, np.zeros(3, np.int64), {1: {2: gone, 0: added}})
     rows = pa.table({"0": [1, 2, 3], "1": ["[1]", "[2]", "[3]"]})

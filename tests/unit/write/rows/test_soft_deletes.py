@@ -1,4 +1,4 @@
-"""What TRUNCATE makes of a table that keeps deleted rows, in files of our own and by batches."""
+"""TRUNCATE of a table that keeps deleted rows: it marks the rows that are not marked yet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROWS = [(1, "a", *BEFORE, False), (2, None, *BEFORE[:-1], "DELETE", True), (3, "
 
 
 @pytest.mark.parametrize("gtid", ["x:9", ""])
-def test_rows_that_are_left_are_marked(gtid: str) -> None:
+def test_truncate_marks_rows_that_are_not_marked_yet(gtid: str) -> None:
     made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))", "t").definition
     assert made is not None and not keeps_deleted(made)
     target = ColumnRules(TableRules((TableRule("t.a", extra_columns=OF_LAST_CHANGE),))).shaped(made)

@@ -1,4 +1,4 @@
-"""The columns of one Delta table that many tables are in: each shard's, and the union of all."""
+"""Columns of a Delta table of shards: those of each shard, and the union of all."""
 
 from __future__ import annotations
 
@@ -16,23 +16,28 @@ from spark_repl.errors import SettingError
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.shared.shard_tables import check_alike, columns_of, stays_in_files, union
+from spark_repl.write.shared.shard_tables import (
+    check_alike,
+    columns_of,
+    stays_in_files,
+    union_metadata,
+)
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
 def shard(number: int, columns: str) -> TableDefinition:
-    made = classify(f"CREATE TABLE orders ({columns}, PRIMARY KEY (id))", "lake").definition
-    assert made is not None
-    return with_extra(replace(made, table=f"orders//{number}"), ["shard"], shard="shop")
+    created = classify(f"CREATE TABLE orders ({columns}, PRIMARY KEY (id))", "lake").definition
+    assert created is not None
+    return with_extra(replace(created, table=f"orders//{number}"), ["shard"], shard="shop")
 
 
 def of(definition: TableDefinition) -> Snapshot:
     new = with_column_ids(NewTable(schema_json(definition.arrow_schema()), MAPPED, ("shop",)))
-    return behind(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), new)
+    return with_metadata(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), new)
 
 
-def behind(before: Snapshot, new: NewTable | None) -> Snapshot:
+def with_metadata(before: Snapshot, new: NewTable | None) -> Snapshot:
     assert new is not None
     return replace(
         before, schema_string=new.schema_string, configuration=new.configuration,
@@ -40,8 +45,8 @@ def behind(before: Snapshot, new: NewTable | None) -> Snapshot:
     )  # fmt: skip
 
 
-def view(there: Snapshot, definition: TableDefinition) -> Columns:
-    return columns_of(Columns.of(there.schema_string, there.partition_columns), definition)
+def view(snapshot: Snapshot, definition: TableDefinition) -> Columns:
+    return columns_of(Columns.of(snapshot.schema_string, snapshot.partition_columns), definition)
 
 
 def names(snapshot: Snapshot) -> list[str]:
@@ -51,31 +56,34 @@ def names(snapshot: Snapshot) -> list[str]:
 ONE = shard(1, "id INT, v VARCHAR(9)")
 
 
-def test_a_second_shard_brings_what_is_not_there() -> None:
-    there = of(ONE)
+def test_a_second_shard_adds_its_missing_columns() -> None:
+    snapshot = of(ONE)
     two = shard(2, "w INT, ID INT, v VARCHAR(40)")
-    both = behind(there, union(there, two, (), [ONE]))
+    both = with_metadata(snapshot, union_metadata(snapshot, two, (), [ONE]))
     assert names(both) == ["id", "v", "shop", "w"] and both.partition_columns == ("shop",)
     fields = json.loads(both.schema_string)["fields"]
-    assert fields[3]["nullable"] and fields[:3] == json.loads(there.schema_string)["fields"]
-    assert union(both, two, (), [ONE]) is None and union(both, ONE, (), [two]) is None
-    mine, whole = view(both, two), Columns.of(both.schema_string)
-    assert mine.names == ("w", "ID", "v", "shop") and mine.partitions == ("shop",)
-    assert mine.physical == tuple(whole.physical[number] for number in (3, 0, 1, 2))
-    assert mine.fits(two.arrow_schema())
+    assert fields[3]["nullable"] and fields[:3] == json.loads(snapshot.schema_string)["fields"]
+    assert (
+        union_metadata(both, two, (), [ONE]) is None
+        and union_metadata(both, ONE, (), [two]) is None
+    )
+    own, whole = view(both, two), Columns.of(both.schema_string)
+    assert own.names == ("w", "ID", "v", "shop") and own.partitions == ("shop",)
+    assert own.physical == tuple(whole.physical[number] for number in (3, 0, 1, 2))
+    assert own.fits(two.arrow_schema())
 
 
-def test_one_name_of_two_types() -> None:
-    there = of(ONE)
+def test_a_column_with_two_types_is_refused() -> None:
+    snapshot = of(ONE)
     with pytest.raises(
         SettingError, match=r"column v is string in lake.orders, with lake.orders//1"
     ):
-        union(there, shard(2, "id INT, V INT"), (), [ONE])
+        union_metadata(snapshot, shard(2, "id INT, V INT"), (), [ONE])
     with pytest.raises(SettingError, match="with another shard, and would be integer"):
-        union(there, shard(2, "id INT, v INT"), (), [])
+        union_metadata(snapshot, shard(2, "id INT, v INT"), (), [])
 
 
-def test_shards_that_are_to_be_copied() -> None:
+def test_a_copy_refuses_shards_with_unlike_columns() -> None:
     check_alike([ONE, shard(2, "id INT, V VARCHAR(40), w INT"), shard(3, "id INT, w INT")])
     other = replace(shard(1, "id INT, v INT"), table="others//1")
     with pytest.raises(SettingError) as caught:
@@ -90,73 +98,82 @@ def test_shards_that_are_to_be_copied() -> None:
         check_alike(wide)
 
 
-def test_a_column_goes_with_the_last_shard_that_has_it() -> None:
-    there, less = of(ONE), shard(1, "id INT")
+def test_a_column_is_dropped_with_the_last_shard_that_has_it() -> None:
+    snapshot, less = of(ONE), shard(1, "id INT")
     two = shard(2, "id INT, v VARCHAR(9)")
-    assert union(there, less, ["id", "v", "shop"], [two]) is None
-    before, after = view(there, ONE), view(there, less)
-    assert not stays_in_files(before, after, [0, 2], Columns.of(there.schema_string))
-    gone = behind(there, union(there, less, ["id", "v", "shop"], [less]))
+    assert union_metadata(snapshot, less, ["id", "v", "shop"], [two]) is None
+    before, after = view(snapshot, ONE), view(snapshot, less)
+    assert not stays_in_files(before, after, [0, 2], Columns.of(snapshot.schema_string))
+    gone = with_metadata(snapshot, union_metadata(snapshot, less, ["id", "v", "shop"], [less]))
     assert names(gone) == ["id", "shop"]
     assert stays_in_files(before, view(gone, less), [0, 2], Columns.of(gone.schema_string))
-    again = behind(gone, union(gone, ONE, ["id", "shop"], []))
+    again = with_metadata(gone, union_metadata(gone, ONE, ["id", "shop"], []))
     assert names(again) == ["id", "shop", "v"]
     assert view(again, ONE).physical[1] != before.physical[1]
 
 
-def test_another_type_of_what_one_shard_has_alone() -> None:
-    there, other = of(ONE), shard(1, "id INT, v INT")
-    new = behind(there, union(there, other, ["id", "v", "shop"], [shard(2, "id INT")]))
-    before, after = view(there, ONE), view(new, other)
+def test_a_column_of_one_shard_may_get_another_type() -> None:
+    snapshot, other = of(ONE), shard(1, "id INT, v INT")
+    new = with_metadata(
+        snapshot, union_metadata(snapshot, other, ["id", "v", "shop"], [shard(2, "id INT")])
+    )
+    before, after = view(snapshot, ONE), view(new, other)
     assert names(new) == ["id", "v", "shop"] and before.physical[1] != after.physical[1]
     assert not stays_in_files(before, after, [0, 1, 2], Columns.of(new.schema_string))
 
 
-def test_a_wider_type_is_another_column() -> None:
-    there, wide = of(ONE), shard(1, "id BIGINT, v VARCHAR(9)")
+def test_a_wider_type_makes_another_column() -> None:
+    snapshot, wide = of(ONE), shard(1, "id BIGINT, v VARCHAR(9)")
     two = shard(2, "ID INT, v VARCHAR(9)")
     had = ["id", "v", "shop"]
     with pytest.raises(SettingError, match="id is integer in lake"):
-        union(there, wide, had, [two])
-    new = behind(there, union(there, wide, had, [two], widens=True))
+        union_metadata(snapshot, wide, had, [two])
+    new = with_metadata(snapshot, union_metadata(snapshot, wide, had, [two], widens=True))
     assert names(new) == ["id", "v", "shop"]
     assert json.loads(new.schema_string)["fields"][0]["type"] == "long"
-    mine, other, before = view(new, wide), view(new, two), view(there, two)
-    assert mine.wider == () and other.wider == ((0, "long"),)
-    assert mine.physical == other.physical and mine.physical[0] != before.physical[0]
-    assert mine.fits(wide.arrow_schema()) and other.fits(two.arrow_schema())
-    assert union(new, two, had, [wide]) is None and union(new, ONE, had, [two]) is None
+    own, other, before = view(new, wide), view(new, two), view(snapshot, two)
+    assert own.wider == () and other.wider == ((0, "long"),)
+    assert own.physical == other.physical and own.physical[0] != before.physical[0]
+    assert own.fits(wide.arrow_schema()) and other.fits(two.arrow_schema())
+    assert (
+        union_metadata(new, two, had, [wide]) is None
+        and union_metadata(new, ONE, had, [two]) is None
+    )
     rows = pa.table([[1], ["a"], ["2"]], schema=two.arrow_schema())
     assert other.rename(rows).schema.types == [pa.int64(), pa.string(), pa.string()]
     assert other.first(2).wider == other.wider and other.first(0).wider == ()
 
 
-def test_a_type_that_holds_both() -> None:
-    there, two = of(shard(1, "id INT, v DECIMAL(6,2)")), shard(2, "id INT, v DECIMAL(9,4)")
-    both = behind(there, union(there, two, (), [ONE], widens=True))
+def test_a_column_gets_a_type_that_holds_both() -> None:
+    snapshot, two = of(shard(1, "id INT, v DECIMAL(6,2)")), shard(2, "id INT, v DECIMAL(9,4)")
+    both = with_metadata(snapshot, union_metadata(snapshot, two, (), [ONE], widens=True))
     assert json.loads(both.schema_string)["fields"][1]["type"] == "decimal(9,4)"
     three = shard(3, "id INT, v BIGINT")
-    all_three = behind(both, union(both, three, (), [two], widens=True))
+    all_three = with_metadata(both, union_metadata(both, three, (), [two], widens=True))
     assert json.loads(all_three.schema_string)["fields"][1]["type"] == "decimal(23,4)"
     assert view(all_three, three).wider == ((1, "decimal(23,4)"),)
 
 
-def test_another_name_in_one_shard() -> None:
-    there, other = of(ONE), shard(1, "id INT, u VARCHAR(9)")
+def test_a_rename_in_one_shard_adds_a_column() -> None:
+    snapshot, other = of(ONE), shard(1, "id INT, u VARCHAR(9)")
     two, had = shard(2, "id INT, v VARCHAR(9)"), ["id", "v", "shop"]
-    new = behind(there, union(there, other, had, [two]))
+    new = with_metadata(snapshot, union_metadata(snapshot, other, had, [two]))
     assert names(new) == ["id", "v", "shop", "u"]
-    before, after = view(there, ONE), view(new, other)
+    before, after = view(snapshot, ONE), view(new, other)
     assert not stays_in_files(before, after, [0, 1, 2], Columns.of(new.schema_string))
-    last = behind(new, union(new, replace(other, table="orders//2"), had, [other]))
+    last = with_metadata(new, union_metadata(new, replace(other, table="orders//2"), had, [other]))
     assert names(last) == ["id", "shop", "u"]
 
 
 def test_names_that_swap() -> None:
     one = shard(1, "id INT, v INT, u INT")
-    there, had = of(one), ["id", "v", "u", "shop"]
+    snapshot, had = of(one), ["id", "v", "u", "shop"]
     other = shard(1, "id INT, u INT, v INT")
-    assert union(there, other, had, [one]) is None
-    before, after, whole = view(there, one), view(there, other), Columns.of(there.schema_string)
+    assert union_metadata(snapshot, other, had, [one]) is None
+    before, after, whole = (
+        view(snapshot, one),
+        view(snapshot, other),
+        Columns.of(snapshot.schema_string),
+    )
     assert not stays_in_files(before, after, [0, 1, 2, 3], whole)
     assert stays_in_files(before, after, [0, 2, 1, 3], whole)

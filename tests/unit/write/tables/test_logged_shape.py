@@ -1,4 +1,4 @@
-"""Whether logged rows are rows of a table: what TABLE_MAPs say beside names and types."""
+"""Logged rows against a table: attributes in TABLE_MAPs beside names and types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_repl.write.tables.logged_shape import check_definition
 from spark_repl.write.tables.table import DeltaState, Table
 
 
-def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
+def table_of(column: str, *, explicit: bool | None = True) -> TableDefinition:
     session = Session("d", explicit_timestamps=explicit)
     found = classify_in(
         f"CREATE TABLE t (id INT PRIMARY KEY, {column}) CHARSET utf8mb4", session
@@ -26,15 +26,15 @@ def made(column: str, *, explicit: bool | None = True) -> TableDefinition:
     return found
 
 
-def check(mine: TableDefinition, logged: TableDefinition) -> None:
-    columns = Columns.of(schema_json(mine.arrow_schema()))
+def check(expected: TableDefinition, logged: TableDefinition) -> None:
+    columns = Columns.of(schema_json(expected.arrow_schema()))
     state = DeltaState(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), 0)
-    table = Table("d.t", "", "", mine, True, state, columns)
+    table = Table("d.t", "", "", expected, True, state, columns)
     check_definition(table, logged)
 
 
 @pytest.mark.parametrize(
-    ("mine", "logged", "said"),
+    ("expected", "logged", "message"),
     [
         ("x INT NOT NULL", "x INT", "x LONG), by .* x LONG NOT NULL"),
         ("x INT", "x INT NOT NULL", "x LONG NOT NULL), by .* x LONG"),
@@ -47,12 +47,14 @@ def check(mine: TableDefinition, logged: TableDefinition) -> None:
         ("x TIMESTAMP NULL", "x TIMESTAMP NOT NULL", "x TIMESTAMP NOT NULL"),
     ],
 )
-def test_what_was_taken_wrongly_stops(mine: str, logged: str, said: str) -> None:
-    pattern = said.replace("), by", r"\), by")
-    expected = pytest.raises(SchemaError, match=pattern) if said else nullcontext()
-    with expected:
-        check(made(mine), made(logged))
+def test_attributes_that_a_table_map_contradicts_stop_the_table(
+    expected: str, logged: str, message: str
+) -> None:
+    pattern = message.replace("), by", r"\), by")
+    outcome = pytest.raises(SchemaError, match=pattern) if message else nullcontext()
+    with outcome:
+        check(table_of(expected), table_of(logged))
 
 
-def test_what_timestamp_means_before_8_0_the_table_map_says() -> None:
-    check(made("x TIMESTAMP", explicit=None), made("x TIMESTAMP NOT NULL"))
+def test_before_8_0_the_table_map_decides_whether_timestamp_is_nullable() -> None:
+    check(table_of("x TIMESTAMP", explicit=None), table_of("x TIMESTAMP NOT NULL"))

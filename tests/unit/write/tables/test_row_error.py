@@ -1,4 +1,4 @@
-"""What is said of a row that the target has not."""
+"""The error of a row that the target lacks: its message and hint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_repl.write.tables.table_metadata import COMPLETE, COPIED
 
 
 @pytest.mark.parametrize(
-    ("made", "complete", "reason"),
+    ("complete_property", "complete", "reason"),
     [
         ("false", False, "; the table is incomplete, as it was not created in this log"),
         (COPIED, False, "; the table was copied: was it changed by hand since"),
@@ -24,12 +24,14 @@ from spark_repl.write.tables.table_metadata import COMPLETE, COPIED
         ("true", True, ""),
     ],
 )
-def test_a_row_that_is_missing_may_have_been_missing_before(
-    made: str, complete: bool, reason: str
+def test_the_error_of_a_missing_row_names_an_incomplete_table(
+    complete_property: str, complete: bool, reason: str
 ) -> None:
-    """A table that may lack rows is said to, with why; what mends it can be done while the error
-    has stopped the applier, when nothing can be compared."""
-    error = row_error(Violation(1032, 7, "t.a", "id=1"), of_table("t.a", made, complete=complete))
+    """The message gives the reason why a table may lack rows. The hint works while the error has
+    stopped the applier, when no command can compare the table."""
+    error = row_error(
+        Violation(1032, 7, "t.a", "id=1"), of_table("t.a", complete_property, complete=complete)
+    )
     assert error.number == 1032
     assert error.message.startswith(f"Can't find record in 'a' (id=1){reason}")
     hint = str(error.hint)
@@ -40,13 +42,13 @@ def test_a_row_that_is_missing_may_have_been_missing_before(
 
 
 @pytest.mark.parametrize("number", [1062, 3648])
-def test_other_rows_that_do_not_fit_are_copied_too(number: int) -> None:
+def test_the_hint_for_other_misfits_is_a_copy(number: int) -> None:
     error = row_error(Violation(number, 7, "t.a", "id=1"), of_table("t.a", COPIED))
     assert "spark-repl snapshot --config F --table t.a copies it anew" in str(error.hint)
     assert "was it changed by hand" not in error.message
 
 
-def test_a_row_that_mysql_logs_twice() -> None:
+def test_the_error_of_a_missing_row_names_rows_that_mysql_logs_twice() -> None:
     """One DELETE names parent and child, and the foreign key deletes the child's row as well."""
     table = of_table("t.a", "true")
     assert "twice" not in row_error(Violation(1032, 7, "t.a", "id=1"), table).message
@@ -57,12 +59,12 @@ def test_a_row_that_mysql_logs_twice() -> None:
     assert "twice" not in row_error(Violation(1062, 7, "t.a", "id=1"), table).message
 
 
-def test_a_shard_is_not_copied_alone() -> None:
+def test_the_hint_for_a_shard_is_no_copy() -> None:
     error = row_error(Violation(1032, 7, "t.a", "id=1"), of_table("t.a//1", "true"))
     assert "--table" not in str(error.hint) and "reset --all" in str(error.hint)
 
 
-def of_table(name: str, made: str, *, complete: bool = True) -> Table:
+def of_table(name: str, complete_property: str, *, complete: bool = True) -> Table:
     definition, delta = TableDefinition("t", "a", (), ()), MagicMock()
-    delta.snapshot.configuration = {COMPLETE: made}
+    delta.snapshot.configuration = {COMPLETE: complete_property}
     return Table(name, "t/a", "", definition, complete, delta, MagicMock())

@@ -1,4 +1,4 @@
-"""What a table is, and what it is at the place that is applied."""
+"""Table: its definitions, its live files, and the versions that cuts show."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from spark_repl.write.tables.table import DeltaState, LiveFiles, Table, versions
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_a_table_has_its_new_name_at_its_place_too(ahead: bool) -> None:
+def test_a_rename_also_renames_the_definition_at_the_applied_place(ahead: bool) -> None:
     """Foreign keys that refer to it are looked for by that name."""
     definition = TableDefinition("t", "a", (), ())
     table = Table("t.a", "t/a", "", definition, True, MagicMock(), MagicMock())
     if ahead:
-        table.take_at_place(definition)
+        table.define_at_place(definition)
     table.rename("t.b")
     assert [table.name, table.definition.name, table.at_place.name] == ["t.b"] * 3
     assert (table.logged is not None) == ahead
 
 
-def test_rows_lie_where_they_lay_behind_commits_of_ours() -> None:
+def test_the_origin_of_files_stays_after_own_commits() -> None:
     """Else a compaction would be in vain whenever a group lands meanwhile. A file may go and come
     again, with another deletion vector."""
     origin, again = object(), {"path": "a", "deletionVector": {}}
     live = LiveFiles(3, AddActions(None, {"a": {"path": "a"}, "b": {"path": "b"}}), origin)
-    behind = live.behind([{"add": again}, {"remove": {"path": "a"}}, {"remove": {"path": "b"}}])
+    behind = live.after([{"add": again}, {"remove": {"path": "a"}}, {"remove": {"path": "b"}}])
     assert behind == LiveFiles(4, AddActions(None, {"a": again}), origin)
 
 
-def test_a_cut_shows_shards_at_one_version_whatever_is_folded_meanwhile() -> None:
+def test_a_cut_shows_all_shards_at_one_version() -> None:
     """A compaction commits between the looks at two of them."""
     definition, snapshots = (
         TableDefinition("t", "a", (), ()),

@@ -1,5 +1,5 @@
-"""What was committed to a table since the last look: by this process, by others, by a former owner;
-and what became of a commit whose answer was lost."""
+"""Commits to a table since the last read: by this process, by other writers, by a former owner. And
+the outcome of a commit whose answer was lost."""
 
 from __future__ import annotations
 
@@ -67,189 +67,189 @@ class Made:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Made:
+def case(tmp_path: Path) -> Made:
     return Made(tmp_path)
 
 
-def taken_over(made: Made) -> None:
-    Control(made.control.path).claim(take_over=True)
+def taken_over(case: Made) -> None:
+    Control(case.control.path).claim(take_over=True)
 
 
 # A look at the table.
 
 
-def test_what_changes_no_row_is_taken_in(made):
-    made.theirs({"add": {**ROWS, "dataChange": False}}, operation="OPTIMIZE")
+def test_commits_that_change_no_row_pass(case):
+    case.theirs({"add": {**ROWS, "dataChange": False}}, operation="OPTIMIZE")
     for _ in range(2):
-        made.commits.refresh(made.table)
-        assert (made.state, made.table.complete) == ((1, 10), True)
+        case.commits.refresh(case.table)
+        assert (case.state, case.table.complete) == ((1, 10), True)
 
 
-def test_a_chunk_of_our_copy_is_nobody_elses(made):
-    made.copied()
-    made.commits.refresh(made.table)
-    assert made.state == (1, 10)
-    made.theirs({"add": {**ROWS, "path": "more"}})
+def test_a_chunk_of_an_own_copy_is_an_own_commit(case):
+    case.copied()
+    case.commits.refresh(case.table)
+    assert case.state == (1, 10)
+    case.theirs({"add": {**ROWS, "path": "more"}})
     with pytest.raises(TargetError, match="version 2 is a WRITE"):
-        made.commits.refresh(made.table)
+        case.commits.refresh(case.table)
 
 
-def test_rows_of_others_are_refused_whatever_follows(made):
-    made.ours(20, "x")
-    made.table.delta.pending = 20
-    made.theirs({"add": ROWS})
-    made.theirs(operation="OPTIMIZE")
-    made.theirs({"remove": {**ROWS, "path": "x"}}, operation="DELETE")
-    with pytest.raises(TargetError, match="version 2 is a WRITE") as found:
-        made.commits.refresh(made.table)
-    assert (found.value.table, found.value.file) == ("t.a", made.folder)
-    assert "TO VERSION AS OF 1" in (found.value.hint or "")
+def test_foreign_rows_are_refused_whatever_follows(case):
+    case.ours(20, "x")
+    case.table.delta.pending = 20
+    case.theirs({"add": ROWS})
+    case.theirs(operation="OPTIMIZE")
+    case.theirs({"remove": {**ROWS, "path": "x"}}, operation="DELETE")
+    with pytest.raises(TargetError, match="version 2 is a WRITE") as error:
+        case.commits.refresh(case.table)
+    assert (error.value.table, error.value.file) == ("t.a", case.folder)
+    assert "TO VERSION AS OF 1" in (error.value.hint or "")
 
 
-def test_rows_of_others_below_a_commit_of_ours_are_refused(made):
+def test_foreign_rows_before_an_own_commit_are_refused(case):
     """A RESTORE would take our commit away while its position stays, so none is proposed."""
-    made.theirs({"add": ROWS})
-    made.ours(20, "x")
-    made.table.delta.pending = 20
-    with pytest.raises(TargetError, match="version 1 is a WRITE") as found:
-        made.commits.refresh(made.table)
-    assert "TO VERSION AS OF" not in (found.value.hint or "")
+    case.theirs({"add": ROWS})
+    case.ours(20, "x")
+    case.table.delta.pending = 20
+    with pytest.raises(TargetError, match="version 1 is a WRITE") as error:
+        case.commits.refresh(case.table)
+    assert "TO VERSION AS OF" not in (error.value.hint or "")
 
 
 @pytest.mark.parametrize("ours_behind", [False, True])
-def test_rows_of_others_that_were_taken_back_pass(made, ours_behind):
-    made.theirs({"add": ROWS})
-    made.theirs({"remove": ROWS}, operation="RESTORE")
+def test_foreign_rows_that_were_restored_pass(case, ours_behind):
+    case.theirs({"add": ROWS})
+    case.theirs({"remove": ROWS}, operation="RESTORE")
     if ours_behind:
-        made.ours(20, "x")
-        made.table.delta.pending = 20
-    made.commits.refresh(made.table)
-    assert made.state == ((3, 20) if ours_behind else (2, 10))
+        case.ours(20, "x")
+        case.table.delta.pending = 20
+    case.commits.refresh(case.table)
+    assert case.state == ((3, 20) if ours_behind else (2, 10))
 
 
-def test_rows_of_others_that_were_taken_back_to_their_own_optimize_pass(made):
+def test_a_restore_to_a_foreign_optimize_passes(case):
     small: dict[str, Any] = {**ROWS, "path": "small", "dataChange": False}
-    made.theirs({"add": small}, operation="OPTIMIZE")
-    made.theirs({"add": ROWS})
-    with pytest.raises(TargetError) as found:
-        made.commits.refresh(made.table)
-    assert "TO VERSION AS OF 1" in (found.value.hint or "")
-    made.theirs({"remove": ROWS}, operation="RESTORE")
-    made.commits.refresh(made.table)
-    assert made.state == (3, 10)
+    case.theirs({"add": small}, operation="OPTIMIZE")
+    case.theirs({"add": ROWS})
+    with pytest.raises(TargetError) as error:
+        case.commits.refresh(case.table)
+    assert "TO VERSION AS OF 1" in (error.value.hint or "")
+    case.theirs({"remove": ROWS}, operation="RESTORE")
+    case.commits.refresh(case.table)
+    assert case.state == (3, 10)
 
 
-def test_rows_taken_back_to_a_version_before_ours_are_refused(made):
-    made.ours(20, "x")
-    made.table.delta.pending = 20
-    made.theirs({"remove": {**ROWS, "path": "x"}}, operation="RESTORE")
+def test_a_restore_to_a_version_before_an_own_commit_is_refused(case):
+    case.ours(20, "x")
+    case.table.delta.pending = 20
+    case.theirs({"remove": {**ROWS, "path": "x"}}, operation="RESTORE")
     with pytest.raises(TargetError, match="RESTORE"):
-        made.commits.refresh(made.table)
+        case.commits.refresh(case.table)
 
 
-def test_rows_of_others_are_accepted_and_noted_once(made):
-    made.options.accept_foreign = True
-    made.theirs({"add": ROWS})
-    made.theirs({"add": {**ROWS, "path": "more"}})
-    made.commits.refresh(made.table)
-    assert not made.table.complete
-    (noted,) = foreign_changes(made.control)
+def test_accepted_foreign_rows_are_recorded_once(case):
+    case.options.accept_foreign = True
+    case.theirs({"add": ROWS})
+    case.theirs({"add": {**ROWS, "path": "more"}})
+    case.commits.refresh(case.table)
+    assert not case.table.complete
+    (noted,) = foreign_changes(case.control)
     assert noted.name == "t.a"
-    made.theirs({"add": {**ROWS, "path": "old"}}, operation="RESTORE")
+    case.theirs({"add": {**ROWS, "path": "old"}}, operation="RESTORE")
     with pytest.raises(TargetError, match="RESTORE"):
-        made.commits.refresh(made.table)
+        case.commits.refresh(case.table)
 
 
-def test_a_changed_definition_is_never_accepted(made):
-    made.options.accept_foreign = True
+def test_a_changed_definition_is_never_accepted(case):
+    case.options.accept_foreign = True
     schema = schema_json(pa.schema([pa.field("id", pa.int64(), False)]))
-    metadata = {"id": made.table.snapshot.metadata_id, "schemaString": schema}
-    made.theirs({"metaData": {**metadata, **PLAIN}}, operation="CHANGE COLUMN")
+    metadata = {"id": case.table.snapshot.metadata_id, "schemaString": schema}
+    case.theirs({"metaData": {**metadata, **PLAIN}}, operation="CHANGE COLUMN")
     with pytest.raises(TargetError, match="is a CHANGE COLUMN"):
-        made.commits.refresh(made.table)
+        case.commits.refresh(case.table)
 
 
 @pytest.mark.parametrize("fenced", [False, True])
-def test_a_commit_of_the_channel_that_is_not_ours(made, fenced):
-    made.ours(20)
+def test_a_commit_of_the_channel_by_another_process_is_refused(case, fenced):
+    case.ours(20)
     if fenced:
-        taken_over(made)
+        taken_over(case)
     with pytest.raises(FencedError if fenced else FormerOwnerError):
-        made.commits.refresh(made.table)
-    assert made.state == (0, 10)
+        case.commits.refresh(case.table)
+    assert case.state == (0, 10)
 
 
-def test_our_commit_that_was_pending_is_taken_in(made):
-    made.ours(20)
-    made.table.delta.pending = 20
-    made.commits.refresh(made.table)
-    assert (made.state, made.table.delta.pending) == ((1, 20), None)
+def test_a_pending_own_commit_passes(case):
+    case.ours(20)
+    case.table.delta.pending = 20
+    case.commits.refresh(case.table)
+    assert (case.state, case.table.delta.pending) == ((1, 20), None)
 
 
-def test_commits_that_the_table_is_known_by_are_ours(made):
+def test_commits_up_to_the_known_position_are_own(case):
     """At a start: those between the last cut and the table as it was just read."""
-    made.ours(20)
+    case.ours(20)
     for version in (1, 2):
-        newest = made.delta.snapshot(made.folder)
-        made.table.take(newest, 20)
-        made.commits.check(made.table, newest.metadata_id, 0, newest)
-        assert made.state == (version, 20)
-        made.theirs(operation="OPTIMIZE")
+        newest = case.delta.snapshot(case.folder)
+        case.table.update(newest, 20)
+        case.commits.check(case.table, newest.metadata_id, 0, newest)
+        assert case.state == (version, 20)
+        case.theirs(operation="OPTIMIZE")
 
 
-def test_a_table_that_is_another_one(made):
-    newest = made.delta.snapshot(made.folder)
+def test_a_replaced_table_is_refused(case):
+    newest = case.delta.snapshot(case.folder)
     for identity, snapshot, said in (
         ("other", newest, "replaced by another one"),
         (newest.metadata_id, None, "the table is gone"),
     ):
         with pytest.raises(TargetError, match=said):
-            made.commits.check(made.table, identity, 0, snapshot)
+            case.commits.check(case.table, identity, 0, snapshot)
 
 
-def test_a_table_that_is_older_than_it_was(made):
-    newest = made.delta.snapshot(made.folder)
-    made.commits.check(made.table, newest.metadata_id, 0, newest)
+def test_an_older_state_of_a_table_is_refused(case):
+    newest = case.delta.snapshot(case.folder)
+    case.commits.check(case.table, newest.metadata_id, 0, newest)
     with pytest.raises(TargetError, match="older state"):
-        made.commits.check(made.table, newest.metadata_id, 1, newest)
+        case.commits.check(case.table, newest.metadata_id, 1, newest)
 
 
-def test_a_feature_that_came_meanwhile_is_refused(made):
-    metadata = {"id": made.table.snapshot.metadata_id, "schemaString": SCHEMA}
+def test_a_feature_that_was_added_meanwhile_is_refused(case):
+    metadata = {"id": case.table.snapshot.metadata_id, "schemaString": SCHEMA}
     metadata |= {**PLAIN, "configuration": {"delta.appendOnly": "true"}}
-    made.theirs({"metaData": metadata}, operation="SET TBLPROPERTIES")
+    case.theirs({"metaData": metadata}, operation="SET TBLPROPERTIES")
     with pytest.raises(TargetError, match="appendOnly"):
-        made.commits.refresh(made.table)
+        case.commits.refresh(case.table)
 
 
 # What became of a commit.
 
 
-def test_settle_finds_our_commit(made):
-    made.theirs(operation="OPTIMIZE")
-    made.commits.refresh(made.table)
-    assert made.commits.settle(made.table, 10) is Outcome.LANDED
-    assert made.commits.settle(made.table, 20) is Outcome.UNKNOWN
-    made.ours(20)
-    made.theirs(operation="OPTIMIZE")
-    assert made.commits.settle(made.table, 20) is Outcome.LANDED
-    assert made.state == (2, 20), "what others did behind it is seen by the next look"
+def test_resolve_finds_an_own_commit(case):
+    case.theirs(operation="OPTIMIZE")
+    case.commits.refresh(case.table)
+    assert case.commits.resolve(case.table, 10) is Outcome.LANDED
+    assert case.commits.resolve(case.table, 20) is Outcome.UNKNOWN
+    case.ours(20)
+    case.theirs(operation="OPTIMIZE")
+    assert case.commits.resolve(case.table, 20) is Outcome.LANDED
+    assert case.state == (2, 20), "what others did behind it is seen by the next look"
 
 
-def test_settle_finds_another_commit_in_its_place(made):
-    made.table.delta.pending = 20
-    made.theirs({"add": ROWS})
-    assert made.commits.settle(made.table, 20) is Outcome.BEATEN
-    assert (made.state, made.table.delta.pending) == ((0, 10), None)
+def test_resolve_finds_another_commit_in_its_place(case):
+    case.table.delta.pending = 20
+    case.theirs({"add": ROWS})
+    assert case.commits.resolve(case.table, 20) is Outcome.BEATEN
+    assert (case.state, case.table.delta.pending) == ((0, 10), None)
 
 
 @pytest.mark.parametrize("fenced", [False, True])
-def test_settle_finds_a_commit_that_is_not_ours(made, fenced):
-    made.ours(30)
+def test_resolve_finds_a_commit_of_another_process(case, fenced):
+    case.ours(30)
     if fenced:
-        taken_over(made)
+        taken_over(case)
     with pytest.raises(FencedError if fenced else FormerOwnerError):
-        made.commits.settle(made.table, 20)
+        case.commits.resolve(case.table, 20)
 
 
 # Files that are gone.
@@ -268,77 +268,77 @@ class Above(LocalDelta):
 
 
 @pytest.mark.parametrize("accept", [False, True])
-def test_properties_that_landed_above_rows_of_others(made, accept):
-    made.commits.delta, made.options.accept_foreign = Above(), accept
-    made.theirs({"add": ROWS})
-    with made.table.lock:
+def test_properties_that_landed_after_foreign_rows(case, accept):
+    case.commits.delta, case.options.accept_foreign = Above(), accept
+    case.theirs({"add": ROWS})
+    with case.table.lock:
         if accept:
-            made.commits.set_properties(made.table, {"p": "2"})
-            assert (made.state, made.table.complete) == ((2, 10), False)
-            assert [change.version for change in foreign_changes(made.control)] == [1]
-            assert made.table.snapshot.configuration == {"p": "2"}
-            assert "theirs" in made.commits.live(made.table).adds
+            case.commits.set_properties(case.table, {"p": "2"})
+            assert (case.state, case.table.complete) == ((2, 10), False)
+            assert [change.version for change in foreign_changes(case.control)] == [1]
+            assert case.table.snapshot.configuration == {"p": "2"}
+            assert "theirs" in case.commits.live(case.table).adds
         for _ in range(0 if accept else 2):
             with pytest.raises(TargetError, match="version 1 is a WRITE"):
-                made.commits.set_properties(made.table, {"p": "2"})
+                case.commits.set_properties(case.table, {"p": "2"})
 
 
 def gone(folder: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, "No such file", f"{folder}/part-1.parquet")
 
 
-def test_a_file_of_the_plan_is_gone(made):
+def test_a_planned_file_that_is_gone_is_explained(case):
     with (
-        pytest.raises(TargetError, match="newest version names is gone") as found,
-        made.commits.files_there([made.table]),
+        pytest.raises(TargetError, match="newest version names is gone") as error,
+        case.commits.explain_gone_files([case.table]),
     ):
-        raise gone(made.folder)
-    assert not isinstance(found.value, ConcurrentChangeError)
-    made.theirs(operation="OPTIMIZE")
-    with pytest.raises(ConcurrentChangeError), made.commits.files_there([made.table]):
-        raise gone(made.folder)
-    with pytest.raises(FileNotFoundError), made.commits.files_there([made.table]):
+        raise gone(case.folder)
+    assert not isinstance(error.value, ConcurrentChangeError)
+    case.theirs(operation="OPTIMIZE")
+    with pytest.raises(ConcurrentChangeError), case.commits.explain_gone_files([case.table]):
+        raise gone(case.folder)
+    with pytest.raises(FileNotFoundError), case.commits.explain_gone_files([case.table]):
         raise gone("/elsewhere")
 
 
-def test_a_new_file_that_somebodys_vacuum_took(made):
-    Path(made.folder, "new").touch()
-    check_files(made.table, ["new"])
+def test_a_new_file_that_a_foreign_vacuum_removed_stops_the_commit(case):
+    Path(case.folder, "new").touch()
+    check_files(case.table, ["new"])
     with pytest.raises(ConcurrentChangeError, match="gone is gone"):
-        check_files(made.table, ["new", "gone"])
+        check_files(case.table, ["new", "gone"])
 
 
-def test_a_file_that_is_live_no_more(made):
-    made.ours(20, "x")
-    made.table.delta.pending = 20
-    made.commits.refresh(made.table)
-    with made.table.lock:
-        assert made.commits.action(made.table, "x")["path"] == "x"
+def test_a_planned_file_that_is_no_longer_live_stops_the_commit(case):
+    case.ours(20, "x")
+    case.table.delta.pending = 20
+    case.commits.refresh(case.table)
+    with case.table.lock:
+        assert case.commits.action(case.table, "x")["path"] == "x"
         with pytest.raises(ConcurrentChangeError):
-            made.commits.action(made.table, "y")
+            case.commits.action(case.table, "y")
 
 
 # Files elsewhere.
 
 
 @pytest.mark.parametrize("accept", [False, True])
-def test_a_shallow_clone_in_the_tables_place_is_refused_until_it_is_undone(made, accept):
-    """Its files go when somebody runs VACUUM on its source."""
-    made.options.accept_foreign = accept
+def test_a_shallow_clone_over_the_table_is_refused_until_it_is_undone(case, accept):
+    """A VACUUM of the clone's source would remove its files."""
+    case.options.accept_foreign = accept
     add = {**ROWS, "path": "file:/source/part.parquet", "dataChange": not accept}
-    made.theirs({"add": add}, operation="CLONE")
-    with pytest.raises(TargetError, match="outside of its folder") as found:
-        made.commits.refresh(made.table)
-    assert "TO VERSION AS OF 0" in (found.value.hint or "")
-    made.theirs({"remove": add}, operation="RESTORE")
-    made.commits.refresh(made.table)
-    assert made.state == (2, 10)
+    case.theirs({"add": add}, operation="CLONE")
+    with pytest.raises(TargetError, match="outside of its folder") as error:
+        case.commits.refresh(case.table)
+    assert "TO VERSION AS OF 0" in (error.value.hint or "")
+    case.theirs({"remove": add}, operation="RESTORE")
+    case.commits.refresh(case.table)
+    assert case.state == (2, 10)
 
 
-def test_a_table_whose_files_are_elsewhere_is_not_opened_for_writing(made):
-    made.ours(20, "file:/source/part.parquet")
-    snapshot = made.delta.snapshot(made.folder)
-    made.table.take(snapshot, 20, None)
-    with made.table.lock, pytest.raises(TargetError, match="outside of its folder") as found:
-        made.commits.live_files(made.table)
-    assert found.value.table == "t.a"
+def test_a_table_whose_files_are_elsewhere_is_not_opened_for_writing(case):
+    case.ours(20, "file:/source/part.parquet")
+    snapshot = case.delta.snapshot(case.folder)
+    case.table.update(snapshot, 20, None)
+    with case.table.lock, pytest.raises(TargetError, match="outside of its folder") as error:
+        case.commits.live_files(case.table)
+    assert error.value.table == "t.a"

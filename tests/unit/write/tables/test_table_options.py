@@ -1,4 +1,4 @@
-"""What the configuration says of single tables, by rules of their own and of others."""
+"""Table options: rules of single tables, and of the tables of online schema-change tools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_repl.write.tables.table_options import TableOptions
 
 @pytest.mark.parametrize("added", [{"extra_columns": ["gtid"]}, {"mode": "changelog"}])
 @pytest.mark.parametrize("folds", [False, True])
-def test_a_tools_table_with_anothers_columns_is_not_quarantined(
+def test_a_tools_table_with_another_tables_columns_is_not_quarantined(
     added: dict[str, Any], folds: bool
 ) -> None:
     """It has the columns by the rule about its table, and what an error does by its own name."""

@@ -1,4 +1,4 @@
-"""A Delta table at a path of ours is only ours if its commits say so."""
+"""TableReader: a Delta table is the channel's own only if its commits show it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from spark_repl.write.tables.table_reader import TableReader
     [({}, 7), ({DEFINITION: "{}"}, None)],
     ids=["somebody's", "another channel's"],
 )
-def test_a_table_of_others_is_refused(configuration: dict[str, str], position: int | None) -> None:
+def test_a_table_of_another_writer_is_refused(
+    configuration: dict[str, str], position: int | None
+) -> None:
     """Without our definition, or without a position of this channel's."""
     delta = MagicMock()
     delta.last_txn.return_value = position
@@ -24,6 +26,6 @@ def test_a_table_of_others_is_refused(configuration: dict[str, str], position: i
     reader = TableReader(*parts, "app", MagicMock())
     snapshot = MagicMock(configuration=configuration, folder="/lake/t/a")
     with pytest.raises(TargetError, match="not made by this channel") as caught:
-        reader.made("t.a", "t/a", snapshot)
+        reader.read_created("t.a", "t/a", snapshot)
     assert (caught.value.table, caught.value.file) == ("t.a", "/lake/t/a")
     assert "move it away" in str(caught.value.hint)

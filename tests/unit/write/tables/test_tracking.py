@@ -1,4 +1,4 @@
-"""Tables that lanes make at one moment are all known afterwards."""
+"""Tracking: tables that threads create at the same time are all tracked."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SlowlyCopied(dict[str, Table]):
         return iter(self.keys())
 
 
-def test_lanes_make_tables_at_one_moment(tmp_path: Path) -> None:
+def test_tables_created_in_parallel_are_all_tracked(tmp_path: Path) -> None:
     layout = Layout(str(tmp_path / "lake"))
     control = Control(layout.control)
     control.claim()

@@ -17,7 +17,7 @@ from spark_repl.delta import deletion_vector
 from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.errors import TargetError
-from spark_repl.write.upkeep.file_retention import LongerPromise, files_of, properties
+from spark_repl.write.upkeep.file_retention import RetentionExtension, files_of, properties
 from tests.support.local_delta import put
 
 METADATA = [
@@ -30,7 +30,7 @@ def added(path: str, **more: Any) -> dict[str, Any]:
     return {"add": {"path": path, "size": 1, **more}}
 
 
-def test_files_and_vectors_of_the_versions_that_are_named(tmp_path: Path) -> None:
+def test_files_of_versions_include_their_vectors(tmp_path: Path) -> None:
     """Each version's own: also what the next one has removed, and no file of others."""
     folder = str(tmp_path / "t")
     put(folder, 0, [*METADATA, added("a%20b.parquet"), added("p=x/b.parquet")])
@@ -80,10 +80,10 @@ class Tables:
         tracking.tables = {"t.a": table}
         tracking.delta.snapshot = self._snapshot
         tracking.delta.set_properties = self._set
-        self.promise = LongerPromise(tracking, 48)
+        self.extension = RetentionExtension(tracking, 48)
 
     def give(self) -> bool:
-        return self.promise.give(lambda: False, of_others=True)
+        return self.extension.extend(lambda: False, of_others=True)
 
     def _snapshot(self, folder: str) -> Any:
         return Snapshot(folder, 1, "m", '{"fields": []}', properties(6), LogState(1, {}, {}))
@@ -96,44 +96,47 @@ class Tables:
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Tables:
+def case(tmp_path: Path) -> Tables:
     return Tables(tmp_path)
 
 
-def test_it_is_asked_again_after_a_while(made: Tables, caplog: pytest.LogCaptureFixture) -> None:
-    """It alone, and without all cuts being read again; it is said once."""
-    begun = made.control.reads
-    assert not made.give()
-    reads = made.control.reads
-    assert not made.give() and not made.give()
-    assert sorted(made.asked) == ["t/b", "t/c"] and made.control.reads == reads > begun
-    made.asked.clear()
-    made.promise._next = 0.0
-    assert not made.give() and not made.promise.given
-    assert made.asked == ["t/b"] and caplog.text.count("not promised longer yet: t/b") == 1
-    made.refused.clear()
-    made.promise._next = 0.0
-    assert made.give() and made.promise.given
-    assert made.asked == ["t/b"] * 2 and made.control.reads == reads
-    assert made.give() and made.asked == ["t/b"] * 2
+def test_a_table_that_refuses_is_tried_again_later(
+    case: Tables, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only that table is tried again, without another read of all cuts; the warning is logged
+    once."""
+    begun = case.control.reads
+    assert not case.give()
+    reads = case.control.reads
+    assert not case.give() and not case.give()
+    assert sorted(case.asked) == ["t/b", "t/c"] and case.control.reads == reads > begun
+    case.asked.clear()
+    case.extension._next = 0.0
+    assert not case.give() and not case.extension.extended
+    assert case.asked == ["t/b"] and caplog.text.count("not promised longer yet: t/b") == 1
+    case.refused.clear()
+    case.extension._next = 0.0
+    assert case.give() and case.extension.extended
+    assert case.asked == ["t/b"] * 2 and case.control.reads == reads
+    assert case.give() and case.asked == ["t/b"] * 2
 
 
-def test_one_that_is_dropped_before_it_could(made: Tables) -> None:
-    """It counts among those that nothing is applied to any more."""
-    made.refused = {"t/a"}
-    table = made.tracking.tables["t.a"]
+def test_a_table_that_is_dropped_before_its_extension(case: Tables) -> None:
+    """The dropped table counts among those to which nothing is applied."""
+    case.refused = {"t/a"}
+    table = case.tracking.tables["t.a"]
     table.snapshot.configuration = properties(6)
-    made.tracking.commits.set_properties.side_effect = TargetError("read-only")
-    assert not made.give() and sorted(made.asked) == ["t/b", "t/c"]
-    del made.tracking.tables["t.a"]
-    assert not made.give() and made.asked[2:] == ["t/a"]
-    made.refused.clear()
-    assert not made.give(), "not again that soon"
+    case.tracking.commits.set_properties.side_effect = TargetError("read-only")
+    assert not case.give() and sorted(case.asked) == ["t/b", "t/c"]
+    del case.tracking.tables["t.a"]
+    assert not case.give() and case.asked[2:] == ["t/a"]
+    case.refused.clear()
+    assert not case.give(), "not again that soon"
 
 
-def test_those_that_nothing_is_applied_to_are_left_alone(made: Tables) -> None:
-    """Where nothing is promised longer; and nothing is begun once it is closed."""
-    begun = made.control.reads
-    assert not made.promise.give(lambda: True, of_others=False)
-    assert made.promise.give(lambda: False, of_others=False)
-    assert not made.asked and made.control.reads == begun
+def test_untracked_tables_are_extended_only_for_a_longer_promise(case: Tables) -> None:
+    """Without a longer promise they are left alone. After close, no table is extended."""
+    begun = case.control.reads
+    assert not case.extension.extend(lambda: True, of_others=False)
+    assert case.extension.extend(lambda: False, of_others=False)
+    assert not case.asked and case.control.reads == begun

@@ -1,4 +1,4 @@
-"""Idle tables are due once, when all may go that nothing needs."""
+"""Idle tables are due once, when nothing needs their old files and commits any more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ AGE_H = 100
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Any:
+def case(tmp_path: Path) -> Any:
     layout = Layout(str(tmp_path))
     control = Control(layout.control)
     control.claim()
@@ -38,9 +38,9 @@ def made(tmp_path: Path) -> Any:
     return SimpleNamespace(tracking=tracking, table=table, note=layout.vacuumed("t/a"))
 
 
-def due(made: Any, *, since: IdleTables | None = None, **keys: int) -> int:
-    """How often the table is given, of five times that somebody asks."""
-    idle = since or IdleTables(made.tracking, Target(path="", **keys))
+def due(case: Any, *, since: IdleTables | None = None, **keys: int) -> int:
+    """Return how often the table is due in five checks."""
+    idle = since or IdleTables(case.tracking, Target(path="", **keys))
     found = 0
     for _ in range(5):
         idle._next = 0
@@ -48,65 +48,67 @@ def due(made: Any, *, since: IdleTables | None = None, **keys: int) -> int:
     return found
 
 
-def vacuumed(made: Any, hours_ago: float) -> None:
-    touch(made.note)
-    os.utime(made.note, (0, time.time() - 3600 * hours_ago))
+def vacuumed(case: Any, hours_ago: float) -> None:
+    touch(case.note)
+    os.utime(case.note, (0, time.time() - 3600 * hours_ago))
 
 
 @pytest.mark.parametrize(
     ("keys", "found"),
     [({}, 1), ({"vacuum_hours": 0}, 1), ({"commit_retention_hours": AGE_H + 1}, 0)],
 )
-def test_it_is_due_once(made: Any, keys: dict[str, int], found: int) -> None:
-    assert due(made, **keys) == found
+def test_an_idle_table_is_due_once(case: Any, keys: dict[str, int], found: int) -> None:
+    assert due(case, **keys) == found
 
 
 @pytest.mark.parametrize(("kept", "found"), [(AGE_H - 1, 1), (AGE_H + 1, 0)])
-def test_files_stay_as_long_as_the_table_says(made: Any, kept: int, found: int) -> None:
-    made.table.snapshot.configuration = properties(kept)
-    assert due(made) == found
+def test_an_idle_table_is_due_after_its_own_retention(case: Any, kept: int, found: int) -> None:
+    case.table.snapshot.configuration = properties(kept)
+    assert due(case) == found
 
 
 @pytest.mark.parametrize(("hours_ago", "found"), [(AGE_H - 23, 1), (1, 0)])
-def test_not_again_behind_a_restart(made: Any, hours_ago: int, found: int) -> None:
+def test_an_idle_table_is_not_due_again_after_a_restart(
+    case: Any, hours_ago: int, found: int
+) -> None:
     """The last VACUUM came too soon, or was enough."""
-    vacuumed(made, hours_ago)
-    assert due(made) == found
+    vacuumed(case, hours_ago)
+    assert due(case) == found
 
 
-def test_a_vacuum_is_due_though_none_is_noted(made: Any) -> None:
-    """The working state was lost: to ``Tending`` the table would be a new one."""
-    assert due(made)
-    assert time.time() - os.path.getmtime(made.note) > 3600 * (AGE_H - 1)
+def test_an_idle_table_without_a_recorded_vacuum_is_due(case: Any) -> None:
+    """The working state was lost: to ``TableMaintenance`` the table would be a new one."""
+    assert due(case)
+    assert time.time() - os.path.getmtime(case.note) > 3600 * (AGE_H - 1)
 
 
-def test_again_when_it_has_changed_or_a_pin_has_ended(made: Any) -> None:
-    control = made.tracking.control
+def test_an_idle_table_is_due_again_after_a_change_or_the_end_of_a_pin(case: Any) -> None:
+    control = case.tracking.control
     control.publish(Cut(1, "", "log", {}, {}))
     pin(control, control.cuts()[-1], "month_end")
-    idle = IdleTables(made.tracking, Target(path=""))
-    assert due(made, since=idle) == 1
-    vacuumed(made, 25)
-    assert due(made, since=idle) == 0
+    idle = IdleTables(case.tracking, Target(path=""))
+    assert due(case, since=idle) == 1
+    vacuumed(case, 25)
+    assert due(case, since=idle) == 0
     unpin(control, "month_end")
-    assert due(made, since=idle) == 1
-    made.table.snapshot.version = 4
-    assert due(made, since=idle) == 0, "nobody knows when it has changed"
+    assert due(case, since=idle) == 1
+    case.table.snapshot.version = 4
+    assert due(case, since=idle) == 0, "nobody knows when it has changed"
 
 
-def test_it_asks_rarely_where_nothing_is_due(made: Any) -> None:
-    idle = IdleTables(made.tracking, Target(path=""))
-    assert idle.next() is made.table
+def test_idle_tables_are_checked_rarely_if_none_is_due(case: Any) -> None:
+    idle = IdleTables(case.tracking, Target(path=""))
+    assert idle.next() is case.table
     assert idle.next() is None
-    made.tracking.tables = None  # else it would ask again
+    case.tracking.tables = None  # else it would ask again
     assert idle.next() is None
 
 
-def test_tables_that_are_no_more_are_forgotten(made: Any) -> None:
+def test_removed_tables_are_forgotten(case: Any) -> None:
     """However many names ever came."""
-    idle = IdleTables(made.tracking, Target(path=""))
-    assert due(made, since=idle) == 1
+    idle = IdleTables(case.tracking, Target(path=""))
+    assert due(case, since=idle) == 1
     assert idle._given and idle._changed
-    made.tracking.tables = {}
-    assert due(made, since=idle) == 0
+    case.tracking.tables = {}
+    assert due(case, since=idle) == 0
     assert not idle._given and not idle._changed

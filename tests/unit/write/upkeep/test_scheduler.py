@@ -1,4 +1,4 @@
-"""Upkeep of tables: when VACUUM is due, what is put off, and how it ends."""
+"""Upkeep: when VACUUM runs, what is retried later, and how the scheduler ends."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from spark_repl.write.files.compaction import Compacted
 from spark_repl.write.files.write_task import LiveFile
 from spark_repl.write.tables.table import LiveFiles
 from spark_repl.write.upkeep.file_retention import RETENTION, hours_of, properties
-from spark_repl.write.upkeep.scheduler import Upkeep
-from spark_repl.write.upkeep.table_maintenance import Tending
+from spark_repl.write.upkeep.scheduler import UpkeepScheduler
+from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.support.tended import make_older
 
 WAIT_S = 10
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Any:
-    """``upkeep`` of the tables t.a and t.b, which tells ``tended`` of them; ``tending``."""
+def case(tmp_path: Path) -> Any:
+    """``upkeep`` of the tables t.a and t.b, which tells ``tended`` of them; ``maintenance``."""
     tracking, tended = MagicMock(), list[Any]()
     tracking.layout = Layout(str(tmp_path))
     tracking.control.prune.return_value = False
@@ -60,17 +60,17 @@ def made(tmp_path: Path) -> Any:
     tracking.commits.live.return_value = LiveFiles(1, AddActions(None, {}), object())
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
     target: Any = SimpleNamespace(**asdict(Target()) | keys)
-    upkeep = Upkeep(tracking, target, lambda table: made.tend(table), tended.append)
-    made = SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target)
-    made.tend, made.tended = tended.append, tended
-    made.tending = Tending(tracking, MagicMock(), target)
-    return made
+    upkeep = UpkeepScheduler(tracking, target, lambda table: case.tend(table), tended.append)
+    case = SimpleNamespace(upkeep=upkeep, tracking=tracking, target=target)
+    case.tend, case.tended = tended.append, tended
+    case.maintenance = TableMaintenance(tracking, MagicMock(), target)
+    return case
 
 
-def unneeded(made: Any) -> Path:
+def unneeded(case: Any) -> Path:
     """A file of the table t.a that no version names, and that is old enough to go."""
-    table = made.tracking.tables["t.a"]
-    table.folder = made.tracking.layout.table("t/a")
+    table = case.tracking.tables["t.a"]
+    table.folder = case.tracking.layout.table("t/a")
     if not os.path.isdir(table.folder):
         new = NewTable(schema_json(pa.schema([("id", pa.int64())])), properties(24))
         TableLog().create(table.folder, new, Stamp("app", 1, "{}"))
@@ -80,16 +80,16 @@ def unneeded(made: Any) -> Path:
     return path
 
 
-def test_vacuum_comes_behind_a_sync(made: Any) -> None:
-    """What takes the place of the files that it removes is on the disk."""
-    file, synced = unneeded(made), list[bool]()
-    sync = made.tracking.settle.durable.sync
+def test_vacuum_runs_after_a_sync(case: Any) -> None:
+    """The files that replace the removed ones are on the disk first."""
+    file, synced = unneeded(case), list[bool]()
+    sync = case.tracking.settle.durable.sync
     sync.side_effect = lambda folder: synced.append(file.exists())
-    made.tending._vacuum(made.tracking.tables["t.a"])
+    case.maintenance._vacuum(case.tracking.tables["t.a"])
     assert synced == [True] and not file.exists()
-    sync.side_effect, file = OSError, unneeded(made)
+    sync.side_effect, file = OSError, unneeded(case)
     with pytest.raises(OSError):
-        made.tending._vacuum(made.tracking.tables["t.a"])
+        case.maintenance._vacuum(case.tracking.tables["t.a"])
     assert file.exists()
 
 
@@ -103,24 +103,24 @@ def test_vacuum_comes_behind_a_sync(made: Any) -> None:
         ("12 hours", True),
     ],
 )
-def test_vacuum_comes_behind_the_promise(made: Any, there: str, raised: bool) -> None:
+def test_vacuum_runs_after_the_retention_was_extended(case: Any, there: str, raised: bool) -> None:
     """Files stay as long as the longest tier of cuts: 24 hours."""
-    table = made.tracking.tables["t.a"]
+    table = case.tracking.tables["t.a"]
     table.snapshot.configuration = properties(24) | {RETENTION[0]: there}
-    file, raises = unneeded(made), list[bool]()
-    set_properties = made.tracking.commits.set_properties
+    file, raises = unneeded(case), list[bool]()
+    set_properties = case.tracking.commits.set_properties
     set_properties.side_effect = lambda *_: raises.append(file.exists())
-    made.tending._vacuum(table)
+    case.maintenance._vacuum(table)
     assert raises == [True] * raised and not file.exists()
     if raised:
         set_properties.assert_called_once_with(table, {RETENTION[0]: "interval 24 hours"})
 
 
-def test_vacuum_spares_what_pinned_cuts_show(made: Any, tmp_path: Path) -> None:
-    """The files of the version that a pinned cut names, not of those that others do."""
-    table = made.tracking.tables["t.a"]
+def test_vacuum_keeps_files_of_pinned_cuts(case: Any, tmp_path: Path) -> None:
+    """VACUUM keeps the files of the version that a pinned cut names, not those of other cuts."""
+    table = case.tracking.tables["t.a"]
     table.folder = str(tmp_path / "t" / "a")
-    control = made.tracking.control = Control(made.tracking.layout.control)
+    control = case.tracking.control = Control(case.tracking.layout.control)
     control.claim()
     files = list[Path]()
     for version in range(3):
@@ -132,27 +132,29 @@ def test_vacuum_spares_what_pinned_cuts_show(made: Any, tmp_path: Path) -> None:
     pin(control, control.cuts()[1], "month_end")
 
     make_older(Path(table.folder), 400)
-    made.tending._vacuum(table)
+    case.maintenance._vacuum(table)
     assert [file.exists() for file in files] == [False, True, True]
 
 
-def test_vacuum_goes_by_the_time_before_it_reads_the_pins(made: Any) -> None:
-    """Whoever sleeps behind that finds nothing older: a cut that is pinned meanwhile was kept."""
-    file, folder = unneeded(made), made.tracking.layout.table("t/a")
+def test_vacuum_takes_the_time_before_it_reads_the_pins(case: Any) -> None:
+    """If VACUUM sleeps after that, it removes nothing newer: a cut that is pinned meanwhile was
+    kept."""
+    file, folder = unneeded(case), case.tracking.layout.table("t/a")
     os.utime(file, (0, time.time() - 3600 * 23.9))
     assert vacuum(folder, Remover(), time.time()) == 0 and file.exists()
     assert vacuum(folder, Remover(), time.time() + 3600) == 1 and not file.exists()
 
 
-def test_a_table_that_cannot_keep_files_longer_is_no_promise(made: Any) -> None:
-    """But what is promised is kept up and pruned; and the promise comes when it can be kept."""
-    made.tracking.tables["t.b"].snapshot.configuration = properties(23)
-    made.tracking.commits.set_properties.side_effect = [ConcurrentChangeError("somebody"), None]
-    made.upkeep._changed = {"t.a"}
-    control = made.tracking.control
+def test_no_longer_promise_while_a_table_cannot_extend_its_retention(case: Any) -> None:
+    """The old promise is kept and pruned by; the longer promise comes when all tables can keep
+    it."""
+    case.tracking.tables["t.b"].snapshot.configuration = properties(23)
+    case.tracking.commits.set_properties.side_effect = [ConcurrentChangeError("somebody"), None]
+    case.upkeep._changed = {"t.a"}
+    control = case.tracking.control
     for promises in (0, 1):
-        made.upkeep._changed = {"t.a"}
-        made.upkeep._work()
+        case.upkeep._changed = {"t.a"}
+        case.upkeep._work()
         assert control.write.call_count == promises
         assert control.prune.called
 
@@ -167,53 +169,53 @@ def test_hours_of_an_interval(interval: str, hours: float) -> None:
     assert hours_of(interval) == hours
 
 
-def vacuumed(made: Any, hours_ago: float) -> bool:
+def vacuumed(case: Any, hours_ago: float) -> bool:
     """Whether a table is that was vacuumed so long ago."""
-    noted = made.tracking.layout.vacuumed("t/a")
+    noted = case.tracking.layout.vacuumed("t/a")
     os.utime(noted, (0, time.time() - 3600 * hours_ago))
-    file = unneeded(made)
-    made.tending.tend(made.tracking.tables["t.a"])
+    file = unneeded(case)
+    case.maintenance.maintain(case.tracking.tables["t.a"])
     return not file.exists()
 
 
-def test_vacuum_comes_every_so_many_hours(made: Any) -> None:
-    file = unneeded(made)
-    made.tending.tend(made.tracking.tables["t.a"])
+def test_vacuum_runs_every_vacuum_hours(case: Any) -> None:
+    file = unneeded(case)
+    case.maintenance.maintain(case.tracking.tables["t.a"])
     assert file.exists(), "a new table has nothing to remove"
     indexes = [
-        Path(made.tracking.layout.keys("t/a", key)) / "gone.parquet.npy"
+        Path(case.tracking.layout.keys("t/a", key)) / "gone.parquet.npy"
         for key in (("id",), ("p",))
     ]
     for index in indexes:  # of the key, and of a foreign key's columns
         index.parent.mkdir(parents=True)
         index.touch()
-    assert not vacuumed(made, 1.9) and all(index.exists() for index in indexes)
-    assert vacuumed(made, 2.1) and not any(index.exists() for index in indexes)
-    file = unneeded(made)
-    made.tending.tend(made.tracking.tables["t.a"])
+    assert not vacuumed(case, 1.9) and all(index.exists() for index in indexes)
+    assert vacuumed(case, 2.1) and not any(index.exists() for index in indexes)
+    file = unneeded(case)
+    case.maintenance.maintain(case.tracking.tables["t.a"])
     assert file.exists(), "not again that soon"
-    made.target.vacuum_hours = 0
-    assert not vacuumed(made, 99)
+    case.target.vacuum_hours = 0
+    assert not vacuumed(case, 99)
 
 
 @pytest.mark.parametrize("hours", [0, 2])
-def test_indexes_of_what_somebody_has_vacuumed_go(made: Any, hours: int) -> None:
-    """Also where VACUUM is others' alone: each day then."""
-    table, layout = made.tracking.tables["t.a"], made.tracking.layout
-    made.target.vacuum_hours, table.folder = hours, layout.table("t/a")
+def test_indexes_of_files_that_a_foreign_vacuum_removed_are_removed(case: Any, hours: int) -> None:
+    """If only other writers run VACUUM, indexes are checked once a day."""
+    table, layout = case.tracking.tables["t.a"], case.tracking.layout
+    case.target.vacuum_hours, table.folder = hours, layout.table("t/a")
     index = Path(layout.keys("t/a", ("id",))) / "gone.parquet.npy"
     index.parent.mkdir(parents=True)
     index.touch()
-    made.tending.tend(table)
+    case.maintenance.maintain(table)
     for ago_h in ((hours or 24) - 0.1, (hours or 24) + 0.1):
         assert index.exists(), "not that soon"
         os.utime(layout.forgotten("t/a"), (0, time.time() - 3600 * ago_h))
-        made.tending.tend(table)
+        case.maintenance.maintain(table)
     assert not index.exists()
 
 
 class Pruned(Control):
-    """A control table of which rows went, where it says so."""
+    """A control table whose ``prunes`` tells whether rows were removed."""
 
     prunes = False
 
@@ -221,73 +223,74 @@ class Pruned(Control):
         return self.prunes
 
 
-def test_replaced_tables_go_when_cuts_were_pruned(made: Any, tmp_path: Path) -> None:
-    """An hour after they were seen to be replaced, as long as cuts are kept; with VACUUM alone."""
-    made.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
+def test_replaced_tables_are_removed_after_pruning(case: Any, tmp_path: Path) -> None:
+    """They are removed after the hours for which cuts are kept, and only if spark_repl runs
+    VACUUM."""
+    case.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
     control.claim()
     record_copy(control, Copy(GtidSet(), {}, {"t.a": "t/a@2"}, error="it is gone"))
-    folder, noted = tmp_path / "t/a@2", made.tracking.layout.replaced("t/a@2")
+    folder, noted = tmp_path / "t/a@2", case.tracking.layout.replaced("t/a@2")
     folder.mkdir(parents=True)
     touch(noted)
     cases = [(False, 2, 3700), (True, 0, 3700), (True, 2, 3500), (True, 2, 3700)]
-    for control.prunes, made.target.vacuum_hours, ago_s in cases:
+    for control.prunes, case.target.vacuum_hours, ago_s in cases:
         assert folder.exists()
         os.utime(noted, (0, time.time() - ago_s))
-        made.upkeep._changed = {"t.a"}
-        made.upkeep._work()
-    assert not folder.exists() and made.tended.count("t/a@2") == 1
+        case.upkeep._changed = {"t.a"}
+        case.upkeep._work()
+    assert not folder.exists() and case.tended.count("t/a@2") == 1
 
 
-def test_a_first_promise_is_kept_by_all_that_cuts_show(made: Any, tmp_path: Path) -> None:
+def test_a_first_promise_extends_all_tables_that_cuts_show(case: Any, tmp_path: Path) -> None:
     """Nothing was recorded, as a run ended before: with files kept for less, perhaps."""
-    made.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
+    case.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
     control.claim()
     control.publish(Cut(1, "", "log", {}, {"t.gone": TableVersion("t/gone", 1, "m", 1)}))
     shorter = Snapshot("", 1, "m", '{"fields": []}', properties(6), LogState(1, {}, {}))
-    made.tracking.delta.snapshot.return_value = shorter
-    made.upkeep._changed = {"t.a"}
-    made.upkeep._work()
-    made.tracking.delta.snapshot.assert_called_once_with(made.tracking.layout.table("t/gone"))
-    made.tracking.delta.set_properties.assert_called_once()
-    assert recorded(control) == Retention.of(made.target)
+    case.tracking.delta.snapshot.return_value = shorter
+    case.upkeep._changed = {"t.a"}
+    case.upkeep._work()
+    case.tracking.delta.snapshot.assert_called_once_with(case.tracking.layout.table("t/gone"))
+    case.tracking.delta.set_properties.assert_called_once()
+    assert recorded(control) == Retention.of(case.target)
 
 
 @pytest.mark.parametrize("error", [TargetError("storage"), OSError("storage"), ValueError("a bug")])
-def test_what_fails_in_one_table_is_put_off(made: Any, error: Exception) -> None:
+def test_a_failure_in_one_table_does_not_stop_the_others(case: Any, error: Exception) -> None:
     done = list[str]()
 
     def one(table: Any) -> None:
         done.append(table.path)
         raise error
 
-    made.tend = one
-    made.upkeep._changed = {"t.a", "t.b", "t.gone"}
-    made.upkeep._work()
+    case.tend = one
+    case.upkeep._changed = {"t.a", "t.b", "t.gone"}
+    case.upkeep._work()
     assert sorted(done) == ["t/a", "t/b"]
-    assert made.tracking.control.prune.call_count == 3, "which rows are needed is no table's"
+    assert case.tracking.control.prune.call_count == 3, "which rows are needed is no table's"
 
 
 @pytest.mark.parametrize("error", [TargetError("storage"), ValueError("a bug")])
-def test_no_step_waits_for_another(made: Any, error: Exception) -> None:
-    """The log is cleaned up though VACUUM fails each time; what was first is told."""
-    table, tending = made.tracking.tables["t.a"], made.tending
-    made.tracking.settle.durable.sync.side_effect = error
-    tending._clean_log = made.tended.append
-    touch(made.tracking.layout.vacuumed("t/a"))
+def test_a_failed_step_does_not_stop_the_next_steps(case: Any, error: Exception) -> None:
+    """VACUUM fails each time, and the log is still cleaned up. The first error is raised."""
+    table, maintenance = case.tracking.tables["t.a"], case.maintenance
+    case.tracking.settle.durable.sync.side_effect = error
+    maintenance._clean_log = case.tended.append
+    touch(case.tracking.layout.vacuumed("t/a"))
     with pytest.raises(type(error)):
-        vacuumed(made, 3)
-    assert made.tended == [table]
-    made.tracking.settle.durable.sync.side_effect = FencedError("another")
+        vacuumed(case, 3)
+    assert case.tended == [table]
+    case.tracking.settle.durable.sync.side_effect = FencedError("another")
     with pytest.raises(FencedError):
-        tending.tend(table)
-    assert made.tended == [table], "who has lost the target does nothing more to it"
+        maintenance.maintain(table)
+    assert case.tended == [table], "who has lost the target does nothing more to it"
 
 
-def test_a_file_that_is_gone_is_told_until_it_is_there(made: Any, tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_until_it_is_back(case: Any, tmp_path: Path) -> None:
     """Another failure is no such thing, nor ends it."""
-    table, lacks = made.tracking.tables["t.a"], dict[str, str]()
+    table, lacks = case.tracking.tables["t.a"], dict[str, str]()
     table.name, table.folder = "t.a", str(tmp_path / "t" / "a")
-    upkeep = Upkeep(made.tracking, made.target, lambda table: made.tend(table), print,
+    upkeep = UpkeepScheduler(case.tracking, case.target, lambda table: case.tend(table), print,
                     lacks.__setitem__)  # fmt: skip
     gone = tmp_path / "t" / "a" / "part-1.parquet"
     for said, told in ((TargetError("storage"), False), (None, True), (OSError("x"), True)):
@@ -297,30 +300,30 @@ def test_a_file_that_is_gone_is_told_until_it_is_there(made: Any, tmp_path: Path
                 raise said
             gone.read_bytes()
 
-        made.tend, upkeep._changed = tend, {"t.a"}
+        case.tend, upkeep._changed = tend, {"t.a"}
         upkeep._work()
         assert bool(lacks.get("t.a")) == told
     assert str(gone) in lacks["t.a"]
-    made.tend, upkeep._changed = made.tended.append, {"t.a"}
+    case.tend, upkeep._changed = case.tended.append, {"t.a"}
     upkeep._work()
     assert lacks == {"t.a": ""}
 
 
-def test_a_file_that_somebody_has_rewritten_is_not_lost(made: Any, tmp_path: Path) -> None:
+def test_a_file_that_another_writer_rewrote_is_not_reported(case: Any, tmp_path: Path) -> None:
     """By OPTIMIZE, and removed by VACUUM: the newest version, not looked at yet, has its rows."""
-    table, lacks = made.tracking.tables["t.a"], dict[str, str]()
+    table, lacks = case.tracking.tables["t.a"], dict[str, str]()
     table.name, table.folder = "t.a", str(tmp_path / "t" / "a")
-    upkeep = Upkeep(made.tracking, made.target,
+    upkeep = UpkeepScheduler(case.tracking, case.target,
                     lambda table: (tmp_path / "t" / "a" / "part-1.parquet").read_bytes(), print,
                     lacks.__setitem__)  # fmt: skip
     for newest in (False, True):
-        made.tracking.delta.is_newest.return_value = newest
+        case.tracking.delta.is_newest.return_value = newest
         upkeep._changed = {"t.a"}
         upkeep._work()
         assert bool(lacks) == newest
 
 
-def test_one_thread_looks_after_all_until_it_is_closed(made: Any) -> None:
+def test_one_thread_maintains_all_tables_until_close(case: Any) -> None:
     began, go, done = threading.Event(), threading.Event(), list[str]()
 
     def one(table: Any) -> None:
@@ -328,13 +331,13 @@ def test_one_thread_looks_after_all_until_it_is_closed(made: Any) -> None:
         assert go.wait(WAIT_S)
         done.append(table.path)
 
-    made.tend = one
-    upkeep: Upkeep = made.upkeep
-    upkeep.look([])
+    case.tend = one
+    upkeep: UpkeepScheduler = case.upkeep
+    upkeep.schedule([])
     assert not upkeep._working
-    upkeep.look(["t.a"])
+    upkeep.schedule(["t.a"])
     assert began.wait(WAIT_S)
-    upkeep.look(["t.b"])
+    upkeep.schedule(["t.b"])
     closing = threading.Thread(target=upkeep.close)
     closing.start()
     while not upkeep._closed:
@@ -343,32 +346,34 @@ def test_one_thread_looks_after_all_until_it_is_closed(made: Any) -> None:
     closing.join(WAIT_S)
     assert not closing.is_alive()
     assert done == ["t/a"], "nothing is begun any more"
-    upkeep.look(["t.b"])
+    upkeep.schedule(["t.b"])
     assert done == ["t/a"]
 
 
-def test_it_looks_again_at_what_changes_later(made: Any) -> None:
-    done = made.tended
+def test_later_changes_are_maintained_again(case: Any) -> None:
+    done = case.tended
     for number in range(1, 4):
-        made.upkeep.look(["t.a"])
+        case.upkeep.schedule(["t.a"])
         deadline = time.monotonic() + WAIT_S
-        while (len(done) < number or made.upkeep._working) and time.monotonic() < deadline:
+        while (len(done) < number or case.upkeep._working) and time.monotonic() < deadline:
             time.sleep(0.001)
         assert len(done) == number
-    made.upkeep.close()
+    case.upkeep.close()
 
 
-def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(made: Any, tmp_path: Path) -> None:
-    """Others have committed since it was planned, or positions were read anew."""
+def test_a_rewrite_is_dropped_if_rows_may_have_moved(case: Any, tmp_path: Path) -> None:
+    """Other writers have committed since the plan, or the files were read again."""
     old = {"path": "old", "size": 1, "partitionValues": {}, "modificationTime": 0}
     done = Compacted((LiveFile("old", None),), (0, 1), {"path": "new", "size": 1})
-    table, origin = made.tracking.tables["t.a"], object()
+    table, origin = case.tracking.tables["t.a"], object()
     table.name, table.folder, table.has_vectors = "t.a", str(tmp_path), True
 
     def rewrites(planned: Any) -> list[str]:
         live = LiveFiles(4, AddActions(None, {"old": old}), origin)
-        made.tracking.commits.live.return_value = live
-        found = made.tending._rewrites(table, LiveFiles(3, AddActions(None, {}), planned), [done])
+        case.tracking.commits.live.return_value = live
+        found = case.maintenance._rewrites(
+            table, LiveFiles(3, AddActions(None, {}), planned), [done]
+        )
         return [kind for action in found for kind in action]
 
     with pytest.raises(ConcurrentChangeError, match="new is gone"):
@@ -376,27 +381,27 @@ def test_a_rewrite_is_in_vain_where_the_rows_may_lie_elsewhere(made: Any, tmp_pa
     (tmp_path / "new").touch()
     assert rewrites(origin) == ["remove", "add"]
     assert rewrites(object()) == []
-    made.tracking.tables["t.a"] = MagicMock()
+    case.tracking.tables["t.a"] = MagicMock()
     assert rewrites(origin) == []
 
 
 @pytest.mark.parametrize(("enough", "tracked", "compacts"), [(2, 0, 1), (2, 1, 0), (0, 0, 0)])
-def test_rows_that_keep_an_id_are_not_moved(
-    made: Any, enough: int, tracked: int, compacts: int
+def test_tables_with_row_tracking_are_not_compacted(
+    case: Any, enough: int, tracked: int, compacts: int
 ) -> None:
-    made.target.compact_files = enough
-    table = made.tracking.tables["t.a"]
+    case.target.compact_files = enough
+    table = case.tracking.tables["t.a"]
     table.snapshot.has = lambda name: bool(tracked) and name == "delta.enableRowTracking"
-    Tending(made.tracking, MagicMock(), made.target).tend(table)
-    assert made.tracking.commits.live.call_count == compacts
+    TableMaintenance(case.tracking, MagicMock(), case.target).maintain(table)
+    assert case.tracking.commits.live.call_count == compacts
 
 
-def test_commits_are_removed_each_time_so_many_have_come(made: Any, tmp_path: Path) -> None:
-    """Those that are older than the hours that commits are kept."""
-    table, left = made.tracking.tables["t.a"], list[int]()
+def test_old_commits_are_removed_every_500_commits(case: Any, tmp_path: Path) -> None:
+    """Commits older than commit_retention_hours are removed."""
+    table, left = case.tracking.tables["t.a"], list[int]()
     table.folder = str(tmp_path / "t" / "a")
-    made.target.commit_retention_hours = 30
-    control = made.tracking.control = Control(made.tracking.layout.control)
+    case.target.commit_retention_hours = 30
+    control = case.tracking.control = Control(case.tracking.layout.control)
     control.claim()
     for version in (499, 500, 999, 1000):
         written, log = pa.table({"id": [version]}), Path(table.folder, "_delta_log")
@@ -410,7 +415,7 @@ def test_commits_are_removed_each_time_so_many_have_come(made: Any, tmp_path: Pa
         newest = DeltaTable(table.folder).version()
         control.publish(Cut(version, "", "log", {}, {"t.a": TableVersion("t/a", newest, "m", 1)}))
         table.snapshot.version, table.snapshot.state = version, log_state.load(table.folder)
-        made.tending.tend(table)
+        case.maintenance.maintain(table)
         left.append(len(list(log.glob("0*.json"))))
     # What cuts name stays, and what a checkpoint needs; a cut of the last minute is not known.
     assert left == [3, 6 - 2, 4 + 3, 7 + 3 - 2]

@@ -1,4 +1,5 @@
-"""What upkeep forgets, and when: by the promise that tables keep, before a longer one is given."""
+"""Pruning of cuts by upkeep: which promise counts before all tables keep their files for a longer
+one."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from spark_repl.delta.log_state import LogState
 from spark_repl.delta.snapshot import Snapshot
 from spark_repl.gtid import GtidSet
 from spark_repl.write.upkeep.file_retention import properties
-from spark_repl.write.upkeep.scheduler import Upkeep
+from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 
 SHORT, LONG = Retention(1, 1, 6), Retention(1, 1, 48)
 
@@ -67,7 +68,7 @@ class Kept:
             path=str(folder), vacuum_hours=1, every_cut_hours=now.every,
             minute_cut_hours=now.minute, cut_retention_hours=now.hour,
         )  # fmt: skip
-        self.upkeep = Upkeep(tracking, target, lambda table: None, self.forgotten.append)
+        self.upkeep = UpkeepScheduler(tracking, target, lambda table: None, self.forgotten.append)
 
     def replace(self, path: str) -> None:
         """A table that a copy replaced long ago, and no cut shows."""
@@ -79,9 +80,7 @@ class Kept:
 
 
 @pytest.mark.parametrize("hours", [6, 48])
-def test_before_a_longer_promise_is_given_what_was_not_promised_goes(
-    tmp_path: Path, hours: int
-) -> None:
+def test_unpromised_cuts_are_pruned_before_a_longer_promise(tmp_path: Path, hours: int) -> None:
     """Also where the tables keep their files for longer already, as an attempt before this one has
     made them; tables that were replaced go with the cuts."""
     kept = Kept(tmp_path, hours, SHORT, LONG)
@@ -91,7 +90,7 @@ def test_before_a_longer_promise_is_given_what_was_not_promised_goes(
     assert recorded(kept.control) == LONG and kept.forgotten == ["t/b@2"]
 
 
-def test_the_old_promise_counts_where_a_table_can_not_keep_its_files(tmp_path: Path) -> None:
+def test_the_old_promise_counts_while_a_table_cannot_extend_its_retention(tmp_path: Path) -> None:
     kept = Kept(tmp_path, 6, SHORT, LONG)
     kept.tracking.commits.set_properties.side_effect = OSError("read-only")
     kept.upkeep._prune()
@@ -99,7 +98,7 @@ def test_the_old_promise_counts_where_a_table_can_not_keep_its_files(tmp_path: P
 
 
 @pytest.mark.parametrize(("now", "asked"), [(LONG, 1), (SHORT, 0)])
-def test_what_cuts_alone_show_is_asked_for_a_longer_promise_alone(
+def test_untracked_tables_of_cuts_are_extended_only_for_a_longer_promise(
     tmp_path: Path, now: Retention, asked: int
 ) -> None:
     kept = Kept(tmp_path, 48, SHORT if now is LONG else LONG, now)
