@@ -277,7 +277,7 @@ def test_a_request_of_later_is_given_up(log, target, by_a_later_version):
         undo()
         recopier = recopy.Recopier(found.spark, found.config, found)
         assert len(recopier._queue.requests()) == 1
-        recopier._one()
+        recopier._next_copy()
         copy = last_copy(found.tracking.control)
         assert copy is not None and list(copy.bounds) == ["t.a"]
         assert re.search("this request was " + LATER, copy.error)
