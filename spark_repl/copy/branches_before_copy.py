@@ -35,15 +35,15 @@ def before_branches(connection: DumpConnection, executed: GtidSet) -> GtidSet:
         if error.number not in _NOT_ALLOWED:
             raise
         logger.warning(
-            "XA branches that are prepared now can't be seen: if the source has any, their"
-            " XA COMMIT will stop the applier (1397); %s",
+            "the account can't list XA branches: if any is prepared now, its XA COMMIT will stop"
+            " the applier (1397); %s",
             grant("XA_RECOVER_ADMIN", [EVERYTHING], connection.account()),
         )
         return executed
     wanted = {_xid(row) for row in branches}
     if not wanted:
         return executed
-    logger.warning("%d XA branches are prepared: the log is taken from before them", len(wanted))
+    logger.warning("%d XA branches are prepared: the log is read from before them", len(wanted))
     files = [str(row["Log_name"]) for row in connection.query("SHOW BINARY LOGS")]
     for name in reversed(files):
         before = _look(connection, name, wanted)

@@ -117,7 +117,7 @@ def patiently(
         return action()
     except SourceLostError as error:
         if error.hint == TRIED_AGAIN:
-            error.hint = f"{count + 1} attempts were in vain: mend the connection, and start again"
+            error.hint = f"all {count + 1} attempts failed: repair the connection, and start again"
         raise
 
 

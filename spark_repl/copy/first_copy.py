@@ -171,7 +171,7 @@ class FirstCopy:
         for table in self._planned(names):
             name = table.definition.name
             if table.digest != copy.digests[name]:
-                self._unfinish(name, "the source has another definition of it now, or made it anew")
+                self._unfinish(name, "the source has altered or rebuilt it since the plan")
 
     def _planned(self, names: list[str]) -> list[SourceTable]:
         """Return the tables as they are now; leave a table unfinished that a statement has removed

@@ -95,7 +95,7 @@ class Repairer:
         reason = ""
         for attempt in range(_ATTEMPTS):
             if attempt:
-                logger.warning("%s: %s: its rows are read anew", request.name, reason)
+                logger.warning("%s: %s: its rows are read again", request.name, reason)
                 self._pause(attempt / 2)
             try:
                 rows = self._read(request, folder)

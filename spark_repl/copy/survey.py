@@ -127,7 +127,7 @@ def survey(config: Config) -> Survey:
         tables, size = _sizes(connection.rows)
         findings += _tables(connection.rows, config, server)
         findings += [
-            Finding(WARNING, unmet, "mend the name, or the order, unless the table is yet to come")
+            Finding(WARNING, unmet, "correct the name or the order, unless the table comes later")
             for unmet in unmet_on(connection.rows, config)
         ]
     finally:

@@ -23,12 +23,13 @@ from .log_state import LiveTotals, totals_of
 Action = dict[str, Any]
 
 _FEW = 1_000
-"""changes that may lie beside rows, or an eighth of the rows if that is more"""
+"""number of changes kept beside the rows, or an eighth of the rows if that is more"""
 _BATCH = 10_000
 
 
 class AddActions(Mapping[str, Action]):
-    """An immutable mapping. ``after`` returns the mapping of a later version."""
+    """An immutable mapping of paths to ``add`` actions. ``after`` returns the mapping of a later
+    version."""
 
     def __init__(self, rows: pa.Table | None, changed: Mapping[str, Action]) -> None:
         """``rows``: the ``add`` actions of a checkpoint, sorted by path. ``changed``: those of
@@ -79,8 +80,8 @@ class AddActions(Mapping[str, Action]):
         for rows in self._unchanged():
             column = _one_array(rows["deletionVector"])
             at = np.flatnonzero(np.asarray(column.is_valid()))
-            taken = column.take(pa.array(at)).to_pylist()
-            vectors |= zip((at + begin).tolist(), map(without_nulls, taken), strict=True)
+            values = column.take(pa.array(at)).to_pylist()
+            vectors |= zip((at + begin).tolist(), map(without_nulls, values), strict=True)
             begin += len(rows)
         for number, add in enumerate(self._changed.values(), begin):
             if vector := add.get("deletionVector"):
@@ -102,10 +103,10 @@ class AddActions(Mapping[str, Action]):
                     path = action["add"]["path"]
                     changed[path] = action["add"]
                     hidden.add(self._at(path))
-        made = AddActions(self._rows, changed)
-        made._hidden = frozenset(hidden - {-1})
+        result = AddActions(self._rows, changed)
+        result._hidden = frozenset(hidden - {-1})
         many = len(changed) + len(hidden) > max(_FEW, len(self._paths) // 8)
-        return made._folded() if many else made
+        return result._folded() if many else result
 
     def totals(self) -> LiveTotals:
         """Return the number and bytes of the files, and of their deleted rows."""
@@ -138,12 +139,12 @@ class AddActions(Mapping[str, Action]):
             yield rows.slice(begin, _BATCH)
 
     def _folded(self) -> AddActions:
-        """Return the same with the changes among the rows."""
+        """Return the mapping with the changes merged into the rows."""
         return from_rows([*self._unchanged(), to_rows(self._changed.values(), ADD)])
 
 
 def from_rows(tables: Iterable[pa.Table]) -> AddActions:
-    """Return the files of ``add`` rows, each of which has another path."""
+    """Return the files of ``add`` rows, which have different paths."""
     rows = pa.concat_tables([*tables, ADD.empty_table()])
     if len(rows) <= _FEW:
         return AddActions(None, {add["path"]: add for add in to_actions(rows)})
@@ -152,15 +153,15 @@ def from_rows(tables: Iterable[pa.Table]) -> AddActions:
 
 
 def live_files(folder: str, version: int) -> AddActions:
-    """Return the live data files at a version. Raises TargetError if the log does not reach back to
-    it, and OSError."""
+    """Return the live data files at a version. Raise OSError, and TargetError if the log does not
+    reach back to it."""
     base = log_checkpoints.newest(folder, version)
     files = from_rows(of_checkpoint(base, "add", ADD))
     return files.after(each_commit_after(folder, base.version if base else -1, version))
 
 
 class _Texts(Sequence[str]):
-    """A column of texts, which are made when they are asked for."""
+    """A column of texts that converts an item when it is read."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         self._array = _one_array(column)

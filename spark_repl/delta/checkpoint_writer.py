@@ -62,14 +62,15 @@ _STATE = pa.schema(
 
 
 def write(folder: str, state: LogState) -> None:
-    """Write the checkpoint of a version, and the hint that names it unless it names a later one.
+    """Write the checkpoint of a version, and the hint that names it unless the hint names a later
+    one.
 
-    Raises OSError, and TargetError if the log does not reach back to the last checkpoint.
+    Raise OSError, and TargetError if the log does not reach back to the last checkpoint.
     """
     adds, removes = reconciled(folder, state, time.time())
     table = _rows(state, adds, removes)
     content = io.BytesIO()
-    # Without Arrow's schema a reader takes all texts alike. A row group is read as a whole.
+    # Without Arrow's schema a reader treats all texts alike. A row group is read as a whole.
     pq.write_table(
         table, content, compression="snappy", store_schema=False, row_group_size=_ROWS_AT_ONCE
     )
@@ -86,8 +87,8 @@ def write(folder: str, state: LogState) -> None:
 
 
 def reconciled(folder: str, state: LogState, now_s: float) -> tuple[pa.Table, pa.Table]:
-    """Return the live files of a version, and the removed ones that VACUUM has to know of at a time
-    (seconds since 1970). Raises as ``write``."""
+    """Return the live files of a version, and the removed files that VACUUM must still retain at
+    ``now_s`` (seconds since 1970). Raise as ``write``."""
     base = log_checkpoints.newest(folder, state.version)
     adds, removes = dict[str, Action](), dict[str, Action]()
     touched, since = set[str](), set[str]()
@@ -125,7 +126,7 @@ def _without(table: pa.Table, keys: set[str], column: pa.ChunkedArray) -> pa.Tab
 
 
 def _key(action: Mapping[str, Any]) -> str:
-    """Return what identifies a file with its deletion vector: a file without one by its path."""
+    """Return the identity of a file with its deletion vector; of a file without one its path."""
     vector = action.get("deletionVector") or {}
     if not vector:
         return str(action["path"])
@@ -142,7 +143,7 @@ def _keys(table: pa.Table) -> pa.ChunkedArray:
 
 
 def _rows(state: LogState, adds: pa.Table, removes: pa.Table) -> pa.Table:
-    """Return the checkpoint's rows: in each one column has a value."""
+    """Return the checkpoint's rows, each with a value in one column."""
     parts = [
         pa.Table.from_pylist([{kind: action} for action in actions], schema=_STATE)
         for kind, actions in (

@@ -44,7 +44,8 @@ _PLAIN = {
 
 
 def delta_type(arrow: pa.DataType) -> Any:
-    """Delta's name (or JSON) of an Arrow type. Raises SchemaError for one it has no room for."""
+    """Return Delta's name (or JSON) of an Arrow type. Raise SchemaError if Delta has no such
+    type."""
     if pa.types.is_decimal(arrow):
         return f"decimal({arrow.precision},{arrow.scale})"
     if is_variant(arrow):
@@ -65,20 +66,21 @@ def field_json(field: pa.Field) -> dict[str, Any]:
 
 
 def schema_json(schema: pa.Schema) -> str:
-    """The schemaString of a new table. NOT NULL is the source's, but for dates: a zero date may
-    become NULL (zero_dates = "null")."""
+    """Return the schemaString of a new table. NOT NULL is the source's, except for dates: a zero
+    date may become NULL (zero_dates = "null")."""
     fields = [field_json(f.with_nullable(f.nullable or is_moment(f.type))) for f in schema]
     return json.dumps({"type": "struct", "fields": fields})
 
 
 def is_moment(kind: pa.DataType) -> bool:
-    """Whether values are dates or moments, which may become NULL whatever the source says."""
+    """Return whether values are dates or timestamps, which may become NULL even if the source
+    declares NOT NULL."""
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
 @dataclass(frozen=True)
 class Columns:
-    """What a data file looks like: physical names, field ids and Arrow types in order."""
+    """Columns of a table's data files: physical names, field ids and Delta types, in order."""
 
     names: tuple[str, ...]
     physical: tuple[str, ...]
@@ -87,11 +89,11 @@ class Columns:
     partitions: tuple[str, ...] = ()
     """names of the columns that the table is partitioned by"""
     wider: tuple[tuple[int, str], ...] = ()
-    """columns, by number, of which data files have a type that holds more, and that type"""
+    """(number of a column, wider type) for columns whose data files have a wider type"""
 
     @classmethod
     def of(cls, schema_string: str, partitions: Sequence[str] = ()) -> Columns:
-        """Reads the schemaString of a table's metadata (with or without column mapping)."""
+        """Return the columns of a table's schemaString (with or without column mapping)."""
         fields = json.loads(schema_string)["fields"]
         meta = [field["metadata"] for field in fields]
         return cls(
@@ -106,23 +108,24 @@ class Columns:
         )
 
     def split(self, rows: pa.Table) -> Iterator[tuple[Values, pa.Table]]:
-        """``rows`` (columns in order) by partition, each with a file's partitionValues. Raises
+        """Yield ``rows`` (columns in order) by partition, with the file's partitionValues. Raise
         TargetError."""
         return split(rows, {self.physical[number]: number for number in self.divides})
 
     @property
     def divides(self) -> tuple[int, ...]:
-        """Numbers of the columns that the table is partitioned by."""
+        """Return the numbers of the columns that the table is partitioned by."""
         return tuple(map(self.names.index, self.partitions))
 
     def first(self, count: int) -> Columns:
-        """The first ``count`` of them, of tables that are read."""
+        """Return the first ``count`` columns, to read tables."""
         ids, types = self.ids[:count], self.types[:count]
         wider = tuple((number, kind) for number, kind in self.wider if number < count)
         return Columns(self.names[:count], self.physical[:count], ids, types, wider=wider)
 
     def fits(self, schema: pa.Schema) -> bool:
-        """Whether rows of this Arrow schema are rows of the table: same names, order and types."""
+        """Return whether rows of this Arrow schema are rows of the table: same names, order and
+        types."""
         types = [plain(delta_type(field.type)) for field in schema]
         own = [plain(json.loads(kind)) for kind in self.types]
         return self.names == tuple(schema.names) and own == types
@@ -133,8 +136,8 @@ class Columns:
         )
 
     def rename(self, rows: pa.Table) -> pa.Table:
-        """``rows`` (columns in order) under their physical names and field ids, as wide as data
-        files have them."""
+        """Return ``rows`` (columns in order) under their physical names and field ids, with the
+        types that data files have."""
         fields, arrays, wider = [], [], dict(self.wider)
         for number, (name, i, kind, column) in enumerate(
             zip(self.physical, self.ids, self.types, rows.columns, strict=True)
@@ -150,7 +153,8 @@ class Columns:
 
 
 def plain(kind: Any) -> Any:
-    """A Delta type without what column mapping adds to the fields of a struct, all nullable."""
+    """Return a Delta type without what column mapping adds to the fields of a struct, all
+    nullable."""
     if isinstance(kind, dict) and kind["type"] == "struct":
         fields = [
             {**f, "type": plain(f["type"]), "nullable": True, "metadata": {}}
@@ -163,7 +167,8 @@ def plain(kind: Any) -> Any:
 
 
 def _physical(arrow: pa.DataType, kind: Any) -> pa.DataType:
-    """The Arrow type in a data file: the fields of a struct have physical names of their own."""
+    """Return the Arrow type in a data file: the fields of a struct have physical names of their
+    own."""
     if is_variant(arrow):
         return FILE_TYPE
     if not pa.types.is_struct(arrow):
@@ -182,8 +187,8 @@ def _field_id(number: int | None) -> dict[str, str] | None:
 
 
 def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """``array`` as ``kind``, or as its large type where it has to be; fields of a struct by their
-    order, whatever their names."""
+    """Return ``array`` as ``kind``, or as its large type if it must stay large. Fields of a struct
+    are matched by their order, not by their names."""
     if array.type == kind or stays_large(array, kind):
         return array
     if pa.types.is_null(array.type):
@@ -202,12 +207,12 @@ def with_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def one_chunk(column: Any) -> pa.Array:
-    """A column's only chunk; several become one."""
+    """Return a column as one array; several chunks are joined."""
     return whole(column) if isinstance(column, pa.ChunkedArray) else column
 
 
 def flat_parts(array: pa.Array) -> list[pa.Array]:
-    """Arrays of plain types that together tell the values of ``array`` apart."""
+    """Return arrays of plain types that together distinguish the values of ``array``."""
     if pa.types.is_struct(array.type):
         return [
             array.is_valid(),
@@ -222,14 +227,16 @@ def flat_parts(array: pa.Array) -> list[pa.Array]:
 
 
 def bits(array: pa.Array) -> pa.Array:
-    """Floats as integers of the same bits, in which -0.0 is not 0.0; others as they are."""
+    """Return floats as integers of the same bits, in which -0.0 is not 0.0; other arrays as they
+    are."""
     if not pa.types.is_floating(array.type):
         return array
     return array.view(pa.int32() if array.type == pa.float32() else pa.int64())
 
 
 def equal(left: pa.Array, right: pa.Array, *, bitwise: bool) -> npt.NDArray[np.bool_]:
-    """Where two columns have the same values; NULL is equal to NULL. ``bitwise``: as ``bits``."""
+    """Return where two columns have the same values; NULL is equal to NULL. ``bitwise``: as
+    ``bits``."""
     same = np.ones(len(left), bool)
     for a, b in zip(flat_parts(left), flat_parts(right), strict=True):
         b = b if b.type == a.type else b.cast(a.type)
@@ -242,7 +249,7 @@ def equal(left: pa.Array, right: pa.Array, *, bitwise: bool) -> npt.NDArray[np.b
 def write_file(
     folder: str, columns: Columns, rows: pa.Table, values: Values | None = None
 ) -> dict[str, Any]:
-    """Writes one data file, fsynced, with rows of one partition; returns Delta's ``add`` action."""
+    """Write one data file, fsynced, with rows of one partition; return Delta's ``add`` action."""
     name = f"part-{uuid.uuid4()}.zstd.parquet"
     path = os.path.join(folder, name)
     table = columns.rename(rows)
@@ -260,8 +267,8 @@ def write_file(
 
 
 def open_file(folder: str, path: str) -> pq.ParquetFile:
-    """A data file that the table's log names, perhaps Spark's: its INT96 timestamps are
-    microseconds, as ours are."""
+    """Open a data file that the table's log names. Spark may have written it: its INT96 timestamps
+    are read as microseconds, like ours."""
     location = data_file(folder, path)
     source = parquet_source(location)
     # From an object store a column's pieces come in few requests, side by side.
@@ -270,22 +277,22 @@ def open_file(folder: str, path: str) -> pq.ParquetFile:
 
 
 def stored_columns(file: pq.ParquetFile, names: Sequence[str]) -> list[pa.ChunkedArray]:
-    """The columns of a data file, by the names that they have in it. One that the table got behind
-    the file has no type there: all are NULL."""
+    """Return the columns of a data file, by their names in it. A column that the table got after
+    the file was written is all NULL, of type null."""
     return _columns_of(file.read(columns=list(names)), names, file.metadata.num_rows)
 
 
 def _columns_of(read: pa.Table, names: Sequence[str], rows: int) -> list[pa.ChunkedArray]:
-    there = set(read.column_names)
+    present = set(read.column_names)
     missing = pa.chunked_array([pa.nulls(rows)])
-    return [read.column(name) if name in there else missing for name in names]
+    return [read.column(name) if name in present else missing for name in names]
 
 
 def read_rows(
     folder: str, path: str, physical: Sequence[str], rows: npt.NDArray[np.int64]
 ) -> list[pa.Array]:
-    """The columns ``physical`` of ``rows`` of one data file, in that order; reads no more than the
-    row groups that hold them."""
+    """Return the columns ``physical`` of ``rows`` of one data file, in that order; read only the
+    row groups that contain them."""
     file = open_file(folder, path)
     metadata = file.metadata
     counts = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]

@@ -24,15 +24,15 @@ from .table_protocol import features_of
 Action = dict[str, Any]
 
 _BEGIN = 1 << 16
-"""bytes in which the ``txnId`` of a commit of ours stands: of the first action the first field or
-the second"""
+"""number of bytes that contain the ``txnId`` of a commit of ours: it is the first or second field
+of the first action"""
 
 ENGINE = f"{ENGINE_NAME}/{__version__}"
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What a commit does, as DESCRIBE HISTORY shows it."""
+    """An operation, as DESCRIBE HISTORY shows it."""
 
     name: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -40,8 +40,8 @@ class Operation:
 
 
 def complete(state: LogState, actions: Sequence[Action], operation: Operation) -> list[Action]:
-    """Return the actions of the version after ``state``: with ``commitInfo`` first, and what the
-    table's features ask of each commit (row ids, an in-commit timestamp). Raises TargetError."""
+    """Return the actions of the version after ``state``: ``commitInfo`` first, and what the table's
+    features require in each commit (row ids, an in-commit timestamp). Raise TargetError."""
     now_ms = int(time.time() * 1000)
     after = state.after(actions)
     info: Action = {}
@@ -76,14 +76,14 @@ def complete(state: LogState, actions: Sequence[Action], operation: Operation) -
 def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
     """Write the commit of a version.
 
-    Raises ConcurrentChangeError if another commit has taken the version, and OSError, after which
-    the commit may be there or may still come.
+    Raise ConcurrentChangeError if another commit has this version. Raise OSError if writing fails:
+    the commit may exist, or may appear later.
     """
     content = "".join(_line(action) for action in actions).encode()
     try:
         put_if_absent(commit_path(folder, version), content)
     except FileExistsError as error:
-        # A store's client asks again when an answer is lost: the commit there may be this one.
+        # A store's client retries when an answer is lost: the existing commit may be this one.
         if txn_id(read_commit(folder, version) or ()) != txn_id(actions):
             raise ConcurrentChangeError(f"version {version} is taken", file=folder) from error
 
@@ -91,9 +91,9 @@ def publish(folder: str, version: int, actions: Sequence[Action]) -> None:
 def check_own(folder: str, version: int, own_id: str) -> bool:
     """Return whether a version exists in the log.
 
-    Raises TargetError if its commit does not have this ``txnId``: another writer has written over
+    Raise TargetError if its commit does not have this ``txnId``: another writer has written over
     it. Spark's Delta can, because it looks for a version first and renames its file afterwards.
-    Raises OSError.
+    Raise OSError.
     """
     try:
         begin = read_range(commit_path(folder, version), 0, _BEGIN)
@@ -109,7 +109,7 @@ def check_own(folder: str, version: int, own_id: str) -> bool:
 
 
 def txn_id(actions: Sequence[Action]) -> str | None:
-    """Return the id that a commit's ``commitInfo`` has, None if it has none."""
+    """Return the id in a commit's ``commitInfo``; None if it has none."""
     infos = (action["commitInfo"] for action in actions if "commitInfo" in action)
     return next((info.get("txnId") for info in infos), None)
 
@@ -145,9 +145,9 @@ def _metrics(actions: Sequence[Action]) -> dict[str, str]:
 
 
 def _with_row_ids(state: LogState, actions: Sequence[Action]) -> list[Action]:
-    """Return the actions with row ids for files that have none, and the highest one given.
+    """Return the actions with row ids for files that have none, and the highest id assigned.
 
-    Raises TargetError for a file without a number of rows.
+    Raise TargetError for a file without a number of rows.
     """
     last, completed = state.last_row_id, list[Action]()
     for action in actions:

@@ -1,4 +1,4 @@
-"""The type in Delta that holds every value of two types, each as it is."""
+"""The Delta type that holds every value of two types unchanged."""
 
 from __future__ import annotations
 
@@ -23,31 +23,32 @@ _DIGITS_MAX = 38
 
 
 class _Decimal(NamedTuple):
-    """``scale``: how many of the digits are behind the point."""
+    """A DECIMAL's precision. ``scale``: the number of digits after the point."""
 
     digits: int
     scale: int
 
 
-def common_type(one: Any, other: Any) -> str | None:
-    """The narrowest type that holds all values of both, by Delta's names (or JSON); None: there is
-    none. A text holds no number, as it would be told apart otherwise than by its value."""
-    if not (isinstance(one, str) and isinstance(other, str)):
+def common_type(first: Any, second: Any) -> str | None:
+    """Return the narrowest type that holds all values of both, by Delta's names (or JSON); None if
+    there is none. A text type does not hold numbers: as text a number is not compared by its
+    value."""
+    if not (isinstance(first, str) and isinstance(second, str)):
         return None
-    if one == other:
-        return one
-    both = {one, other}
+    if first == second:
+        return first
+    both = {first, second}
     if both <= _DIGITS.keys():
         return max(both, key=lambda kind: _DIGITS[kind])
     if both <= _MOMENTS:
         return "timestamp_ntz"
     if both & _REALS:
         return _real(both)
-    return _decimal(one, other)
+    return _decimal(first, second)
 
 
 def arrow_type(kind: str) -> pa.DataType:
-    """The Arrow type of one that is wider than another: of a number, a date or a DATETIME."""
+    """Return the Arrow type of a wider type: of a number, a date or a DATETIME."""
     if kind in _PLAIN:
         return _PLAIN[kind]
     number = _decimal_of(kind)
@@ -56,14 +57,15 @@ def arrow_type(kind: str) -> pa.DataType:
 
 
 def _real(both: set[str]) -> str | None:
-    """Integers that a real number holds all of: 24 bits in a float, 53 in a double."""
+    """Return the real type that holds all integers of the others: 24 bits in a float, 53 in a
+    double."""
     if both <= {"float", "byte", "short"}:
         return "float"
     return "double" if both <= {"float", "double", "byte", "short", "integer"} else None
 
 
-def _decimal(one: str, other: str) -> str | None:
-    left, right = _decimal_of(one), _decimal_of(other)
+def _decimal(first: str, second: str) -> str | None:
+    left, right = _decimal_of(first), _decimal_of(second)
     if left is None or right is None:
         return None
     scale = max(left.scale, right.scale)
@@ -72,7 +74,7 @@ def _decimal(one: str, other: str) -> str | None:
 
 
 def _decimal_of(kind: str) -> _Decimal | None:
-    """A DECIMAL, or an integer as one; None of another type."""
+    """Return a DECIMAL, or an integer as one; None for another type."""
     if kind in _DIGITS:
         return _Decimal(_DIGITS[kind], 0)
     match = _DECIMAL.fullmatch(kind)

@@ -1,5 +1,6 @@
-"""Corrected statistics: bounds of data files that an earlier version or Delta itself wrote, in
-the form that every reader decodes and orders alike (``delta.statistics``).
+"""Corrected statistics: bounds of data files that an earlier version or Delta itself wrote.
+
+A corrected bound has the form that every reader decodes and orders alike (``delta.statistics``).
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def _least(value: str, kind: str) -> str:
 
 
 def _greatest(value: str, kind: str) -> str:
-    """Return a maximum; a moment that was cut down to milliseconds as the last one that becomes the
-    same."""
+    """Return a maximum. A timestamp that was cut to milliseconds becomes the last one with the same
+    milliseconds."""
     if kind in _FLOATS and float(value) == 0:
         return Digits("0.0")
     if kind in _MOMENTS and value >= _FIRST_FAR:

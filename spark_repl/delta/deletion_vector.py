@@ -1,8 +1,8 @@
-"""Deletion vectors as the Delta protocol writes them: which rows of a file are gone.
+"""Deletion vectors as the Delta protocol writes them: the deleted rows of a file.
 
-Protocol: section "Deletion Vectors". A file holds a version byte and then, for each vector, its
+Protocol: section "Deletion Vectors". A file contains a version byte and then, for each vector, its
 length (big-endian), the bytes (magic 1681511377 and a portable 64-bit roaring bitmap,
-little-endian) and their CRC-32 (big-endian). ``joined`` adds rows to those that are gone.
+little-endian) and their CRC-32 (big-endian). ``joined`` adds rows to those already deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Descriptor = dict[str, Any]
 
 
 def read(folder: str, descriptor: Descriptor) -> BitMap:
-    """The rows that a descriptor of a file in the table at ``folder`` marks."""
+    """Return the rows that a descriptor of a file in the table at ``folder`` marks. Raise
+    TargetError if the vector is damaged."""
     path = path_of(folder, descriptor)
     if path is None:
         where = descriptor["pathOrInlineDv"]
@@ -43,8 +44,8 @@ def read(folder: str, descriptor: Descriptor) -> BitMap:
 
 
 def joined(folder: str, add: Action, rows: BitMap) -> BitMap:
-    """The rows of the file that ``add`` names that are gone when ``rows`` go, too. Raises
-    TargetError when one of them was gone already: whoever marked it didn't see this version."""
+    """Return the deleted rows of the file of ``add`` after ``rows`` are also deleted. Raise
+    TargetError if one of them was deleted already: its writer did not see this version."""
     vector = add.get("deletionVector")
     dead = read(folder, vector) if vector else BitMap()
     if dead & rows:
@@ -53,7 +54,7 @@ def joined(folder: str, add: Action, rows: BitMap) -> BitMap:
 
 
 def path_of(folder: str, descriptor: Descriptor) -> str | None:
-    """The file that a vector lies in; None: it lies in the descriptor itself."""
+    """Return the file that contains a vector; None if the descriptor itself contains it."""
     kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "i":
         return None
@@ -63,8 +64,8 @@ def path_of(folder: str, descriptor: Descriptor) -> str | None:
 
 
 def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
-    """Return the path, relative to the table's folder, of the file that a vector lies in. Return
-    None if it is outside of the folder, or if the vector lies in the descriptor itself."""
+    """Return the path, relative to the table's folder, of the file that contains a vector. Return
+    None if the file is outside of the folder, or if the descriptor itself contains the vector."""
     kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "p":
         return inner_path(folder, where)
@@ -72,7 +73,7 @@ def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
 
 
 def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
-    """Writes the vectors into one file, fsynced; returns a descriptor for each."""
+    """Write the vectors into one file, fsynced; return a descriptor for each."""
     name = uuid.uuid4()
     out, descriptors = bytearray(b"\x01"), []
     for rows in marked:

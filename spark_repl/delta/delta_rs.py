@@ -1,7 +1,7 @@
-"""What an error of delta-rs means: the one place that says so.
+"""Errors of delta-rs, translated to our own in one place.
 
-delta-rs is written in Rust and gives what the system said as text, in an exception of its own or
-in an OSError without a number; whether it may pass is decided by the number (runtime/retry).
+delta-rs is written in Rust. It reports the system's error as text, in an exception of its own or in
+an OSError without a number; the number decides whether to retry (runtime/retry).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from ..runtime.object_store import is_remote
 from .storage import named, one_line
 
 NO_HOOK = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""of a commit: delta-rs' own removes commits behind a checkpoint that nobody has synced"""
+"""hooks of a commit: delta-rs' own hook removes commits after a checkpoint that is not synced"""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _STORE = re.compile(r"Generic (S3|GCS|MicrosoftAzure) error|HTTP error|error sending request")
 
 
 @contextmanager
 def delta_rs(doing: str, path: str) -> Iterator[None]:
-    """A context for calls of delta-rs that are to read or write (``doing``) the table at ``path``.
-    Raises OSError, with its number where there is one, for what storage said, TableNotFoundError,
-    and TargetError for everything else."""
+    """Return a context for calls of delta-rs that read or write (``doing``) the table at ``path``.
+    Raise OSError for storage errors, with its number if there is one, TableNotFoundError, and
+    TargetError for everything else."""
     with named(path):
         try:
             yield
@@ -41,7 +41,8 @@ def delta_rs(doing: str, path: str) -> Iterator[None]:
 
 
 def meaning(error: Exception, doing: str, path: str) -> Exception:
-    """What to raise for an error of delta-rs: the error itself where it says enough."""
+    """Return the exception to raise for an error of delta-rs: the error itself if it is specific
+    enough."""
     text = str(error)
     if isinstance(error, OSError) and error.errno:
         return error

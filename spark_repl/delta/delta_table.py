@@ -1,8 +1,8 @@
-"""Tables opened by delta-rs, which takes a folder named %41 for one named A.
+"""Tables that delta-rs opens, also in a folder with a name like %41, which it confuses with A.
 
-It decodes a path once more than it was encoded, however it is given, and follows links to their
-end. So a local folder whose name has such a part is shown to it as links in a folder of a plain
-name.
+It decodes a path once more than it was encoded, in whatever form the caller passes it. It also
+follows links to their end. So it gets a local folder with such a name as links in a folder with a
+plain name.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _LOG = "_delta_log"
 
 @contextmanager
 def opened(folder: str, version: int | None = None) -> Iterator[DeltaTable]:
-    """The table in one version, or the newest, to be read; its log may be tidied up too. Raises
-    TableNotFoundError, and TargetError for what delta-rs can't open."""
+    """Open the table in one version, or the newest, for reading and for clean-up of its log. Raise
+    TableNotFoundError, and TargetError for a table that delta-rs can't open."""
     if not _DECODED.search(folder):
         yield DeltaTable(folder, version=version, storage_options=options(folder))
         return
@@ -39,7 +39,7 @@ def opened(folder: str, version: int | None = None) -> Iterator[DeltaTable]:
     with tempfile.TemporaryDirectory(prefix="spark_repl-") as plain:
         os.symlink(os.path.join(folder, _LOG), os.path.join(plain, _LOG))
         table = DeltaTable(plain, version=version)
-        for name in os.listdir(folder):  # behind the version: it has all that this one names
+        for name in os.listdir(folder):  # after the version is read: its files exist by then
             if name != _LOG:
                 os.symlink(os.path.join(folder, name), os.path.join(plain, name))
         yield table

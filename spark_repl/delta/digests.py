@@ -1,7 +1,8 @@
-"""Digests of rows: two 64-bit numbers for each, of its key and of all its values.
+"""Digests of rows: two 64-bit numbers for each row, of its key and of all its values.
 
-They are made of Arrow values, so they are equal where a reader sees equal values, whoever wrote
-them. A change of one value always changes its row's digest; of two other rows in 1 of 2^64.
+They are computed from Arrow values, so they are equal if a reader sees equal values, whichever
+engine wrote them. A change of one value always changes its row's digest; two other rows have equal
+digests with a probability of 1 in 2^64.
 """
 
 from __future__ import annotations
@@ -27,34 +28,35 @@ _NULL = np.uint64(0x9E3779B97F4A7C15)
 
 
 def digests(columns: Sequence[pa.Array], key: Sequence[int]) -> Digests:
-    """The digests of rows given as columns. Without a ``key`` the row's is the key's, too."""
+    """Return the digests of rows given as columns. Without a ``key`` the row's digest is also its
+    key's."""
     row = _of(columns)
     return np.stack([_of([columns[i] for i in key]) if key else row, row])
 
 
 def mix(number: Any) -> Any:
-    """uint64[n] -> uint64[n], one to one, each bit depending on all others (splitmix64)."""
+    """Map uint64[n] to uint64[n], one to one, each bit depending on all others (splitmix64)."""
     number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return number ^ (number >> np.uint64(31))
 
 
 def _of(columns: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
-    made = np.zeros(len(columns[0]), np.uint64)
+    digest = np.zeros(len(columns[0]), np.uint64)
     for column in columns:
         for part in flat_parts(column):
-            value = made
+            value = digest
             for words in _words(part):
                 value = mix((value + _NULL) ^ words)
             if part.null_count:
-                # Twice: of one value in 2^64 the digest is that of NULL, and no one has it.
-                value = np.where(np.asarray(part.is_valid()), value, mix(mix(made + _NULL)))
-            made = value
-    return made
+                # Mixed twice: only 1 of 2^64 values has that digest. Mixed once, 0 would.
+                value = np.where(np.asarray(part.is_valid()), value, mix(mix(digest + _NULL)))
+            digest = value
+    return digest
 
 
 def _words(part: pa.Array) -> list[npt.NDArray[np.uint64]]:
-    """The values as numbers of 64 bits, of which a long decimal has two."""
+    """Return the values as 64-bit numbers; a long decimal has two."""
     if any(test(part.type) for test in _TEXTS):
         return [hash_binary(part).view(np.uint64)]
     part = part.cast(pa.uint8()) if pa.types.is_boolean(part.type) else bits(part)

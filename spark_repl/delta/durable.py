@@ -1,10 +1,11 @@
-"""Durable: a table's files are on the disk, with the folders that name them, before anything goes
-that they stand for.
+"""Durable: syncs a table's files, and the folders that name them, before anything that they replace
+is removed.
 
-Neither Delta nor delta-rs syncs a commit. When power fails the newest versions of a table may be
-gone; the relay log then brings them again, if it is still there. So whoever removes a part of it,
-the bytes of an XA branch, or what a checkpoint replaces, has the tables synced first. An object
-store keeps what it has taken: there nothing is done.
+Neither Delta nor delta-rs syncs a commit. After a power failure the newest versions of a table may
+be gone; the applier then writes them again from the relay log, if that still exists. So a caller
+that removes a part of the relay log, the bytes of an XA branch, or commits that a checkpoint
+replaces, has the tables synced first. An object store keeps what it has accepted: nothing is done
+for it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from .deletion_vector import path_of
 from .log_replay import Action, commit_path, read_commit
 from .storage import data_file
 
-_AT_ONCE = 8  # files: a journal takes several in one turn
+_AT_ONCE = 8  # files synced at a time: a journal commits several together
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"\d{20}\.checkpoint\.|/_sidecars/")
 _LAST = "_last_checkpoint"
@@ -36,18 +37,18 @@ _Identity = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Upto:
-    """The newest version that is durable, and the identity of its file."""
+    """The newest durable version, and the identity of its file."""
 
     version: int
     file: _Identity
 
 
 class Durable:
-    """What has been synced of the tables below ``root``, by this process or, as it is noted below
-    ``notes``, by one before. Safe from any thread.
+    """Record of the synced versions of the tables below ``root``: by this process, or by an earlier
+    one that noted it below ``notes``. Safe from any thread.
 
-    A sync that failed fails for good: the system says once that it has lost what was written, and
-    takes it for written from then on.
+    A failed sync fails for good: the system reports once that it has lost written data, and treats
+    the data as written from then on.
     """
 
     def __init__(self, root: str, notes: str = "") -> None:
@@ -57,32 +58,32 @@ class Durable:
         self._lock = threading.Lock()
 
     def newest(self, folder: str) -> int:
-        """The newest version of the table at ``folder``; -1 where none is known."""
+        """Return the newest version of the table at ``folder``; -1 if none is known."""
         if not _is_here(folder):
             return -1
-        known = self._known(folder)
-        if known is not None:
-            version = known.version
+        synced = self._synced(folder)
+        if synced is not None:
+            version = synced.version
             while os.path.exists(commit_path(folder, version + 1)):
                 version += 1
-            # Else those behind it were removed; so may they be where no checkpoint is told of,
-            # as what names the last one may be lost since the power failed.
+            # Otherwise later commits may follow removed ones. That is also possible without a
+            # known checkpoint: a power failure may have destroyed the hint.
             if last(folder) and is_newest(folder, version):
                 return version
         return max((version for version, _ in _commits(folder)), default=-1)
 
     def sync(self, folder: str, upto: int | None = None) -> None:
-        """Makes a table durable: what its versions up to ``upto`` (None: the newest) name, then
-        these, then the folders above. Where nothing is noted it takes all files there are. Raises
-        OSError."""
+        """Make a table durable: the files that its versions up to ``upto`` (None: the newest) name,
+        then these versions, then the folders above. Sync all existing files if nothing is noted.
+        Raise OSError."""
         if not _is_here(folder):
             return
         with self._for_good():
-            known = self._known(folder)
+            synced = self._synced(folder)
             upto = self.newest(folder) if upto is None else upto
-            file = _identity(folder, upto)  # of one that takes its place nothing is said
-            new = range(known.version + 1, upto + 1) if known else range(0)
-            named = _named(folder, new) if known else None
+            file = _identity(folder, upto)  # read before the sync: a replacement is not synced
+            new = range(synced.version + 1, upto + 1) if synced else range(0)
+            named = _named(folder, new) if synced else None
             if named is None:
                 self._sync_all(folder, upto)
             elif new:
@@ -94,8 +95,8 @@ class Durable:
                 self._note(folder)
 
     def sync_checkpoint(self, folder: str) -> None:
-        """Makes a table durable, and its checkpoints, which may be all that stays of old commits.
-        Raises OSError."""
+        """Make a table durable, and its checkpoints, which may be all that remains of old commits.
+        Raise OSError."""
         self.sync(folder)
         with self._for_good():
             log = _log(folder)
@@ -116,22 +117,23 @@ class Durable:
                 self._failed = error
                 raise
 
-    def _known(self, folder: str) -> _Upto | None:
+    def _synced(self, folder: str) -> _Upto | None:
         """None: another table may lie there now."""
-        known = self._upto.get(folder) or self._noted(folder)
-        return known if known and _identity(folder, known.version) == known.file else None
+        synced = self._upto.get(folder) or self._noted(folder)
+        return synced if synced and _identity(folder, synced.version) == synced.file else None
 
     def _note(self, folder: str) -> None:
-        """For the next process; without it, that one syncs what this one has."""
+        """Note the synced version for the next process; without the note, that process syncs it
+        again."""
         if self._notes:
-            path, known = self._note_of(folder), self._upto[folder]
+            path, synced = self._note_of(folder), self._upto[folder]
             with suppress(OSError):
                 make_folder(os.path.dirname(path))
                 with open(path, "w", encoding="ascii", opener=opener) as file:
-                    json.dump([_FORMAT, known.version, *known.file], file)
+                    json.dump([_FORMAT, synced.version, *synced.file], file)
 
     def _noted(self, folder: str) -> _Upto | None:
-        """What a process before has noted; None: nothing that can be read."""
+        """Return what an earlier process has noted; None if there is no readable note."""
         if not self._notes:
             return None
         with suppress(OSError, TypeError, ValueError):
@@ -155,8 +157,8 @@ class Durable:
 
 
 def sync_above(folder: str, root: str) -> None:
-    """Has every folder from the one that names ``folder`` up to the one that names ``root`` on the
-    disk. Raises OSError."""
+    """Sync every folder from the parent of ``folder`` up to the parent of ``root``. Raise
+    OSError."""
     above, last = [], os.path.dirname(os.path.abspath(root))
     while folder != last and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
@@ -165,7 +167,7 @@ def sync_above(folder: str, root: str) -> None:
 
 
 def _sync_versions(folder: str, versions: Iterable[int], named: Sequence[str]) -> None:
-    """``named``: the files that the versions name as new."""
+    """Sync versions after ``named``, the files that they name as new."""
     _sync_files(named)
     _sync_folders(_folders(named, folder))
     _sync_files(commit_path(folder, version) for version in versions)
@@ -173,7 +175,8 @@ def _sync_versions(folder: str, versions: Iterable[int], named: Sequence[str]) -
 
 
 def _named(folder: str, versions: Iterable[int]) -> list[str] | None:
-    """The files that commits name as new. None where one of them is gone: it doesn't say that."""
+    """Return the files that commits name as new. Return None if a commit is gone, as its files are
+    unknown."""
     named: list[str] = []
     for version in versions:
         actions = read_commit(folder, version)
@@ -193,7 +196,7 @@ def _files_of(folder: str, fields: Action) -> Iterator[str]:
 
 
 def _folders(paths: Iterable[str], folder: str) -> set[str]:
-    """The table's folder, and those between it and the files: of partitions, and of vectors."""
+    """Return the table's folder, and those between it and the files: of partitions and vectors."""
     folders = {folder}
     for path in paths:
         inner = os.path.dirname(path)
@@ -223,7 +226,7 @@ def _sync_folders(folders: Iterable[str]) -> None:
 
 
 def _sync(path: str) -> None:
-    """What is gone is not asked for: a file that no version needs was removed meanwhile."""
+    """Sync a file. Ignore a missing one: a file that no version needs was removed meanwhile."""
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -235,7 +238,7 @@ def _sync(path: str) -> None:
 
 
 def _is_here(folder: str) -> bool:
-    """Whether a table lies there, on this machine: of an object store there is no such folder."""
+    """Return whether a table exists on this machine; False for a table on an object store."""
     return os.path.isdir(_log(folder))
 
 
@@ -258,5 +261,5 @@ def _commits(folder: str) -> list[tuple[int, str]]:
 
 
 def _files(folder: str) -> list[str]:
-    """All files below a folder, as far as they are there."""
+    """Return all existing files below a folder."""
     return [os.path.join(at, name) for at, _, names in os.walk(folder) for name in names]

@@ -1,7 +1,8 @@
-"""What a table's protocol and properties ask of its writers: honoured, or refused by name.
+"""Table features and properties that writers must honour: this module honours them, or refuses them
+by name.
 
-Others may switch features on (ALTER TABLE ... SET TBLPROPERTIES) or make tables on which they are.
-A feature that this module doesn't know is refused: its rules would be broken in silence.
+Other engines may enable features (ALTER TABLE ... SET TBLPROPERTIES) or create tables with them. A
+feature that this module doesn't know is refused: its rules would be broken silently.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _IN_USE = {
 
 
 def check(snapshot: Snapshot, *, table: str | None = None) -> None:
-    """Raises TargetError naming every feature that the applier can't keep to."""
+    """Raise TargetError that names every feature the applier can't honour."""
     wrong = sorted(set(_listed(snapshot)))
     if wrong:
         raise TargetError(
@@ -57,8 +58,8 @@ def check(snapshot: Snapshot, *, table: str | None = None) -> None:
 
 
 def check_file_paths(folder: str, paths: pa.Array, *, table: str | None = None) -> None:
-    """Raise TargetError if one of the paths [files] that the log of the table at ``folder`` names
-    is outside of the folder, as in a shallow clone: VACUUM of the other table removes the file."""
+    """Raise TargetError if one of the paths [files] in the log of the table at ``folder`` is
+    outside of the folder, as in a shallow clone: VACUUM of the other table removes the file."""
     candidates = paths.filter(pc.match_substring_regex(paths, _MAY_BE_OUTSIDE)).to_pylist()
     outside = next((path for path in candidates if inner_path(folder, path) is None), None)
     if outside is not None:
@@ -93,7 +94,7 @@ def _uses(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _marked(node: Any) -> Iterator[str]:
-    """Features that fields of a schema, at any depth, are marked with."""
+    """Yield features that a schema's fields, at any depth, use."""
     if isinstance(node, list):
         for item in node:
             yield from _marked(item)

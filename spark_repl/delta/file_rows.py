@@ -1,4 +1,4 @@
-"""Actions of files as Arrow rows, as checkpoints have them: ``add`` and ``remove``.
+"""File actions as Arrow rows, as checkpoints have them: ``add`` and ``remove``.
 
 Delta protocol, section "Checkpoint Schema".
 """
@@ -58,7 +58,7 @@ REMOVE = pa.schema(
 
 def of_checkpoint(base: Checkpoint | None, kind: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the rows of a checkpoint, with the fields of ``schema``. ``kind``: "add" or "remove".
-    Raises OSError, and TargetError for a damaged file."""
+    Raise OSError, and TargetError for a damaged file."""
     for table in base.files(kind) if base else ():
         columns = [_column(table, field) for field in schema]
         yield pa.table(columns, schema=schema)

@@ -1,8 +1,9 @@
-"""Foreign commits: what somebody else did to a target table, and whether the applier may go on.
+"""Foreign commits: what another writer did to a target table, and whether the applier may go on.
 
-What changes no row may always be done (OPTIMIZE, VACUUM, properties). Changed rows go by
-``target.on_foreign_change``. RESTORE takes rows back and keeps the position, so it is let pass only
-where it undoes what others did: when all rows are again what our last commit left.
+A commit that changes no row is always allowed (OPTIMIZE, VACUUM, properties).
+``target.on_foreign_change`` decides about changed rows. RESTORE brings back old rows and keeps the
+position, so it is allowed only if it undoes other writers' changes: if all rows are again those of
+our last commit.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def changes_rows(actions: Sequence[Action]) -> bool:
 
 
 def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: bool) -> bool:
-    """Whether the commit changed rows. Raises TargetError when the applier must not go on with what
-    it left behind. ``columns``: those that the table had before it."""
+    """Return whether the commit changed rows. Raise TargetError if the applier must not go on with
+    its result. ``columns``: the table's columns before the commit."""
     info: Action = next((a["commitInfo"] for a in actions if "commitInfo" in a), {})
     operation = info.get("operation", "?")
     new: Action | None = next((a["metaData"] for a in actions if "metaData" in a), None)
@@ -36,12 +37,12 @@ def check(version: int, actions: Sequence[Action], columns: Columns, *, accept: 
     return changes
 
 
-def same_rows(folder: str, version: int, others: Iterable[int]) -> bool:
-    """Return whether a version has the files of one of the ``others``, with the same rows marked.
-    Return False if the log does not reach back to them."""
+def same_rows(folder: str, version: int, other_versions: Iterable[int]) -> bool:
+    """Return whether a version has the files of one of the ``other_versions``, with the same rows
+    marked. Return False if the log does not reach back to them."""
     try:
         current = _marked(live_files(folder, version))
-        return any(_marked(live_files(folder, other)) == current for other in others)
+        return any(_marked(live_files(folder, other)) == current for other in other_versions)
     except TargetError:
         return False
 
@@ -51,9 +52,9 @@ def _marked(files: Mapping[str, Action]) -> dict[str, Any]:
 
 
 def way_out(folder: str, name: str, base: int | None, *, shared: bool = False) -> str:
-    """The hint for somebody else's commit. ``base``: the version before theirs; None: a commit of
-    ours lies above it, which a RESTORE would take away while its position stays. ``shared``: other
-    tables of the source are there, too."""
+    """Return the hint for another writer's commit. ``base``: the version before it; None if a
+    commit of ours follows it, which a RESTORE would remove while its position stays. ``shared``:
+    the Delta table also has other tables of the source."""
     undo = (
         f"to undo it: RESTORE TABLE delta.{quoted(folder)} TO VERSION AS OF {base},"
         " and start again; "

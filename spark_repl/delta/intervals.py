@@ -1,4 +1,4 @@
-"""Intervals of Delta's table properties, as ``interval 1 week``."""
+"""Intervals of Delta's table properties, for example ``interval 1 week``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _PART = re.compile(rf"([+-]?\d+(?:\.\d+)?)\s+({'|'.join(_HOURS)})s?")
 
 
 def retained_hours(configuration: Mapping[str, str]) -> float:
-    """Return for how long a table with these properties keeps files that were removed from it."""
+    """Return the hours for which a table with these properties retains removed files."""
     return hours_of(configuration.get("delta.deletedFileRetentionDuration", "interval 1 week"))
 
 
 def hours_of(interval: str) -> float:
-    """Return the hours of an interval; infinity for one that can't be read or is negative, so that
-    what it keeps stays."""
+    """Return the hours of an interval. Return infinity for an unreadable or negative interval, so
+    that its files stay."""
     text = interval.lower().strip().removeprefix("interval").strip()
     if not re.fullmatch(rf"({_PART.pattern}\s*)+", text):
         return math.inf

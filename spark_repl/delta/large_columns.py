@@ -1,8 +1,9 @@
-"""Large columns: text and bytes of more than 2 GiB in one array, for which Arrow has other types.
+"""Large columns: text and bytes of more than 2 GiB in one array, for which Arrow has separate
+types.
 
-Its ``string`` and ``binary`` have places of 31 bits, and what puts chunks together (``take`` does,
-too) fails beyond. Where a column would have more it becomes ``large_string`` or ``large_binary``:
-Parquet and Delta have one type for both.
+Arrow's ``string`` and ``binary`` have offsets of 31 bits, and a concatenation of chunks (also in
+``take``) fails beyond. A larger column becomes ``large_string`` or ``large_binary``: Parquet and
+Delta have one type for both.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:
-    """A column's chunks as one, of the large type where it has to be."""
+    """Return a column's chunks as one array, of the large type if necessary."""
     if column.num_chunks == 1:
         return column.chunk(0)
     if column.nbytes > BYTES_MAX and column.type in _LARGE:
@@ -23,7 +24,7 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def gathered(rows: pa.Table) -> pa.Table:
-    """The rows with one chunk a column."""
+    """Return the rows with one chunk for each column."""
     if not rows.num_rows:
         return rows.combine_chunks()
     arrays = [whole(column) for column in rows.columns]
@@ -32,26 +33,27 @@ def gathered(rows: pa.Table) -> pa.Table:
 
 
 def joined(tables: list[pa.Table]) -> pa.Table:
-    """The rows of all, of which some may have a large type where others don't; as ``gathered``."""
+    """Return the rows of all tables, as ``gathered``. A column may have the large type in only some
+    of them."""
     if any(table.schema != tables[0].schema for table in tables):
         tables = _alike(tables)
     return gathered(pa.concat_tables(tables))
 
 
 def _alike(tables: list[pa.Table]) -> list[pa.Table]:
-    """The tables, with a large type in each where one of them has it; else they stay what they are:
-    where they differ otherwise they are not joined."""
+    """Return the tables; a column that is large in one of them is large in all. Other differences
+    stay, so that tables that really differ are not joined."""
     large = {f.name for table in tables for f in table.schema if f.type in _LARGE.values()}
-    made = []
+    converted = []
     for table in tables:
         fields = [
             field.with_type(_LARGE.get(field.type, field.type)) if field.name in large else field
             for field in table.schema
         ]
-        made.append(table.cast(pa.schema(fields)))
-    return made
+        converted.append(table.cast(pa.schema(fields)))
+    return converted
 
 
 def stays_large(array: pa.Array, kind: pa.DataType) -> bool:
-    """Whether an array is of the large type of ``kind``, and would not be one of ``kind``."""
+    """Return whether an array has the large type of ``kind`` and is too large for ``kind``."""
     return bool(_LARGE.get(kind) == array.type and array.nbytes > BYTES_MAX)

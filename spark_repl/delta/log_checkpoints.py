@@ -1,8 +1,8 @@
-"""Checkpoints of a table's log: which there are, and what they hold.
+"""Checkpoints of a table's log: which exist, and what they contain.
 
 Delta protocol, section "Checkpoints". A checkpoint is one Parquet file, several ("multi-part"), or
-a manifest in Parquet or JSON that names files of adds and removes below ``_sidecars`` ("V2").
-Adds and removes stay Arrow tables: a table may have a million files.
+a manifest in Parquet or JSON that names files of adds and removes below ``_sidecars`` ("V2"). Adds
+and removes stay Arrow tables: a table may have a million files.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ SIDECARS = "_sidecars"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The checkpoint of a version. ``paths``: its parts; of a V2 checkpoint its manifest."""
+    """The checkpoint of a version. ``paths``: its parts; for a V2 checkpoint, its manifest."""
 
     version: int
     paths: tuple[str, ...]
 
     def state(self) -> list[Action]:
-        """Return the protocol, metadata, txn and domain metadata actions. Raises OSError, and
+        """Return the protocol, metadata, txn and domain metadata actions. Raise OSError, and
         TargetError for a damaged file."""
         actions: list[Action] = []
         for path in self.paths:
@@ -58,8 +58,8 @@ class Checkpoint:
         return actions
 
     def files(self, kind: str) -> Iterator[pa.Table]:
-        """Yield tables of the fields of ``kind``, "add" or "remove": a row for each action. Raises
-        OSError, and TargetError for a file that is damaged, or for a sidecar that is missing."""
+        """Yield tables of the fields of ``kind``, "add" or "remove": a row for each action. Raise
+        OSError, and TargetError for a damaged file or a missing sidecar."""
         for path in (*self._parquet_paths(), *self.sidecars()):
             for table in self._groups(path, kind):
                 rows = table.column(kind).combine_chunks().drop_null()
@@ -67,8 +67,8 @@ class Checkpoint:
                     yield pa.Table.from_arrays(rows.flatten(), schema=pa.schema(list(rows.type)))
 
     def sidecars(self) -> list[str]:
-        """Return where the files lie that a V2 manifest names. Raises OSError, and TargetError for
-        a damaged manifest."""
+        """Return the paths of the files that a V2 manifest names. Raise OSError, and TargetError
+        for a damaged manifest."""
         named: list[str] = []
         for path in self.paths:
             if path.endswith(".json"):
@@ -83,10 +83,10 @@ class Checkpoint:
 
     def is_whole(self, hint: dict[str, Any]) -> bool:
         """Return whether all files of the checkpoint exist, with the sidecars that a V2 manifest
-        names, and none of them is what a power failure leaves of a file. Raises OSError.
+        names, and none of them is what a power failure leaves of a file. Raise OSError.
 
-        ``hint``: what ``_last_checkpoint`` contains. An object that exists is whole. Of one with a
-        classic name the sidecars are not looked for, since most have none.
+        ``hint``: the content of ``_last_checkpoint``. An object that exists is whole. The sidecars
+        of a remote checkpoint with a classic name are not checked, since most have none.
         """
         match = _NAME.fullmatch(os.path.basename(self.paths[0]))
         has_id, remote = bool(match and match["id"]), is_remote(self.paths[0])
@@ -99,11 +99,11 @@ class Checkpoint:
                 remote or self._has_size(hint.get("v2Checkpoint") or {})
             )
         except TargetError:
-            return not has_id  # other damage of a classic one is named when it is read
+            return not has_id  # reading a classic checkpoint reports its other damage
 
     def has_sidecars(self) -> bool:
         """Return whether all sidecars that a manifest names exist, and none is what a power failure
-        leaves of a file. Raises OSError, and TargetError for a damaged manifest."""
+        leaves of a file. Raise OSError, and TargetError for a damaged manifest."""
         sidecars = self.sidecars() if len(self.paths) == 1 else []  # no part is a manifest
         if sidecars and is_remote(self.paths[0]):
             listed = names(os.path.dirname(sidecars[0]))
@@ -111,8 +111,8 @@ class Checkpoint:
         return all(map(is_whole, sidecars))
 
     def _has_size(self, manifest: dict[str, Any]) -> bool:
-        """Return whether the manifest has the size that the hint gives, if the hint names it. JSON
-        that is cut at the end of a line does not show that it is."""
+        """Return whether the manifest has the size that the hint records, if the hint names it.
+        JSON that is cut at the end of a line looks complete otherwise."""
         path = self.paths[0]
         if manifest.get("path") != os.path.basename(path) or "sizeInBytes" not in manifest:
             return True
@@ -125,7 +125,7 @@ class Checkpoint:
         try:
             yield from _read_groups(path, (kind,))
         except FileNotFoundError as error:
-            # Without its manifest the checkpoint was removed since it was found.
+            # If the manifest is gone as well, the checkpoint was removed since it was found.
             if path in self.paths or not is_file(self.paths[0]):
                 raise
             raise TargetError(
@@ -138,17 +138,17 @@ class Checkpoint:
 
 def newest(folder: str, upto: int | None = None) -> Checkpoint | None:
     """Return the newest whole checkpoint of the table at ``folder``, of a version up to ``upto``.
-    Raises OSError."""
+    Raise OSError."""
     return newest_and_names(folder, upto)[0]
 
 
 def newest_and_names(folder: str, upto: int | None = None) -> tuple[Checkpoint | None, list[str]]:
     """Return the newest whole checkpoint of a version up to ``upto``, and the names of the log's
-    files, of earlier versions maybe not all.
+    files; those of earlier versions may be incomplete.
 
-    ``_last_checkpoint`` is a hint: it may name an earlier one than the newest, since a writer may
-    have slept before it wrote the hint. So the log is listed from that version on; if no checkpoint
-    there is whole, all of it. Raises OSError.
+    ``_last_checkpoint`` is a hint. It may name an earlier checkpoint than the newest, since a
+    writer may have slept before it wrote the hint. So the log is listed from that version on; if no
+    checkpoint there is whole, the whole log is listed. Raise OSError.
     """
     log = os.path.join(folder, "_delta_log")
     hint = read_hint(folder)
@@ -175,7 +175,7 @@ def hinted_version(folder: str) -> int:
 
 
 def read_hint(folder: str) -> dict[str, Any]:
-    """Return what ``_last_checkpoint`` contains; nothing if there is none. Raises OSError."""
+    """Return the content of ``_last_checkpoint``; an empty dict if there is none. Raise OSError."""
     # Power failures leave an empty file.
     with suppress(FileNotFoundError, ValueError):
         hint: dict[str, Any] = json.loads(read(os.path.join(folder, "_delta_log", HINT)))
@@ -184,7 +184,7 @@ def read_hint(folder: str) -> dict[str, Any]:
 
 
 def version_of(name: str) -> int | None:
-    """Return the version that a file of a checkpoint is of; None for any other name."""
+    """Return the version of a checkpoint's file by its name; None for any other name."""
     match = _NAME.fullmatch(name)
     return int(match["version"]) if match else None
 
@@ -201,7 +201,7 @@ def grouped(log: str, listed: Iterable[str]) -> list[Checkpoint]:
 
 
 def _lines(path: str) -> list[Action]:
-    """Return the actions of a JSON manifest. Raises OSError, and TargetError if it is damaged."""
+    """Return the actions of a JSON manifest. Raise OSError, and TargetError if it is damaged."""
     try:
         return [json.loads(line) for line in read(path).decode().split("\n") if line.strip()]
     except ValueError as error:
@@ -209,8 +209,9 @@ def _lines(path: str) -> list[Action]:
 
 
 def _read_groups(path: str, columns: tuple[str, ...]) -> Iterator[pa.Table]:
-    """Yield those of the columns that a checkpoint has, a table for each row group: texts of more
-    than 2 GiB cannot be read at once. Raises OSError, and TargetError for a damaged file."""
+    """Yield a table for each row group, with those of the columns that the checkpoint has: Arrow
+    can't read texts of more than 2 GiB at once. Raise OSError, and TargetError for a damaged
+    file."""
     try:
         with pq.ParquetFile(parquet_source(path)) as file:
             present = [name for name in columns if name in file.schema_arrow.names]

@@ -1,9 +1,8 @@
-"""Clean-up of a table's log: commits that nothing needs any more, so that a log does not grow with
-age.
+"""Clean-up of a table's log: removes commits that are no longer needed, so that a log does not grow
+with age.
 
-What stays: everything from the last checkpoint on before the oldest commit that is young enough;
-and each version that somebody was promised, as a checkpoint of its own. Delta's own clean-up keeps
-all or nothing of a stretch of time.
+What stays: everything from the last checkpoint before the oldest young commit on, and each promised
+version, as a checkpoint of its own. Delta's own clean-up keeps all or nothing of a stretch of time.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
     from .log_checkpoints import Checkpoint
 
 PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
-"""property of a table that a feature was taken off: a version that reads none of those before"""
+"""property of a table after DROP FEATURE: earlier versions must be removed together, or stay"""
 _APART = 500
 _OPENED_S = 3600
-"""a reader that has opened the table needs what it has found there no longer than that"""
+"""seconds for which a reader that has opened the table may need the files that it found"""
 _PART = re.compile(rf"{UNFINISHED.pattern}|.+#\d+|_commit_.+\.json\.tmp")
-"""what a commit of Hadoop's or delta-rs' is written to first"""
+"""temporary files that Hadoop or delta-rs renames to a commit"""
 _OF_HADOOP = re.compile(r"\.(.+)\.crc")
 """a checksum that Hadoop writes beside a local file"""
 _COMPACTED = re.compile(r"\d{20}\.(\d{20})\.compacted\.json")
@@ -46,10 +45,12 @@ _DIGITS = 20
 
 
 class _Log:
-    """What lies in a table's log: versions by kind (commits and checksums), ascending; checkpoints
-    of every kind; ``useless`` ones of one file that the power has taken, on which nothing stands;
-    and names of parts. When a file was written is asked of few: it takes ten times as long as to
-    read its name."""
+    """Files of a table's log.
+
+    ``versions``: those of commits and checksums, by kind, ascending; ``useless``: checkpoints of
+    one file that a power failure damaged, and that no version needs. The time of a file is read
+    only if it is needed: that takes ten times as long as listing its name.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder, self._path = folder, os.path.join(folder, "_delta_log")
@@ -75,8 +76,9 @@ class _Log:
         self.useless = useless({*self.versions[_COMMIT]}, self.whole, damaged)
 
     def base(self, upto: int) -> int:
-        """Return the newest version up to ``upto`` that has a whole checkpoint, 0 if none has. Its
-        sidecars are looked for whatever its name is: nothing else will have what they hold."""
+        """Return the newest version up to ``upto`` that has a whole checkpoint, 0 if none has.
+        Sidecars are checked whatever the checkpoint's name: after the clean-up nothing else has
+        their content."""
         for checkpoint in self._whole:
             with suppress(TargetError):  # it is damaged otherwise
                 if checkpoint.version <= upto and checkpoint.has_sidecars():
@@ -87,30 +89,33 @@ class _Log:
         return os.path.join(self._path, _name(version, kind))
 
     def checkpoint_versions(self) -> list[int]:
-        """Return the versions of which there are files of checkpoints, whole or not, ascending."""
+        """Return the versions that have checkpoint files, whole or not, ascending."""
         return sorted(self._checkpoint_names)
 
     def checkpoint_paths(self, version: int) -> list[str]:
-        """Return where all files of a version's checkpoints lie, without sidecars."""
+        """Return the paths of all files of a version's checkpoints, without sidecars."""
         return [os.path.join(self._path, name) for name in self._checkpoint_names[version]]
 
     def compacted(self, base: int, before: float) -> list[str]:
-        """Return where compactions lie of commits before ``base``, which were written before a
+        """Return the paths of compactions of commits before ``base`` that were written before a
         time, in seconds."""
         matches = filter(None, map(_COMPACTED.fullmatch, self._times))
         names = [match[0] for match in matches if int(match[1]) < base]
         return self._older_paths(names, before)
 
     def parts(self, before: float) -> list[str]:
-        """Where parts lie that were last written to before a time, in seconds, and Hadoop's
-        checksums of files that are gone."""
+        """Return the paths of temporary files that were last written before a time, in seconds, and
+        of Hadoop's checksums of files that are gone."""
         names = [name for name in self._times if _PART.fullmatch(name) or self._lacks_file(name)]
         return self._older_paths(names, before)
 
     def sidecars(self, gone: Collection[int], before: float) -> list[str]:
-        """Return where sidecars lie that no checkpoint names but those of versions ``gone``, and
-        that were written before a time, in seconds. A writer writes sidecars before the manifest.
-        Return none if a manifest can't be read. Raises OSError."""
+        """Return the paths of sidecars that only checkpoints of the versions ``gone`` name, and
+        that were written before a time, in seconds.
+
+        A writer writes sidecars before the manifest, so a young sidecar may be needed. Return an
+        empty list if a manifest can't be read. Raise OSError.
+        """
         below = [name for name in self._times if name.startswith(f"{SIDECARS}/")]
         if not (below := [name for name in below if self._at(name) < before]):
             return []
@@ -125,7 +130,8 @@ class _Log:
         return [path for path in paths if _of(os.path.basename(path)) not in needed]
 
     def is_older(self, version: int, than: float) -> bool:
-        """Whether a version's checkpoint was written before a time, in seconds. Raises OSError."""
+        """Return whether a version's checkpoint was written before a time, in seconds. Raise
+        OSError."""
         return all(self._at(name) < than for name in self._checkpoint_names[version])
 
     def _older_paths(self, names: list[str], before: float) -> list[str]:
@@ -136,9 +142,9 @@ class _Log:
         return bool(match) and _of(name) not in self._times
 
     def older(self, kind: str, than: float) -> list[int]:
-        """The versions of a kind up to the first one that was not written before a time: they are
-        written in their order, so that one from a clock that was ahead is as old as those around
-        it."""
+        """Return the versions of a kind up to the first that was not written before a time, in
+        seconds. Commits are written in their order, so a time from a clock that was ahead counts as
+        that of its neighbours."""
         ahead, times = time.time() + JUMP_S, dict[int, float]()
 
         def is_old(version: int) -> bool:
@@ -151,8 +157,8 @@ class _Log:
         return versions
 
     def _at(self, name: str) -> float:
-        """When a file was written; one that is gone meanwhile, as a commit's part is, counts as
-        young."""
+        """Return the time at which a file was written; infinity for a file that is gone meanwhile,
+        like a commit's temporary file."""
         at = self._times[name]
         try:
             return modified(os.path.join(self._path, name)) if at is None else at
@@ -166,7 +172,8 @@ def _is_one_file(checkpoint: Checkpoint) -> bool:
 
 
 def _of(name: str) -> str:
-    """Return the name of the file that a checksum of Hadoop's is of; any other name as it is."""
+    """Return the name of the file that one of Hadoop's checksums covers; any other name
+    unchanged."""
     match = _OF_HADOOP.fullmatch(name)
     return match[1] if match else name
 
@@ -185,11 +192,14 @@ def remove_commits(
     protected: int = 0,
     remover: Remover | None = None,
 ) -> int:
-    """Removes commits that were written before a time (in seconds, as ``time.time``), but for those
-    that younger versions stand on, those from ``begin`` on, and versions to ``keep``, which get
-    checkpoints of their own; when what stays is ``durable``. Versions before ``protected`` go all
-    at once, or stay (``checkpointProtection``). Returns how many. Raises OSError, TargetError for a
-    log that does not reach back, and FencedError: what is left then is removed the next time.
+    """Remove old commits, checksums and checkpoints of a table's log; return the number of commits.
+
+    Commits written before ``before`` (seconds, as ``time.time``) are removed, except those that
+    younger versions need, those from ``begin`` on, and versions to ``keep``, which get checkpoints
+    of their own. They are removed after the remaining files are ``durable``. Versions before
+    ``protected`` are removed all together, or stay (``checkpointProtection``). Raise OSError,
+    TargetError for a log that does not reach back, and FencedError. The next clean-up removes what
+    an error leaves.
     """
     log, remover = _Log(folder), remover or Remover()
     commits = log.versions[_COMMIT]
@@ -206,11 +216,11 @@ def remove_commits(
         return 0
     for version in sorted(promised.difference(log.whole)):
         _write_checkpoint(folder, version)
-    if last(folder) < base:  # by an older hint of others
+    if last(folder) < base:  # another writer wrote an older hint
         _write_checkpoint(folder, None)
     gone, checkpoints = sorted(set(old) - promised), _needless(log, base, promised)
     now = time.time()
-    # Checkpoints behind commits: whoever is cut off here finds each promised version whole.
+    # Checkpoints after commits: a kill here leaves each promised version readable.
     paths = [
         *(log.path(version, _COMMIT) for version in gone),
         *(log.path(version, _CHECKSUM) for version in log.older(_CHECKSUM, now - _OPENED_S)),
@@ -231,20 +241,23 @@ def _write_checkpoint(folder: str, version: int | None) -> None:
 
 
 def _needless(log: _Log, base: int, promised: Collection[int]) -> list[int]:
-    """Checkpoints before ``base`` but for promised versions', and of those behind it what lies so
-    close to the one before that a reader has few commits to go through without it; never that which
-    ``_last_checkpoint`` names: where somebody was cut off it may be an older one."""
+    """Return the versions of checkpoints that are not needed, ascending.
+
+    Before ``base`` these are all but those of promised versions. After it, they are checkpoints so
+    close to the one before that a reader has few commits to read without them. The checkpoint that
+    ``_last_checkpoint`` names always stays: after a kill it may be an older one.
+    """
     named = last(log.folder)
     needless = [
         version
         for version in log.checkpoint_versions()
         if version < base and version not in promised and version != named
     ]
-    kept, newest = base, max(log.whole, default=0)
+    last_kept, newest = base, max(log.whole, default=0)
     opened_since = time.time() - _OPENED_S
     for version in log.whole:
-        if version - kept >= _APART or version in (newest, named):
-            kept = version
+        if version - last_kept >= _APART or version in (newest, named):
+            last_kept = version
         elif version > base and log.is_older(version, opened_since):
             needless.append(version)
     return sorted(needless)

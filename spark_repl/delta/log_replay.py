@@ -1,7 +1,7 @@
 """A table's log read from its own files, as the Delta protocol describes them, without Spark.
 
-Spark's reconstruction of a state costs 8 s in a cold JVM and 0.3-1 s in a warm one; the few commits
-since the last checkpoint are read here in milliseconds.
+Spark's reconstruction of a state costs 8 s in a cold JVM and 0.3-1 s in a warm one. This module
+reads the few commits since the last checkpoint in milliseconds.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ COMMIT = re.compile(r"\d{20}\.json")
 
 
 def commit_path(folder: str, version: int) -> str:
-    """Where the commit of a version lies."""
+    """Return the path of a version's commit."""
     return os.path.join(folder, "_delta_log", f"{version:020d}.json")
 
 
 def checksum_path(folder: str, version: int) -> str:
-    """Return where the checksum of a version lies."""
+    """Return the path of a version's checksum."""
     return os.path.join(folder, "_delta_log", f"{version:020d}.crc")
 
 
 def checkpoint_path(folder: str, version: int) -> str:
-    """Where the checkpoint of a version lies that is one file."""
+    """Return the path of a version's checkpoint in one file."""
     return os.path.join(folder, "_delta_log", f"{version:020d}.checkpoint.parquet")
 
 
 def read_commit(folder: str, version: int) -> list[Action] | None:
-    """The actions of one commit; None when its file is gone (cleaned up behind a checkpoint)."""
+    """Return the actions of one commit; None if its file is gone (removed after a checkpoint).
+    Raise TargetError if it is damaged, and OSError."""
     try:
         content = read(commit_path(folder, version)).decode()
         return [json.loads(line) for line in content.split("\n") if line.strip()]
@@ -51,12 +52,13 @@ def read_commit(folder: str, version: int) -> list[Action] | None:
 
 
 def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
-    """The actions of each commit in (version, upto]. Raises TargetError when one is gone."""
+    """Return the actions of each commit in (version, upto]. Raise TargetError if one is gone."""
     return list(each_commit_after(folder, version, upto))
 
 
 def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Action]]:
-    """The same, one read after the other."""
+    """Yield the actions of each commit in (version, upto], one at a time. Raise TargetError if one
+    is gone."""
     for number in range(version + 1, upto + 1):
         actions = read_commit(folder, number)
         if actions is None:
@@ -70,7 +72,8 @@ def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Act
 
 
 def last_user_metadata(folder: str, version: int, app: str) -> str | None:
-    """userMetadata of the newest commit of ``app``; None when it is not in the log any more."""
+    """Return userMetadata of the newest commit of ``app``; None if the log no longer has that
+    commit."""
     for number in range(version, -1, -1):
         actions = read_commit(folder, number)
         if actions is None:

@@ -1,7 +1,7 @@
-"""What a table's log says at one version, files aside: protocol, metadata, transactions, domains.
+"""State of a table's log at one version, without files: protocol, metadata, transactions, domains.
 
 Delta protocol, section "Action Reconciliation". A state is read from the newest checkpoint and the
-commits after it, and carried on commit by commit (``after``). Live files are ``log_replay``'s.
+commits after it, and advanced commit by commit (``after``). ``add_actions`` has the live files.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
 Action = dict[str, Any]
 
 ROW_TRACKING = "delta.rowTracking"
-"""the domain that keeps the highest row id given"""
+"""domain that records the highest row id assigned"""
 ENGINE_NAME = "spark_repl"
-"""how other engines name us in a table's history"""
+"""name of this engine in a table's history"""
 _TIMESTAMPS = "delta.enableInCommitTimestamps"
 _CHECKSUM = "inCommitTimestampOpt"
 
 
 @dataclass(frozen=True)
 class LiveTotals:
-    """Number and bytes of a version's live files, and how many of their rows are deleted."""
+    """Number and bytes of a version's live files, their deletion vectors, and their deleted
+    rows."""
 
     files: int = 0
     size_bytes: int = 0
@@ -40,8 +41,8 @@ class LiveTotals:
     deleted_rows: int = 0
 
     def after(self, actions: Iterable[Action]) -> LiveTotals | None:
-        """Return the totals after a commit with these ``actions``; None if a ``remove`` does not
-        have its file's size, as other writers may leave it out."""
+        """Return the totals after a commit with these ``actions``; None if a ``remove`` lacks its
+        file's size, which other writers may omit."""
         totals = [self.files, self.size_bytes, self.vectors, self.deleted_rows]
         for action in actions:
             sign = 1 if "add" in action else -1 if "remove" in action else 0
@@ -56,14 +57,14 @@ class LiveTotals:
 
 
 def totals_of(files: Iterable[Action]) -> LiveTotals:
-    """Return the totals of live files, ``add`` actions."""
+    """Return the totals of live files, given as ``add`` actions."""
     return LiveTotals().after({"add": add} for add in files) or LiveTotals()
 
 
 @dataclass(frozen=True)
 class LogState:
-    """The state of a table at ``version``. ``timestamp_ms``: its in-commit timestamp, None where
-    the table has none, or where it is not known."""
+    """The state of a table at ``version``. ``timestamp_ms``: its in-commit timestamp in
+    milliseconds; None if the table has none, or it is unknown."""
 
     version: int
     protocol: Action
@@ -74,18 +75,18 @@ class LogState:
     """the ``domainMetadata`` action of each domain that was not removed"""
     timestamp_ms: int | None = None
     totals: LiveTotals | None = field(default=None, compare=False)
-    """None: not known"""
+    """None: unknown"""
     txn_id: str | None = field(default=None, compare=False)
     """the id of the version's commit, if it is one of ours and was read"""
 
     @property
     def has_timestamps(self) -> bool:
-        """Whether commits have in-commit timestamps."""
+        """Return whether commits have in-commit timestamps."""
         return str(self.metadata["configuration"].get(_TIMESTAMPS, "")).lower() == "true"
 
     @property
     def last_row_id(self) -> int:
-        """The highest row id given so far; -1 if none was."""
+        """Return the highest row id assigned so far; -1 if none was."""
         domain = self.domains.get(ROW_TRACKING)
         return int(json.loads(domain["configuration"])["rowIdHighWaterMark"]) if domain else -1
 
@@ -109,7 +110,7 @@ class LogState:
                 changed["timestamp_ms"] = info.get("inCommitTimestamp")
                 is_own = str(info.get("engineInfo", "")).startswith(f"{ENGINE_NAME}/")
                 changed["txn_id"] = info.get("txnId") if is_own else None
-        # Others may add a file that is live again, as ANALYZE and a backfill of row ids do.
+        # Other writers may add a live file again, as ANALYZE and a backfill of row ids do.
         totals = self.totals if changed["txn_id"] else None
         changed["totals"] = totals.after(actions) if totals else None
         return replace(self, txns=txns, domains=domains, **changed)
@@ -122,8 +123,8 @@ def _keep(domains: dict[str, Action], action: Action) -> None:
 
 
 def load(folder: str, version: int | None = None) -> LogState | None:
-    """Return the state of the table at ``folder`` at ``version``, None: at the newest. Return None
-    if there is no table. Raises TargetError if the log does not reach back, and OSError."""
+    """Return the state of the table at ``folder`` at ``version`` (None: the newest). Return None if
+    there is no table. Raise OSError, and TargetError if the log does not reach back."""
     base, listed = log_checkpoints.newest_and_names(folder, version)
     upto = _newest_of(folder, base, listed) if version is None else version
     if upto < 0:
@@ -137,25 +138,25 @@ def load(folder: str, version: int | None = None) -> LogState | None:
 
 
 def advance(folder: str, state: LogState, version: int) -> LogState:
-    """Return the state at a later ``version``. Raises TargetError when a commit is gone."""
+    """Return the state at a later ``version``. Raise TargetError if a commit is gone."""
     for actions in each_commit_after(folder, state.version, version):
         state = state.after(actions)
     return state
 
 
 def newest_version(folder: str) -> int:
-    """Return the newest version's number, -1 if there is no table. Raises TargetError if a version
-    is missing, and OSError."""
+    """Return the newest version's number, -1 if there is no table. Raise OSError, and TargetError
+    if a version is missing."""
     return _newest_of(folder, *log_checkpoints.newest_and_names(folder))
 
 
 def _newest_of(folder: str, base: Checkpoint | None, listed: list[str]) -> int:
     """Return the newest version of a log. ``base``: its newest whole checkpoint. ``listed``: the
-    names of its files, from there on.
+    names of its files, from that checkpoint on.
 
-    Raises TargetError if a version between the two is missing, as power failures leave it: a commit
-    in its place would be read together with those after it. Also if only a checkpoint that is not
-    whole has the newest version: the table would be an older one.
+    Raise TargetError if a version between the two is missing, as power failures leave it: a new
+    commit in its place would be read together with those after it. Raise TargetError also if only a
+    damaged checkpoint has the newest version: the table would be an older one.
     """
     at = base.version if base else -1
     commits = {int(name[:20]) for name in listed if COMMIT.fullmatch(name)}
@@ -168,7 +169,7 @@ def _newest_of(folder: str, base: Checkpoint | None, listed: list[str]) -> int:
             hint="put the table's folder back from a backup, or copy the table again",
         )
     damaged = max((v for v in map(log_checkpoints.version_of, listed) if v is not None), default=-1)
-    # A listing may miss a commit that came meanwhile, and show its checkpoint.
+    # A listing may lack a commit written meanwhile, and show its checkpoint.
     if damaged > newest and not is_file(commit_path(folder, damaged)):
         raise TargetError(
             f"the checkpoint of version {damaged} of the table's log is not whole, and the commit"
@@ -180,7 +181,7 @@ def _newest_of(folder: str, base: Checkpoint | None, listed: list[str]) -> int:
 
 
 def _at(folder: str, base: Checkpoint | None) -> LogState:
-    """Return the state of a checkpoint; before version 0 where there is none."""
+    """Return the state of a checkpoint; without one, the state before version 0."""
     state = LogState(-1, {}, {})
     if base:
         state = replace(state.after(base.state()), version=base.version)
@@ -190,8 +191,8 @@ def _at(folder: str, base: Checkpoint | None) -> LogState:
 
 
 def _timestamp_ms(folder: str, version: int) -> int | None:
-    """Return the in-commit timestamp of a version, which no checkpoint has. Return None if its
-    commit was removed, and its checksum as well. Raises OSError, TargetError."""
+    """Return the in-commit timestamp of a version in milliseconds, which no checkpoint has. Return
+    None if its commit was removed, and its checksum as well. Raise OSError or TargetError."""
     actions = read_commit(folder, version)
     if actions is not None:
         infos = (action["commitInfo"] for action in actions if "commitInfo" in action)

@@ -1,8 +1,8 @@
-"""A table's new files, which no commit names yet: durable, and out of VACUUM's reach.
+"""New files of a table, which no commit names yet: durable, and safe from VACUUM.
 
-VACUUM removes what no version names once it is older than the retention, and that may be 0 hours:
-a file between its writing and its commit would go. So new files are dated ahead. An object's time
-is its store's: there a file is as safe as the retention is long.
+VACUUM removes files that no version names once they are older than the retention, which may be 0
+hours. It could remove a file between its writing and its commit. So new files are dated ahead. The
+store sets an object's time: there a file is safe for as long as the retention.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _AHEAD_S = 3600
 
 @contextmanager
 def new_file(path: str) -> Iterator[BinaryIO]:
-    """Opens ``path`` for writing; what was written is durable behind the block."""
+    """Open ``path`` for writing; the file is durable after the block."""
     if is_remote(path):
         with open_output(path) as stream:
             yield stream
@@ -34,7 +34,7 @@ def new_file(path: str) -> Iterator[BinaryIO]:
 
 
 def date_ahead(path: str) -> None:
-    """Dates a file ahead of VACUUM. Raises FileNotFoundError when it is gone."""
+    """Date a file ahead of VACUUM. Raise FileNotFoundError if it is gone."""
     if is_remote(path):
         if not is_file(path):
             raise FileNotFoundError(path)

@@ -1,8 +1,8 @@
-"""Partitioned tables: whose they are, and rows of one file split into those of its partitions.
+"""Partitioned tables: which columns may partition a table, and rows split by partition.
 
 Protocol: sections "Partition Value Serialization" and "Materialize Partition Columns". Our data
-files hold the partitions' columns too, and the table asks the same of all writers, so whoever reads
-a file by itself (key index, old rows, compaction) need not know of partitions.
+files also contain the partition columns, and the table requires that of all writers. So code that
+reads a single file (key index, old rows, compaction) can ignore partitions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROPERTIES = {
 }
 
 NO_PARTITION = 1526
-"""MySQL's ER_NO_PARTITION_FOR_GIVEN_VALUE, here of a value that Delta's partitions can't have"""
+"""MySQL's ER_NO_PARTITION_FOR_GIVEN_VALUE, here for a value that Delta's partitions can't have"""
 _NULLS = ("", "__HIVE_DEFAULT_PARTITION__")
 TAKEN_FOR_NULL = "Spark takes '' and '__HIVE_DEFAULT_PARTITION__' for NULL there"
 NO_PARTITION_HINT = f"take the table out of target.partition_by; {reset_table()}"
@@ -39,7 +39,7 @@ Values = dict[str, str | None]
 
 
 def check(definition: TableDefinition, columns: Sequence[str]) -> None:
-    """Raises SchemaError for columns that the table can't be partitioned by."""
+    """Raise SchemaError for columns that the table can't be partitioned by."""
     schema, name = definition.arrow_schema(), definition.name
     for column in columns:
         if column not in schema.names:
@@ -61,10 +61,10 @@ def _fits(kind: pa.DataType) -> bool:
 
 
 def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Table]]:
-    """The rows of each partition, in their order. ``by``: physical name of a partition's column ->
-    its number in ``rows``; empty: there are no partitions.
+    """Yield the rows of each partition, in their order. ``by``: physical name of a partition column
+    -> its number in ``rows``; empty for a table without partitions.
 
-    Raises TargetError before the first one for rows that are ``unplaced``.
+    Raise TargetError before the first partition for rows that are ``unplaced``.
     """
     if not by or not rows.num_rows:
         yield {}, rows
@@ -88,8 +88,8 @@ def split(rows: pa.Table, by: Mapping[str, int]) -> Iterator[tuple[Values, pa.Ta
 
 
 def unplaced(rows: pa.Table, by: Iterable[int]) -> npt.NDArray[np.bool_]:
-    """Which of the rows [n] no partition can have: Spark would write NULL in place of a text, in
-    MERGE or in its next OPTIMIZE."""
+    """Return which of the rows [n] no partition can have: Spark would write NULL in place of a
+    text, in MERGE or in its next OPTIMIZE."""
     refused = np.zeros(rows.num_rows, bool)
     for column in map(rows.column, by):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):

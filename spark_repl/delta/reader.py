@@ -1,4 +1,4 @@
-"""Reads a table without Spark, through delta-rs: another engine's view of what was committed."""
+"""Reads a table without Spark, through delta-rs, to see commits as another engine does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .delta_table import opened
 
 
 def read(folder: str, version: int | None = None, query: str = "select * from t") -> pa.Table:
-    """The rows that ``query`` (SQL over the table ``t``) finds in one version, or the newest."""
+    """Return the rows that ``query`` (SQL over the table ``t``) finds in one version, or the
+    newest."""
     with opened(folder, version) as table:
         return pa.table(QueryBuilder().register("t", table).execute(query).read_all())
 

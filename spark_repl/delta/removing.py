@@ -1,10 +1,10 @@
-"""Remover: the one way to remove anything below a target.
+"""Remover: the only code that removes files below a target.
 
-Invariant: a file goes after what stays without it is durable, and while this process owns the
-target. The owner is asked for immediately before each removal, since the process may have slept
-since it chose the file. A sleep between that question and the system call cannot be excluded, so
-what is removed has a name that no successor gives again; a file of Delta's log, whose name has to
-be given again, is renamed aside and linked back if a successor has written it.
+Invariant: a file is removed only after what remains without it is durable, and while this process
+owns the target. The ownership is checked immediately before each removal, since the process may
+have slept since it chose the file. A sleep between that check and the system call cannot be
+excluded. So a removed file has a name that no successor uses again. Names in Delta's log have to be
+used again: such a file is renamed aside, and linked back if a successor has written it.
 
 Exempt are a process's own new files (``discard``), the working state, and the relay log.
 """
@@ -21,10 +21,10 @@ from ..crash_points import reach
 from ..runtime.object_store import is_remote
 from .storage import names, remove_folder, remove_if_there
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 ASIDE = "_aside"
-"""folder beside files of Delta's log that are renamed aside; no reader of Delta looks into it"""
+"""folder in Delta's log of files that are renamed aside; Delta's readers ignore it"""
 
 IsUseless = Callable[[str], bool]
 
@@ -32,16 +32,16 @@ IsUseless = Callable[[str], bool]
 class Remover:
     """Removes files below one target.
 
-    ``check_owner`` raises FencedError unless this process owns the target. The default asks nobody:
-    for folders that no applier owns, and for a control table that cannot be opened.
+    ``check_owner`` raises FencedError unless this process owns the target. The default checks
+    nothing: for folders that no applier owns, and for a control table that cannot be opened.
     """
 
     def __init__(self, check_owner: Callable[[], object] = bool) -> None:
         self._check_owner = check_owner
 
     def files(self, paths: Iterable[str], settle: Callable[[], object] = bool) -> int:
-        """Remove the files that were chosen, once ``settle`` has made durable what stays. Return
-        how many were chosen. Raise OSError, FencedError; what is gone already is no error."""
+        """Remove the chosen files, after ``settle`` has made durable what remains. Return how many
+        were chosen. A file that is gone already is no error. Raise OSError or FencedError."""
         chosen = list(paths)
         if chosen:
             settle()
@@ -51,8 +51,8 @@ class Remover:
         return len(chosen)
 
     def folder(self, path: str, settle: Callable[[], object]) -> None:
-        """Remove a folder with all that is in it, once ``settle`` has made durable what stays. On
-        an object store its names are removed in batches, behind one question. Raise OSError,
+        """Remove a folder with all its content, after ``settle`` has made durable what remains. An
+        object store removes its objects in batches, after one check. Raise OSError or
         FencedError."""
         settle()
         if is_remote(path):
@@ -70,13 +70,16 @@ class Remover:
                 _remove_empty(each)
         self.check()
         if os.path.islink(path) and not (os.path.exists(path) and names(path)):
-            remove_if_there(path)  # the table was moved to another place
+            remove_if_there(path)  # a link to a table that was moved elsewhere
         _remove_empty(path)
 
     def useless(self, path: str, is_useless: IsUseless) -> bool:
-        """Remove a local file of Delta's log if ``is_useless`` holds of it: at its own place, and
-        again where it was renamed aside, which is what is removed. Return whether it is gone. Raise
-        OSError, FencedError."""
+        """Remove a local file of Delta's log if ``is_useless`` is true of it; return whether it is
+        gone.
+
+        ``is_useless`` is called at the file's own path, and again after the rename, on the file
+        that is then removed. Raise OSError or FencedError.
+        """
         self.check()
         aside = os.path.join(os.path.dirname(path), ASIDE)
         if not os.path.exists(path) or not is_useless(path):
@@ -93,8 +96,8 @@ class Remover:
         return not os.path.exists(path)
 
     def check(self) -> None:
-        """Raise FencedError unless this process owns the target: before a removal by Delta's own
-        VACUUM, which chooses and removes in one call."""
+        """Raise FencedError unless this process owns the target. Called before Delta's own VACUUM,
+        which chooses and removes files in one call."""
         reach("before_removal")
         self._check_owner()
         reach("removal")
@@ -112,11 +115,11 @@ def put_back(folder: str, is_useless: IsUseless) -> None:
 
 
 def _decide(moved: str, path: str, is_useless: IsUseless) -> None:
-    """Remove the file that was ``moved`` from ``path``, or link it back. Whoever comes second, a
-    start or the process that woke, finds nothing to do."""
+    """Remove the file that was ``moved`` from ``path``, or link it back. A second caller, a start
+    or the process that woke, finds nothing to do."""
     with suppress(FileNotFoundError):
         if not is_useless(moved) and not _is_linked(moved, path):
-            log.warning("%s had been written by another applier, and stays as %s", path, moved)
+            logger.warning("%s had been written by another applier, and stays as %s", path, moved)
             return
         os.remove(moved)
 
@@ -133,11 +136,11 @@ def _is_linked(moved: str, path: str) -> bool:
         if os.path.exists(path):
             return False
         os.rename(moved, path)
-    log.warning("%s was written meanwhile, and is put back", path)
+    logger.warning("%s was written meanwhile, and is put back", path)
     return True
 
 
 def _remove_empty(folder: str) -> None:
-    """Remove a folder unless somebody has put something into it."""
+    """Remove a folder unless it contains something."""
     with suppress(OSError):
         os.rmdir(folder)

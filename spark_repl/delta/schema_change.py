@@ -1,5 +1,8 @@
-"""A table's schemaString behind ALTER TABLE: columns that stay keep their data, whatever is said of
-them, and new ones get an id and a physical name that no file has yet."""
+"""A table's schemaString after ALTER TABLE.
+
+Columns that stay keep their data, also under a new definition. New columns get an id and a physical
+name that no file has yet.
+"""
 
 from __future__ import annotations
 
@@ -16,50 +19,51 @@ from .snapshot import NewTable, Snapshot
 
 _ID, _PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
 _MAX_ID, _MODE = "delta.columnMapping.maxColumnId", "delta.columnMapping.mode"
-# Features that Delta asks for by name, before a table that has none may get a column of the type.
+# Features that a table without them must enable before it may get a column of the type.
 _FEATURES = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 
 
 def has_mapping(configuration: Mapping[str, str]) -> bool:
-    """Whether a column's data is found by another name than the column's."""
+    """Return whether column mapping is on: data files name columns by their physical names."""
     return configuration.get(_MODE, "none") != "none"
 
 
 def altered(
-    before: Snapshot, wanted: pa.Schema, kept: Sequence[int | None], partitions: Sequence[str]
+    before: Snapshot, wanted: pa.Schema, previous: Sequence[int | None], partitions: Sequence[str]
 ) -> NewTable:
-    """The table's metadata with the columns ``wanted``. ``kept`` [columns]: the number of the
-    column before whose data it is, None of a new one; ``partitions``: names of the columns that it
-    is partitioned by, as they are now."""
+    """Return the table's metadata with the columns ``wanted``. ``previous`` [columns]: the number
+    of the earlier column whose data it has, None for a new column; ``partitions``: the present
+    names of the partition columns."""
     fields = json.loads(before.schema_string)["fields"]
     configuration = dict(before.configuration)
     ids = ColumnIds(configuration)
-    made = []
-    for field, number in zip(wanted, kept, strict=True):
+    new_fields = []
+    for field, number in zip(wanted, previous, strict=True):
         nullable = field.nullable or is_moment(field.type)
         if number is None:
             new = ids.given(field_json(field))
         else:
             new = {**fields[number], "name": field.name}
-        made.append({**new, "nullable": nullable})
-    featured(configuration, before, made)
+        new_fields.append({**new, "nullable": nullable})
+    featured(configuration, before, new_fields)
     ids.keep(configuration)
-    schema = json.dumps({"type": "struct", "fields": made})
+    schema = json.dumps({"type": "struct", "fields": new_fields})
     return NewTable(schema, configuration, tuple(partitions))
 
 
 def featured(
     configuration: dict[str, str], before: Snapshot, fields: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Asks for the features that the types of the ``fields`` need and the table has not."""
+    """Request the features in ``configuration`` that the types of ``fields`` need and the table
+    lacks."""
     features = {feature for field in fields for feature in _needs(field["type"])}
     for feature in sorted(features - before.features):
         configuration[f"delta.feature.{feature}"] = "supported"
 
 
 def keeps_columns(before: str, after: str) -> bool:
-    """Whether all columns of a schemaString are in another one, under their names."""
-    old, new = ({_physical(one): one["name"] for one in json.loads(schema)["fields"]}
+    """Return whether all columns of one schemaString are in another, under the same names."""
+    old, new = ({_physical(field): field["name"] for field in json.loads(schema)["fields"]}
                 for schema in (before, after))  # fmt: skip
     return old.items() <= new.items()
 
@@ -69,7 +73,7 @@ def _physical(field: dict[str, Any]) -> str:
 
 
 def with_column_ids(new: NewTable) -> NewTable:
-    """Return a new table's metadata with ids and physical names of its columns, where columns are
+    """Return a new table's metadata with ids and physical names of its columns, if columns are
     mapped."""
     configuration = dict(new.configuration)
     ids, schema = ColumnIds(configuration), json.loads(new.schema_string)
@@ -79,7 +83,7 @@ def with_column_ids(new: NewTable) -> NewTable:
 
 
 class ColumnIds:
-    """Gives ids and physical names to columns and to what is nested in them."""
+    """Assigns ids and physical names to columns and to their nested fields."""
 
     def __init__(self, configuration: Mapping[str, str]) -> None:
         self._mapped = has_mapping(configuration)

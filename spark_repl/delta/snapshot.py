@@ -1,4 +1,4 @@
-"""Snapshot: one version of a Delta table, and the metadata of one that is to be made or altered."""
+"""Snapshot: one version of a Delta table, and the metadata of a table to create or alter."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Snapshot:
     schema_string: str
     configuration: dict[str, str]
     state: LogState = field(repr=False, compare=False)
-    """all that the log says at this version, its files aside"""
+    """the log's state at this version, without files"""
     features: frozenset[str] = frozenset()
     partition_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, folder: str, state: LogState) -> Snapshot:
-        """Return the snapshot of the table at ``folder`` whose log says ``state``."""
+        """Return the snapshot of the table at ``folder`` whose log has the state ``state``."""
         metadata, protocol = state.metadata, state.protocol
         listed = [*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())]
         return cls(
@@ -40,7 +40,7 @@ class Snapshot:
         )
 
     def has(self, property_name: str) -> bool:
-        """Whether a property is true."""
+        """Return whether a property is true."""
         return self.configuration.get(property_name, "").lower() == "true"
 
 

@@ -1,8 +1,8 @@
-"""SparkNames: names and paths as Spark takes them."""
+"""SparkNames: names and paths in Spark's syntax."""
 
 from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """A name in backquotes, as Spark's SQL and its column expressions take it."""
+    """Return a name in backquotes, for Spark's SQL and its column expressions."""
     return "`" + name.replace("`", "``") + "`"

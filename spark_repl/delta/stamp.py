@@ -1,4 +1,4 @@
-"""Stamp: what a commit of ours bears beside its data."""
+"""Stamp: the position that a commit of ours records with its data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Stamp:
-    """``app`` and ``position`` are the appId and the version of the commit's ``txn`` action."""
+    """A commit's stamp. ``app`` and ``position`` are the appId and the version of its ``txn``
+    action."""
 
     app: str
     position: int

@@ -1,8 +1,9 @@
-"""Statistics of a data file, as Delta writes them: what makes a file skippable.
+"""Statistics of a data file, as Delta writes them: readers skip files by them.
 
 Protocol: section "Per-file Statistics"; how values are cut: Delta's StatisticsCollection. A column
-without ``minValues`` is never skipped by; ``nullCount`` counts for every type. Bounds are those of
-the file's rows; rows that a deletion vector marks later make them wide (``tightBounds``: false).
+without ``minValues`` is never used to skip a file; ``nullCount`` counts for every type. Bounds are
+those of the file's rows. Rows that a deletion vector marks later make the bounds wide
+(``tightBounds``: false).
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ import pyarrow.parquet as pq
 from .storage import data_file, parquet_source
 from .variant import is_variant
 
-# As delta.dataSkippingNumIndexedCols has it; texts are cut behind so many characters.
+# Columns with statistics (default of delta.dataSkippingNumIndexedCols); characters of a text.
 _COLUMNS, _TEXT = 32, 32
-_YEAR_1 = -719162  # as days; before it dates have no text that all readers understand
+_YEAR_1 = -719162  # in days since 1970; some readers can't parse earlier dates
 _LAST_CHARACTER = "\U0010ffff"
 
 
 def statistics(table: pa.Table) -> str:
-    """The ``stats`` of an ``add`` whose file holds ``table`` (under physical names)."""
+    """Return the ``stats`` of an ``add`` whose file contains ``table`` (under physical names)."""
     bounds = _Bounds({}, {}, {})
     left = _COLUMNS
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -37,8 +38,8 @@ def statistics(table: pa.Table) -> str:
 
 
 def row_count(folder: str, add: Mapping[str, Any]) -> int:
-    """All rows of a data file of the table at ``folder``: marked ones too. Others may have written
-    it without statistics; then its footer tells. Raises OSError."""
+    """Return the number of all rows of a data file of the table at ``folder``, also deleted ones.
+    If another writer left out statistics, read the file's footer. Raise OSError."""
     stats = json.loads(add.get("stats") or "{}")
     if "numRecords" in stats:
         return int(stats["numRecords"])
@@ -47,8 +48,8 @@ def row_count(folder: str, add: Mapping[str, Any]) -> int:
 
 
 def loosened(folder: str, add: Mapping[str, Any]) -> str:
-    """The ``stats`` of a file some of whose rows are marked now. Only the one flag changes: numbers
-    keep their digits. Delta wants the number of rows beside a deletion vector."""
+    """Return the ``stats`` of a file some of whose rows are deleted now. Only the flag changes:
+    numbers keep their digits. Delta requires the number of rows beside a deletion vector."""
     stats = add.get("stats") or "{}"
     if "numRecords" not in json.loads(stats):
         return as_json({"numRecords": row_count(folder, add), "tightBounds": False})
@@ -67,8 +68,8 @@ class _Bounds(NamedTuple):
 
 
 def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> int:
-    """Fills in one column, the fields of a struct below its name; returns how many more columns
-    have statistics."""
+    """Add one column's bounds to ``into``, the fields of a struct below its name; return how many
+    more columns get statistics."""
     if pa.types.is_struct(column.type) and not is_variant(column.type):
         inner = _Bounds({}, {}, {})
         for field, child in zip(column.type, column.flatten(), strict=True):
@@ -90,7 +91,8 @@ def _collect(name: str, column: pa.ChunkedArray, into: _Bounds, left: int) -> in
 
 
 def _has_order(column: pa.ChunkedArray) -> bool:
-    """Return whether all values have a place in the order: NaN has none, and JSON no infinity."""
+    """Return whether all values have a place in the order, and a JSON form: NaN has no place, and
+    JSON has no infinity."""
     return not pa.types.is_floating(column.type) or pc.all(pc.is_finite(column)).as_py()
 
 
@@ -98,7 +100,7 @@ _Print = Callable[[pa.Scalar], Any]
 
 
 def _printed(kind: pa.DataType) -> tuple[_Print, _Print] | None:
-    """How the least and the greatest value of a type are written; None: no bounds."""
+    """Return how the least and the greatest value of a type are written; None for no bounds."""
     if pa.types.is_integer(kind):
         return _plain, _plain
     if pa.types.is_floating(kind):
@@ -142,8 +144,8 @@ def _date(value: pa.Scalar) -> str | None:
 
 
 def _moment(value: pa.Scalar) -> str | None:
-    """Return a timestamp with its microseconds. Delta itself cuts bounds down to milliseconds;
-    after the year 2262 delta-rs then misses rows in the last one."""
+    """Return a timestamp with its microseconds. Delta itself cuts bounds to milliseconds; after the
+    year 2262 delta-rs then misses rows in the last one."""
     micros = value.cast(pa.int64()).as_py()
     if micros < _YEAR_1 * 86_400_000_000:
         return None
@@ -153,7 +155,7 @@ def _moment(value: pa.Scalar) -> str | None:
 
 
 def _text(value: pa.Scalar) -> str | None:
-    """Return the text; None for bytes that are no UTF-8, as copies of version 0.1.0 wrote them."""
+    """Return the text; None for invalid UTF-8, as copies of version 0.1.0 wrote it."""
     try:
         return str(value.as_py())
     except UnicodeDecodeError:
@@ -166,7 +168,8 @@ def _text_min(value: pa.Scalar) -> str | None:
 
 
 def _text_max(value: pa.Scalar) -> str | None:
-    """The text, or a shorter one that is not less: its beginning and the last character of all."""
+    """Return the text, or a shorter one that is not less: its beginning and the greatest
+    character."""
     text = _text(value)
     if text is None or len(text) <= _TEXT:
         return text

@@ -1,8 +1,8 @@
 """Storage: a table's files, on a mounted file system or on an object store.
 
-A local path goes to the system's own calls (``runtime/local_store``), a URI to the object store
-(``runtime/remote_store``); ``runtime/store`` has the contract of both. What an object store refuses
-for good is a TargetError, everything else that fails an OSError.
+The system's own calls (``runtime/local_store``) serve a local path, the object store
+(``runtime/remote_store``) a URI; ``runtime/store`` has the contract of both. An object store's
+permanent refusal is a TargetError, every other failure an OSError.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from ..runtime.store import Store, StoredFile
 
 _PARQUET, _PARQUET_END = b"PAR1", 8
-"""what a file begins and ends with; before the last one lies the length of the footer"""
+"""first and last bytes of a file, and bytes of its end: the footer's length, then these bytes"""
 _MISSING_JAVA = re.compile(r"FileNotFoundException|FILE_NOT_EXIST|PATH_NOT_FOUND|NoSuchKey")
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:/")
 UNFINISHED = re.compile(r"\.[0-9a-f-]{36}|\..+\.tmp(\.crc)?")
 """name of a file that only a killed writer leaves: the probe for conditional writes, or a file that
-``put`` or Hadoop gives its name when it is whole"""
+``put`` or Hadoop renames when it is complete"""
 _LOCAL, _REMOTE = LocalStore(), RemoteStore()
 
 
 def store_of(path: str) -> Store:
-    """Return the store that a path is on."""
+    """Return the store of a path."""
     return _REMOTE if is_remote(path) else _LOCAL
 
 
 def data_file(folder: str, path: str) -> str:
-    """Where a file lies that the log of the table at ``folder`` names: by a URI, in which Spark
-    writes a percent sign of a partition's folder as %25. It is relative to the folder, or absolute,
-    as in a shallow clone."""
+    """Return the path of a file that the log of the table at ``folder`` names by a URI: Spark
+    writes a percent sign in a partition's folder as %25. The URI is relative to the folder, or
+    absolute, as in a shallow clone."""
     decoded = unquote(path)
     if _ABSOLUTE.match(path):
         return canonical(decoded.removeprefix("file:"))
@@ -51,14 +51,14 @@ def data_file(folder: str, path: str) -> str:
 
 
 def inner_path(folder: str, path: str) -> str | None:
-    """Return the path, relative to the folder of a table, of a file that the table's log names.
-    Return None if the file is outside of the folder."""
+    """Return the path, relative to a table's folder, of a file that the table's log names. Return
+    None if the file is outside of the folder."""
     if not _ABSOLUTE.match(path):
         inner = os.path.normpath(unquote(path))
     else:
         try:
             place = data_file(folder, path)
-        except ConfigError:  # no target could be there
+        except ConfigError:  # a place where no target can be
             return None
         if is_remote(place) != is_remote(folder):
             return None
@@ -69,55 +69,57 @@ def inner_path(folder: str, path: str) -> str | None:
 
 
 def read(path: str) -> bytes:
-    """Return a whole file. Raises FileNotFoundError."""
+    """Return a whole file. Raise FileNotFoundError."""
     return store_of(path).read(path)
 
 
 def read_range(path: str, start: int, length: int) -> bytes:
-    """Return some bytes of a file, fewer where it ends. Raises FileNotFoundError."""
+    """Return ``length`` bytes of a file, fewer at its end. Raise FileNotFoundError."""
     return store_of(path).read_range(path, start, length)
 
 
 def open_input(path: str) -> BinaryIO:
-    """A file to read: whole, from a place (seek), or through pyarrow. Raises FileNotFoundError."""
+    """Open a file to read: as a whole, from a position (seek), or through pyarrow. Raise
+    FileNotFoundError."""
     return store_of(path).open_input(path)
 
 
 def open_output(path: str) -> BinaryIO:
-    """A new object, which is there when it is closed, and never if its context fails. Or a file."""
+    """Open a new object, which exists after it is closed, and never if its context fails; or a
+    local file."""
     return store_of(path).open_output(path)
 
 
 def put(path: str, content: bytes) -> None:
-    """Write a whole file or object, in place of one that is there: a reader sees the one or the
-    other. Raises OSError."""
+    """Write a whole file or object, and replace an existing one: a reader sees either the old or
+    the new content. Raise OSError."""
     store_of(path).put(path, content)
 
 
 def put_if_absent(path: str, content: bytes) -> None:
-    """Write a whole file or object that is not there yet. Raises FileExistsError if another
-    writer's is there, and OSError, after which it may be there, or may still come."""
+    """Write a whole file or object that does not exist yet. Raise FileExistsError if another
+    writer's exists. Raise OSError if writing fails: the file may exist, or may appear later."""
     store_of(path).put_if_absent(path, content)
 
 
 def parquet_source(path: str) -> Any:
-    """The file at ``path`` as pyarrow's Parquet reader takes it."""
+    """Return the file at ``path`` as a source for pyarrow's Parquet reader."""
     return _REMOTE.open_parquet(path) if is_remote(path) else path
 
 
 def exists(path: str) -> bool:
-    """Whether there is a file or a folder."""
+    """Return whether a file or a folder exists."""
     return store_of(path).exists(path)
 
 
 def stat(path: str) -> StoredFile:
-    """Return a file's size and time. Raises FileNotFoundError."""
+    """Return a file's size and time. Raise FileNotFoundError."""
     return store_of(path).stat(path)
 
 
 def is_file(path: str) -> bool:
-    """Whether there is a file: of an object store that is one request, where ``exists`` lists what
-    lies below the name, too, before it says no."""
+    """Return whether a file exists. On an object store that is one request; ``exists`` also lists
+    what is below the name before it returns False."""
     if not is_remote(path):
         return os.path.isfile(path)
     with suppress(FileNotFoundError):
@@ -127,9 +129,9 @@ def is_file(path: str) -> bool:
 
 
 def is_whole(path: str) -> bool:
-    """Whether there is a file, and not what power failures leave of one: it isn't empty, and one
-    of Parquet has both its ends, and room for the footer that the last one tells of. That takes two
-    small reads; an object is whole."""
+    """Return whether a file exists, and is not what power failures leave of one. It must not be
+    empty; a Parquet file must have both its ends, and room for its footer. That takes two small
+    reads; an object that exists is whole."""
     if is_remote(path):
         return is_file(path)
     try:
@@ -148,16 +150,16 @@ def is_whole(path: str) -> bool:
 
 
 def is_gone(error: BaseException, folder: str) -> bool:
-    """Whether an error says that a file below ``folder`` isn't there: Python's, pyarrow's of an
-    object store, or Spark's."""
+    """Return whether an error means that a file below ``folder`` is missing: Python's error,
+    pyarrow's of an object store, or Spark's."""
     text = str(error)
     missing = isinstance(error, FileNotFoundError) or _MISSING_JAVA.search(text)
     root = os.path.join(key_of(folder) if is_remote(folder) else folder, "")
-    return bool(missing) and any(root in shown for shown in (text, unquote(text)))
+    return bool(missing) and any(root in form for form in (text, unquote(text)))
 
 
 def remove(path: str) -> None:
-    """Removes a file. Raises FileNotFoundError where there is none; S3 does not tell."""
+    """Remove a file. Raise FileNotFoundError if there is none; S3 does not report that."""
     store_of(path).remove(path)
 
 
@@ -167,24 +169,24 @@ def remove_if_there(path: str) -> None:
 
 
 def remove_folder(path: str) -> None:
-    """Removes a folder with all that is in it."""
+    """Remove a folder with all its content."""
     store_of(path).remove_folder(path)
 
 
 def names(folder: str) -> list[str]:
-    """The files and folders of a folder; empty where there is no folder."""
+    """Return the files and folders of a folder; an empty list if there is no folder."""
     return store_of(folder).names(folder)
 
 
 def names_after(folder: str, name: str) -> list[str]:
-    """The files of a folder whose names come after ``name``, in order; empty where there is no
-    folder."""
+    """Return the files of a folder whose names sort after ``name``, in order; an empty list if
+    there is no folder."""
     return store_of(folder).names_after(folder, name)
 
 
 def listed(folder: str) -> dict[str, float | None]:
-    """The files of a folder, with the times of their last change where the listing says them, in
-    seconds since 1970; of a local file ``modified`` does."""
+    """Return the files of a folder, with their modification times in seconds since 1970 if the
+    listing contains them. A local listing does not: ``modified`` reads them."""
     if not is_remote(folder):
         return dict.fromkeys(os.listdir(folder))
     return {name: entry.modified for name, entry in _REMOTE.entries(folder).items()}
@@ -196,24 +198,24 @@ def walk(folder: str) -> Iterator[tuple[str, StoredFile]]:
 
 
 def modified(path: str) -> float:
-    """When a file was last changed, in seconds since 1970. Raises FileNotFoundError."""
+    """Return the time of a file's last change, in seconds since 1970. Raise FileNotFoundError."""
     return _REMOTE.stat(path).modified if is_remote(path) else os.path.getmtime(path)
 
 
 def make_folder(path: str) -> None:
-    """Makes a folder; on an object store, which has none, nothing is done."""
+    """Make a folder; do nothing on an object store, which has none."""
     if not is_remote(path):
         os.makedirs(path, exist_ok=True)
 
 
 def options(folder: str) -> dict[str, str] | None:
-    """delta-rs' storage_options for a table."""
+    """Return delta-rs' storage_options for a table."""
     return delta_rs_options(folder) if is_remote(folder) else None
 
 
 @contextmanager
 def named(path: str) -> Iterator[None]:
-    """Raises TargetError for what an object store refuses, whoever asked it."""
+    """Return a context that raises TargetError for an object store's refusal, from any client."""
     try:
         yield
     except OSError as error:
@@ -225,7 +227,7 @@ def named(path: str) -> Iterator[None]:
 
 
 def check_bucket(path: str) -> None:
-    """Raises TargetError when the bucket of an object store isn't there, or refuses us."""
+    """Raise TargetError if the bucket of an object store does not exist, or refuses access."""
     if not is_remote(path):
         return
     try:
@@ -237,8 +239,8 @@ def check_bucket(path: str) -> None:
 
 
 def check_conditions(folder: str) -> None:
-    """Raise TargetError if the object store of a folder writes over an object that must not exist
-    yet: two appliers could then publish one version."""
+    """Raise TargetError if the object store of a folder ignores a condition that an object must not
+    exist: two appliers could then publish one version."""
     if not is_remote(folder):
         return
     path = os.path.join(folder, f".{uuid.uuid4()}")

@@ -1,9 +1,10 @@
 """TableLog: a table's Delta log, read and written by the protocol, without the JVM.
 
-A commit is tried on the one version after its snapshot. It fails if another commit has landed:
-an OPTIMIZE, an INSERT whose keys the plan does not know, or a commit of a former owner. The caller
-reads what came, and plans again. No conflict is resolved here. ``tests/conformance`` compares what
-is written with Delta's own transaction (docs/design/own-log.md).
+A commit is tried on the one version after its snapshot. It fails if another commit has that
+version: an OPTIMIZE, an INSERT whose keys the plan does not know, or a commit of a former owner.
+The caller reads the new commit, and plans again. No conflict is resolved here.
+``tests/conformance`` compares commits with those of Delta's own transaction
+(docs/design/own-log.md).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 def fenced(table: str, folder: str | None = None) -> FencedError:
     """Return the error for a table to which another applier has committed. ``table``: its name, ""
-    where only its folder is known."""
+    if only its folder is known."""
     return FencedError(
         "another applier has committed to this table",
         table=table or None,
@@ -44,17 +45,17 @@ def fenced(table: str, folder: str | None = None) -> FencedError:
 
 
 class TableLog:
-    """Opens snapshots of tables and commits to them. ``folder`` is a table's place, ``app`` the
-    appId of a ``txn`` action. One for each applier."""
+    """Opens snapshots of tables and commits to them. ``folder`` is a table's path, ``app`` the
+    appId of a ``txn`` action. Each applier has one."""
 
     def __init__(self) -> None:
-        # By folder; both are asked for once.
+        # By folder; each entry is used once.
         self._landed: dict[str, LogState] = {}
         self._totals: dict[str, tuple[int, LiveTotals]] = {}
 
     def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
-        """Return a version of the table at ``folder``, None: the newest. Return None if there is no
-        table. Raises TargetError if the log does not reach back, and OSError."""
+        """Return a version of the table at ``folder`` (None: the newest). Return None if there is
+        no table. Raise OSError, and TargetError if the log does not reach back."""
         state = log_state.load(folder, version)
         return None if state is None else Snapshot.of(folder, state)
 
@@ -64,10 +65,13 @@ class TableLog:
 
     @staticmethod
     def is_newest(snapshot: Snapshot) -> bool:
-        """Return whether the snapshot's version is the newest one. It looks for two files: to list
-        a log takes longer with each commit. Only if the version's commit is gone the log is listed:
-        another engine's clean-up may remove the newest commit, and leave its checkpoint. Raises
-        TargetError if the snapshot's commit was written over, and OSError."""
+        """Return whether the snapshot's version is the newest one.
+
+        Looks for two files, since listing a log takes longer with each commit. Lists the log only
+        if the version's commit is gone: another engine's clean-up may remove the newest commit, and
+        leave its checkpoint. Raise OSError, and TargetError if the snapshot's commit was written
+        over.
+        """
         folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
         if own_id:
             exists = check_own(folder, version, own_id)
@@ -84,8 +88,8 @@ class TableLog:
         return None if txn is None else int(txn["version"])
 
     def advance(self, previous: Snapshot, version: int) -> Snapshot:
-        """Return the snapshot of ``version``, which follows ``previous``, a commit of ours or of
-        others."""
+        """Return the snapshot of ``version``, which follows ``previous``: a commit of ours or of
+        another writer."""
         landed = self._landed.pop(previous.folder, None)
         if not (landed and landed.version == version):
             landed = log_state.advance(previous.folder, previous.state, version)
@@ -98,8 +102,8 @@ class TableLog:
         return live
 
     def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
-        """Commit version 0: protocol, metadata and position. Raises ConcurrentChangeError if there
-        is a table, and OSError."""
+        """Commit version 0: protocol, metadata and position. Raise ConcurrentChangeError if the
+        table exists, and OSError."""
         metadata = _metadata(with_column_ids(new))
         protocol = declaring(needed_by(metadata))
         state = LogState(-1, protocol, stored(metadata), totals=LiveTotals())
@@ -109,31 +113,32 @@ class TableLog:
             self._publish(folder, state, [*actions, _txn(stamp)], _streaming(stamp))
         except ConcurrentChangeError as error:
             raise ConcurrentChangeError(
-                "somebody has made the table meanwhile", file=folder
+                "another writer has created the table meanwhile", file=folder
             ) from error
 
     def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
         """Commit data and position on ``planned``; return the version.
 
-        Raises FencedError if another applier has committed meanwhile, ConcurrentChangeError if
-        anybody else has, and OSError: the commit may exist nevertheless.
+        Raise FencedError if another applier has committed meanwhile, and ConcurrentChangeError for
+        any other writer's commit. Raise OSError if writing fails: the commit may exist
+        nevertheless.
         """
         return self._commit(planned, [_txn(stamp), *actions], _streaming(stamp), stamp.app)
 
     def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
-        """Commit other columns, or properties, with what happens to files and with the position;
-        return the version. Raises as ``commit``, and TargetError for a feature that an existing
-        table can't be given."""
+        """Commit other columns or properties, together with changes of files and the position;
+        return the version. Raise as ``commit``, and TargetError for a feature that an existing
+        table can't get."""
         return self.commit(planned, [*_redefined(planned, new), *actions], stamp)
 
     def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
-        """Commit other files with the same rows; return the version. Raises as ``commit``."""
+        """Commit other files with the same rows; return the version. Raise as ``commit``."""
         parameters = {"predicate": [], "zOrderBy": [], "auto": False}
         return self._commit(planned, actions, Operation("OPTIMIZE", parameters), app)
 
     def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
-        """Commit properties, as ALTER TABLE SET TBLPROPERTIES does, all else as it was; return the
-        version. Raises as ``alter``."""
+        """Commit properties, as ALTER TABLE SET TBLPROPERTIES does, and nothing else; return the
+        version. Raise as ``alter``."""
         configuration = {**planned.configuration, **properties}
         new = NewTable(planned.schema_string, configuration, planned.partition_columns)
         operation = Operation("SET TBLPROPERTIES", {"properties": dict(properties)})
@@ -143,10 +148,10 @@ class TableLog:
         self, planned: Snapshot, actions: list[Action], operation: Operation, app: str
     ) -> int:
         folder, state = planned.folder, planned.state
-        known = self._totals.pop(folder, None)
+        cached = self._totals.pop(folder, None)
         if state.totals is None:
-            is_of_plan = known and known[0] == planned.version
-            totals = known[1] if known and is_of_plan else read_totals(folder, planned.version)
+            is_of_plan = cached and cached[0] == planned.version
+            totals = cached[1] if cached and is_of_plan else read_totals(folder, planned.version)
             state = replace(state, totals=totals)
         try:
             return self._publish(folder, state, actions, operation)
@@ -169,7 +174,7 @@ class TableLog:
 
 def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
     """Return the actions that give a table other columns or properties; its name, comment and age
-    stay. Raises TargetError for a feature that an existing table can't be given here."""
+    stay. Raise TargetError for a feature that an existing table can't get here."""
     metadata = {
         **planned.state.metadata,
         "schemaString": new.schema_string,
@@ -177,9 +182,9 @@ def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
         "configuration": new.configuration,
     }
     features, missing = features_of(planned.state.protocol), needed_by(metadata)
-    # What a preview of a feature has given is what the feature gives.
+    # A table with the preview of a feature has the feature.
     features |= {name.removesuffix("-preview") for name in features}
-    # A feature may be listed and switched off: what it says of commits in between is not there.
+    # A listed feature may be off: commits written meanwhile lack what it requires.
     if unfit := sorted((missing - needed_by(planned.state.metadata)) & _FROM_CREATION):
         raise TargetError(
             f"the table can't be given {', '.join(unfit)} once it has rows", file=planned.folder
@@ -191,7 +196,7 @@ def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
 
 
 _FROM_CREATION = frozenset({"rowTracking", "inCommitTimestamp", "columnMapping"})
-"""features that say something of each file or commit, the earlier ones too"""
+"""features that need something in each file or commit, also in the earlier ones"""
 
 
 def _metadata(new: NewTable) -> Action:

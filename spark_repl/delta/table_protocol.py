@@ -1,7 +1,7 @@
-"""A table's protocol: the features that its metadata asks for, and the protocol that declares them.
+"""A table's protocol: the features that its metadata needs, and the protocol that declares them.
 
-Delta protocol, sections "Table Features" and "Valid Feature Names in Table Features". A protocol
-of reader version 3 and writer version 7 lists its features; older versions imply them.
+Delta protocol, sections "Table Features" and "Valid Feature Names in Table Features". A protocol of
+reader version 3 and writer version 7 lists its features; older versions imply them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 Action = dict[str, Any]
 
 SUPPORTED = "delta.feature."
-"""prefix of a property that asks for a feature by name; such a property is not stored"""
+"""prefix of a property that requests a feature by name; such a property is not stored"""
 
 _READER_FEATURES = frozenset(
     {
@@ -38,9 +38,9 @@ _BY_PROPERTY = {
 }
 _BY_TYPE = {"timestamp_ntz": "timestampNtz", "variant": "variantType"}
 _REQUIRED = {"rowTracking": "domainMetadata", "clustering": "domainMetadata"}
-"""a feature -> the one that it needs beside it"""
+"""feature -> the feature that it requires"""
 _ALWAYS = ("appendOnly", "invariants")
-"""what Delta lists in each protocol of writer version 7"""
+"""features that Delta lists in each protocol of writer version 7"""
 
 
 def features_of(protocol: Mapping[str, Any]) -> frozenset[str]:
@@ -55,8 +55,8 @@ def features_of(protocol: Mapping[str, Any]) -> frozenset[str]:
 
 
 def needed_by(metadata: Mapping[str, Any]) -> frozenset[str]:
-    """Return the features that a table with this ``metaData`` action needs: by its properties, by
-    the types of its columns, and by name (``delta.feature.X``)."""
+    """Return the features that a table with this ``metaData`` action needs: because of its
+    properties, of the types of its columns, and by name (``delta.feature.X``)."""
     properties: Mapping[str, str] = metadata["configuration"]
     needed = {name.removeprefix(SUPPORTED) for name in properties if name.startswith(SUPPORTED)}
     for name, features in _BY_PROPERTY.items():
@@ -92,10 +92,12 @@ def declaring(features: frozenset[str], before: Mapping[str, Any] | None = None)
 
 
 def stored(metadata: Mapping[str, Any]) -> Action:
-    """Return the ``metaData`` action as it is stored: without properties that ask for features."""
+    """Return the ``metaData`` action as it is stored: without properties that request features."""
     properties = metadata["configuration"].items()
-    kept = {name: value for name, value in properties if not name.startswith(SUPPORTED)}
-    return {**metadata, "configuration": kept}
+    stored_properties = {
+        name: value for name, value in properties if not name.startswith(SUPPORTED)
+    }
+    return {**metadata, "configuration": stored_properties}
 
 
 def _types(node: Any) -> Iterator[str]:

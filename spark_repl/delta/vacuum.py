@@ -1,10 +1,11 @@
-"""VACUUM from a table's own log: files go that no version within the table's retention names.
+"""VACUUM from a table's own log: removes files that no version within the table's retention names.
 
 Delta protocol, sections "Add File and Remove File" and "Change Data Files". A file stays if the
 newest version names it, or a ``remove`` that is younger than the table's
 ``delta.deletedFileRetentionDuration``. Two rules are Delta's own. A file younger than that stays,
-since a commit that names it may be under way. So does a name that begins with ``_`` or ``.``,
-except below ``_change_data``. Beside these rules, what killed writers leave is removed.
+since a commit that names it may be under way. A file whose name begins with ``_`` or ``.`` also
+stays, except below ``_change_data``. Beside these rules, files that killed writers left are
+removed.
 """
 
 from __future__ import annotations
@@ -28,19 +29,18 @@ if TYPE_CHECKING:
 
 _CHANGES = "_change_data"
 _OTHER = r"%|\.\.|^\./|//|^/|^[A-Za-z][A-Za-z0-9+.-]+:/"
-"""paths in a log that are not as ``walk`` yields them"""
+"""paths in a log that ``walk`` yields in another form"""
 
 
 def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] = ()) -> int:
-    """Remove files of the table that no version needs that was retained at ``now_s`` (seconds since
-    1970), but for those that are ``spared`` (paths relative to the table). Return how many, without
-    Hadoop's checksums of them.
+    """Remove files of the table that no version needs which was retained at ``now_s`` (seconds
+    since 1970). Return their number, without Hadoop's checksums of them.
 
-    ``spared`` must be read after ``now_s``: then a file needed later is retained or spared. Raises
-    OSError, FencedError, and TargetError for a log that does not reach back, or that has a feature
-    which is not known.
+    Files in ``spared`` (paths relative to the table) stay. ``spared`` must be read after ``now_s``:
+    then a file needed later is retained or spared. Raise OSError, FencedError, and TargetError for
+    a log that does not reach back or has an unknown feature.
     """
-    files = list(walk(folder))  # before the log is read: what it names later is younger
+    files = list(walk(folder))  # before the log is read: files that it names later are younger
     state = log_state.load(folder)
     if state is None:
         return 0
@@ -65,14 +65,14 @@ def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] 
 
 
 def _checksums_of(paths: list[str]) -> list[str]:
-    """Return where Hadoop's checksums of local files are."""
+    """Return the paths of Hadoop's checksums of local files."""
     places = (os.path.split(path) for path in paths if not is_remote(path))
     checksums = (os.path.join(folder, f".{name}.crc") for folder, name in places)
     return [path for path in checksums if os.path.lexists(path)]
 
 
 def _is_text(path: str) -> bool:
-    """Whether a path is UTF-8: a log can't name any other."""
+    """Return whether a path is UTF-8: a log can't name any other."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -81,19 +81,19 @@ def _is_text(path: str) -> bool:
 
 
 def _is_candidate(path: str, partition_columns: Collection[str]) -> bool:
-    """Return whether a file below a table's folder may be one of data, changes or vectors, or what
-    a killed writer left."""
+    """Return whether a file below a table's folder may be a file of data, changes or vectors, or
+    one that a killed writer left."""
     folders = tuple(f"{name}=" for name in partition_columns)
     *above, name = path.split("/")
-    shown = [part for part in above if not part.startswith(folders) and part != _CHANGES]
+    checked = [part for part in above if not part.startswith(folders) and part != _CHANGES]
     if not UNFINISHED.fullmatch(name):
-        shown.append(name)
-    return not any(part.startswith(("_", ".")) for part in shown)
+        checked.append(name)
+    return not any(part.startswith(("_", ".")) for part in checked)
 
 
 def _named(snapshot: Snapshot, now_s: float) -> list[str]:
     """Return the paths, relative to the table, of the files that the newest version names, and of
-    those that were removed within the retention."""
+    those removed within the retention."""
     named = list[str | None]()
     folder = snapshot.folder
     for table in reconciled(folder, snapshot.state, now_s):

@@ -1,7 +1,7 @@
-"""VARIANT columns in data files: a group of two required fields, whatever their order.
+"""VARIANT columns in data files: a group of two required fields, in any order.
 
-Delta's protocol, "Variant Data Type". Spark reads no others; in memory the fields may be NULL where
-their struct is, as those that ``take`` makes of a NULL are.
+Delta's protocol, "Variant Data Type". Spark reads no other form. In memory the fields may be NULL
+if their struct is NULL, as ``take`` makes them.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ FILE_TYPE = pa.struct([field.with_nullable(False) for field in VARIANT_STRUCT])
 
 
 def is_variant(kind: pa.DataType) -> bool:
-    """Whether this is the type of a VARIANT column, in a file or in memory."""
+    """Return whether this is the type of a VARIANT column, in a file or in memory."""
     return kind in (VARIANT_STRUCT, FILE_TYPE)
 
 
 def as_type(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """``array``, of a file by any writer, as one of the two types. Raises SchemaError for a
-    shredded one, which keeps parts of its values elsewhere."""
+    """Return ``array``, from a file of any writer, as one of the two types. Raise SchemaError for a
+    shredded VARIANT, which has parts of its values in other fields."""
     if {field.name for field in array.type} != {field.name for field in kind}:
         raise SchemaError(
             f"a data file holds a VARIANT as {array.type}",
-            hint="write the files anew with delta.enableVariantShredding = false",
+            hint="rewrite the files with delta.enableVariantShredding = false",
         )
     parts = [array.field(field.name) for field in kind]
     if kind == FILE_TYPE:

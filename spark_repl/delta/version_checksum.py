@@ -2,8 +2,8 @@
 
 Delta protocol, section "Version Checksum File". It has protocol, metadata, transactions, domains,
 and the number and bytes of the live files, so that a reader need not replay the log for them. Each
-is computed from the one before and the commit's own actions. A reader does without one that is
-not there, so that what fails here is no error.
+is computed from the previous one and the commit's own actions. A reader works without a checksum,
+so a failure here is no error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW = 100
 
 
 def read_totals(folder: str, version: int) -> LiveTotals | None:
-    """Return the totals that a version's checksum has; None if it has none, or not all."""
+    """Return the totals in a version's checksum; None if it has none, or not all."""
     with suppress(OSError, TargetError, ValueError, KeyError):
         content = json.loads(read(checksum_path(folder, version)))
         deleted, vectors = content.get("numDeletedRecordsOpt"), content.get("numDeletionVectorsOpt")
@@ -38,8 +38,8 @@ def read_totals(folder: str, version: int) -> LiveTotals | None:
 
 
 def write(folder: str, state: LogState, txn_id: str | None) -> None:
-    """Write the checksum of a version of ours, if its totals are known. A failure is logged only:
-    the commit is there."""
+    """Write the checksum of a version of ours, if its totals are known. A failure is only logged:
+    the commit exists."""
     totals = state.totals
     if totals is None:
         return
@@ -52,7 +52,7 @@ def write(folder: str, state: LogState, txn_id: str | None) -> None:
     if state.timestamp_ms is not None:
         content["inCommitTimestampOpt"] = state.timestamp_ms
     content |= {"metadata": state.metadata, "protocol": state.protocol}
-    # Both may be left out, and each commit writes them again.
+    # Both are optional, and each commit writes them again: long lists would cost too much.
     if len(state.txns) <= _FEW:
         content["setTransactions"] = list(state.txns.values())
     if len(state.domains) <= _FEW:

@@ -143,9 +143,9 @@ class Between:
         definition = self._definitions.of(cut, at)
         if definition is None:
             raise TargetError(
-                "the table does not say any more how it was made", file=files.folder,
-                hint="copy the table again, if somebody replaced it: spark-repl snapshot --config F"
-                " --table DB.T",
+                "the table's properties no longer have its definition", file=files.folder,
+                hint="copy the table again if another writer replaced it: spark-repl snapshot"
+                " --config F --table DB.T",
             )  # fmt: skip
         return files.of_shard(definition), definition
 

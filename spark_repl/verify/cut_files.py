@@ -92,8 +92,8 @@ class CutFiles:
         if version == at.version:
             return False
         logger.warning(
-            "%s: a data file that the cut shows is gone; version %d, in which somebody has"
-            " rewritten its rows, is compared", name, version,
+            "%s: a data file that the cut shows is gone; version %d, in which another writer"
+            " has rewritten its rows, is compared", name, version,
         )  # fmt: skip
         files = self.files(at.folder, version).files
         self.sets[name] = replace(at, version=version).with_files(files)
@@ -112,8 +112,8 @@ def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:
     snapshot = log.snapshot(folder, version)
     if snapshot is None:
         raise TargetError(
-            "the cut names a table that is not there", file=folder,
-            hint="copy the table again, if somebody removed it: spark-repl snapshot --config F"
-            " --table DB.T",
+            "the cut names a table that does not exist", file=folder,
+            hint="copy the table again if another program removed it: spark-repl snapshot"
+            " --config F --table DB.T",
         )  # fmt: skip
     return snapshot

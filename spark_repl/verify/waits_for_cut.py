@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_POLL_S, _TOLD_S = 0.2, 30.0
+_POLL_S, _LOG_S = 0.2, 30.0
 _GONE_S = 10.0
 """seconds in which a restarted applier claims the target, unless an error has stopped it"""
 _SHOWN = 200
@@ -89,12 +89,12 @@ class CutWait:
             now = time.monotonic()
             if now - began > self._wait_s:
                 raise TargetError(
-                    f"nothing was to be compared: {self._wait_s:.0f} s went by before"
-                    f" {what} all that was read: {_short(left)}", file=self._path,
+                    f"nothing was compared: {self._wait_s:.0f} s passed before {what} all that was"
+                    f" read: {_short(left)}", file=self._path,
                     hint="is the applier running, and near its source (spark-repl status)?"
-                    " --wait SECONDS is for longer ones",
+                    " --wait SECONDS waits longer",
                 )  # fmt: skip
-            if now - logged_at >= _TOLD_S:
+            if now - logged_at >= _LOG_S:
                 logged_at = now
                 logger.warning("waiting until %s %s, for %.0f s", what, _short(left), now - began)
             time.sleep(_POLL_S)

@@ -69,7 +69,7 @@ def test_one_that_runs_is_waited_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """And it is said what for; an error of the owner before is none."""
-    monkeypatch.setattr(waits_for_cut, "_TOLD_S", 0.0)
+    monkeypatch.setattr(waits_for_cut, "_LOG_S", 0.0)
     monkeypatch.setattr(waits_for_cut, "_GONE_S", 0.0)
     says(tmp_path, control, TargetError("of before"))
     control.release()
