@@ -32,8 +32,8 @@ class AddActions(Mapping[str, Action]):
     version."""
 
     def __init__(self, rows: pa.Table | None, changed: Mapping[str, Action]) -> None:
-        """``rows``: the ``add`` actions of a checkpoint, sorted by path. ``changed``: those of
-        other files, by path."""
+        """Hold ``rows``, the ``add`` actions of a checkpoint sorted by path, and ``changed``, the
+        actions of other files by path."""
         self._rows, self._changed = rows, changed
         self._paths = _Texts(rows["path"]) if rows is not None else ()
         self._hidden = frozenset[int]()

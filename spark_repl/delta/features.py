@@ -81,7 +81,7 @@ def _uses(snapshot: Snapshot) -> Iterator[str]:
     if snapshot.has("delta.appendOnly"):
         yield "appendOnly"
     if snapshot.has("delta.enableRowTracking") and not snapshot.has("delta.enableDeletionVectors"):
-        yield "rowTracking without deletion vectors"  # a file written anew has new row ids
+        yield "rowTracking without deletion vectors"  # a rewritten file has new row ids
     if properties.get("delta.checkpoint.writeStatsAsJson", "").lower() == "false":
         yield "delta.checkpoint.writeStatsAsJson = false"  # a checkpoint may lack statistics
     if "delta.setTransactionRetentionDuration" in properties:

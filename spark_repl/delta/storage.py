@@ -259,5 +259,5 @@ def check_conditions(folder: str) -> None:
 
 
 def one_line(text: str) -> str:
-    """An error's text on one line, cut to 300 characters: delta-rs draws it as a tree."""
+    """Return an error's text on one line, cut to 300 characters: delta-rs draws it as a tree."""
     return " ".join(re.sub(r"\x1b\[\d+m|↳", "", text).split())[:300]

@@ -163,7 +163,7 @@ class Column:
 
     @property
     def arrow_type(self) -> Any:
-        """The target's type; None if this version can't hold the type without loss."""
+        """Return the target's type; None if this version can't store the type without loss."""
         if self.form:
             return _FORMS[self.form]
         if self.type in CHARACTER_TYPES:

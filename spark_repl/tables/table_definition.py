@@ -79,13 +79,13 @@ class TableDefinition:
 
     @property
     def name_on_source(self) -> str:
-        """The table's name on the source."""
+        """Return the table's name on the source."""
         return self.source_name or self.name
 
     @cached_property
     def in_log(self) -> TableDefinition:
-        """The table as the source and the log's rows have it; the target may have other columns
-        or fewer rows."""
+        """Return the table as the source and the log's rows have it; the target may have other
+        columns or fewer rows."""
         columns = [c.logged or c for c in self.columns if not c.kept]
         for number, column in self.withheld:
             columns.insert(number, column)
@@ -99,7 +99,7 @@ class TableDefinition:
 
     @cached_property
     def own(self) -> tuple[int, ...]:
-        """For each column of the log's rows its number here; -1 if the target lacks it."""
+        """Return for each column of the log's rows its number here; -1 if the target lacks it."""
         own = [number for number, column in enumerate(self.columns) if not column.kept]
         for number, _ in self.withheld:
             own.insert(number, -1)
@@ -112,8 +112,9 @@ class TableDefinition:
 
     @property
     def sought_key(self) -> tuple[int, ...]:
-        """What the target's rows are looked up by, of which some may have gone by: ``primary_key``,
-        or the source's key where each version of a row is one; empty: by all columns."""
+        """Return the key by which the target's rows are looked up; empty: by all columns. It is
+        ``primary_key``, or the source's key in mode "history", where several versions of a row may
+        have it."""
         return self.logged_key if self.mode == "history" else self.primary_key
 
     def to_json(self) -> str:
@@ -139,8 +140,8 @@ class TableDefinition:
         )  # fmt: skip
 
     def arrow_schema(self) -> pa.Schema:
-        """Return the schema of decoded batches. Raises DecodeError for a type that the target
-        can't hold."""
+        """Return the schema of decoded batches. Raise DecodeError for a type that the target can't
+        represent."""
         return self._schema
 
     @cached_property
