@@ -19,7 +19,7 @@ import numpy as np
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import wait_for
 from ..control.table.control import Control
-from ..delta.storage import remove_folder
+from ..delta.store.storage import remove_folder
 from ..observe.status.status import status
 from ..runtime.object_store import canonical, is_remote
 from .growing_log import GrowingLog

@@ -21,10 +21,10 @@ from ..control.records.durability_barrier import DurabilityBarrier
 from ..control.records.retention import Retention
 from ..control.table.control import Control
 from ..control.table.layout import Layout
-from ..delta.add_actions import live_files
-from ..delta.delta_table import opened
-from ..delta.log_replay import commit_path, read_commit
-from ..delta.storage import open_input, open_output, options
+from ..delta.log.add_actions import live_files
+from ..delta.log.log_replay import commit_path, read_commit
+from ..delta.store.delta_table import opened
+from ..delta.store.storage import open_input, open_output, options
 from ..runtime.object_store import is_remote
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ..control.records.channel_reset import plan_all, plan_tables, reset_all, re
 from ..control.records.channels import check_unowned, opened
 from ..control.records.operator_decisions import SKIP, XA, decide, skipped, xa_decisions
 from ..control.records.skips import check_absent
-from ..delta.removing import Remover
+from ..delta.store.remover import Remover
 from ..errors import ConfigError, TargetError
 from ..gtid import GtidSet
 from ..observe.status.status import prepared_branches

@@ -17,8 +17,8 @@ from ..binlog.types.forms import USUAL, Forms
 from ..binlog.types.text_values import gather
 from ..decode.added_columns import copied_from
 from ..decode.target_rows import target_rows
-from ..delta.columns import Columns, write_file
-from ..delta.storage import remove
+from ..delta.files.delta_columns import Columns, write_file
+from ..delta.store.storage import remove
 from ..errors import (
     SchemaError,
     SecretError,

@@ -31,7 +31,7 @@ from ..control.records.table_paths import (
 )
 from ..control.table.control import Control
 from ..control.table.layout import Layout
-from ..delta.log_state import newest_version
+from ..delta.log.log_state import newest_version
 from ..errors import (
     ALL_SHARDS,
     ConcurrentChangeError,

@@ -23,9 +23,9 @@ from ..config.renaming import SHARD
 from ..control.records.channels import layout_of
 from ..control.records.copies import Copy, last_copy, record_copy
 from ..control.table.control import Control
-from ..delta.log_replay import last_user_metadata
-from ..delta.stamp import Stamp
-from ..delta.table_log import TableLog
+from ..delta.log.log_replay import last_user_metadata
+from ..delta.log.stamp import Stamp
+from ..delta.log.table_log import TableLog
 from ..errors import (
     BEGIN_AGAIN,
     ChangedTableError,

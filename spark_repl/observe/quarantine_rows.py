@@ -21,8 +21,8 @@ from ..control.records.recorded_filters import recorded
 from ..decode.known_tables import OnlyTable
 from ..decode.row_batches import table_batches
 from ..decode.spans import read_images, slices
-from ..delta import storage
-from ..delta.delta_table import opened
+from ..delta.store import storage
+from ..delta.store.delta_table import opened
 from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..position import RelayPosition

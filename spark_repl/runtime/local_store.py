@@ -1,6 +1,6 @@
 """LocalStore: files on a mounted file system, by the system's own calls.
 
-Nothing is synced here; ``delta/durable`` does that, before something is removed.
+Nothing is synced here; ``delta/log/durable`` does that, before something is removed.
 """
 
 from __future__ import annotations

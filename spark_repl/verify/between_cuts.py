@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..control.table.control import Control
     from ..control.table.cut import Cut, TableVersion
     from ..control.table.layout import Layout
-    from ..delta.digests import Digests
-    from ..delta.table_log import TableLog
+    from ..delta.files.digests import Digests
+    from ..delta.log.table_log import TableLog
     from ..tables.table_definition import TableDefinition
     from .digest_sums import Keys
     from .work_folder import WorkFolder

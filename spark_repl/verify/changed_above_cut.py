@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..config.renaming import SHARD, whole_of
-from ..delta import foreign
-from ..delta.log_replay import read_commit
+from ..delta.log import foreign_commits
+from ..delta.log.log_replay import read_commit
 from ..errors import TargetError
 from ..sql.case_folding import fold
 from ..write.shared.shared_commits import ALONE, SharingChannels, columns_in
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..config import Config
-    from ..delta.columns import Columns
-    from ..delta.log_replay import Action
+    from ..delta.files.delta_columns import Columns
+    from ..delta.log.log_replay import Action
     from .target_files import FileSet
 
 
@@ -44,7 +44,7 @@ def changed_above(
     def stays(last: int) -> bool:
         """Return whether a change by other writers is still there at version ``last``."""
         return changed is not None and not (
-            now == columns and foreign.same_rows(folder, last, sound)
+            now == columns and foreign_commits.same_rows(folder, last, sound)
         )
 
     for number in itertools.count(version + 1):
@@ -110,7 +110,7 @@ def look_above(files: FileSet, name: str, config: Config) -> ByOthers | None:
             f" have the source's rows again: spark-repl snapshot --config F --table {name}"
         )
     else:
-        hint = foreign.way_out(files.folder, name, changed - 1, shared=SHARD in name)
+        hint = foreign_commits.way_out(files.folder, name, changed - 1, shared=SHARD in name)
     return ByOthers(changed, files.version, hint)
 
 
@@ -120,6 +120,6 @@ def _is_ours(actions: Sequence[Action], app: str) -> bool:
 
 def _is_change(version: int, actions: Sequence[Action], columns: Columns) -> bool:
     try:
-        return foreign.check(version, actions, columns, accept=False)
+        return foreign_commits.check(version, actions, columns, accept=False)
     except TargetError:
         return True

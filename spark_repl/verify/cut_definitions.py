@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..control.table.control import Control
     from ..control.table.cut import Cut, TableVersion
     from ..control.table.layout import Layout
-    from ..delta.table_log import TableLog
+    from ..delta.log.table_log import TableLog
     from ..tables.table_definition import TableDefinition
 
 

@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..delta.columns import Columns
+from ..delta.files.delta_columns import Columns
 from ..errors import TargetError
 from ..runtime.retry import first_line
 from .changed_above_cut import rewritten_version
 from .target_files import FileSet, lacking
 
 if TYPE_CHECKING:
-    from ..delta.snapshot import Snapshot
-    from ..delta.table_log import TableLog
+    from ..delta.log.table_log import TableLog
+    from ..delta.log.table_snapshot import Snapshot
     from .source_range import RangeRows
     from .table_check import TableCheck
     from .target_files import FileTask

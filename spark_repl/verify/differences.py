@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..delta.columns import equal, one_chunk
-from ..delta.digests import Digests, digests
+from ..delta.files.delta_columns import equal, one_chunk
+from ..delta.files.digests import Digests, digests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

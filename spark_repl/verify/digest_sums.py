@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..delta.digests import Digests, mix
+from ..delta.files.digests import Digests, mix
 
 Keys = npt.NDArray[np.uint64]
 Live = tuple[str, Digests, npt.NDArray[np.int64]]

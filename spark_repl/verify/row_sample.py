@@ -19,7 +19,7 @@ import pyarrow as pa
 from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating
 from ..copy.source_tables import full_name, quoted
-from ..delta.digests import mix
+from ..delta.files.digests import mix
 from ..rules.masking import masks_order
 from ..tables.column import BINARY, CHARACTER_TYPES, ColumnType
 

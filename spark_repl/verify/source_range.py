@@ -14,8 +14,8 @@ import pyarrow as pa
 from ..copy.copy_chunk import copied_rows, patiently
 from ..copy.source_tables import full_name
 from ..copy.text_rows import read_rows, select_list
-from ..delta.columns import one_chunk
-from ..delta.digests import Digests, digests
+from ..delta.files.delta_columns import one_chunk
+from ..delta.files.digests import Digests, digests
 from ..errors import SparkReplError
 from ..source.connection import begin_query, connect
 from .work_folder import save

@@ -15,11 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config.renaming import shard_of
-from ..delta import deletion_vector
-from ..delta.columns import Columns, one_chunk, open_file, read_rows, stored_columns, with_type
-from ..delta.digests import Digests, digests, mix
-from ..delta.statistics import row_count
-from ..delta.storage import is_gone
+from ..delta.files import deletion_vector
+from ..delta.files.delta_columns import (
+    Columns,
+    one_chunk,
+    open_file,
+    read_rows,
+    stored_columns,
+    with_type,
+)
+from ..delta.files.digests import Digests, digests, mix
+from ..delta.files.statistics import row_count
+from ..delta.store.storage import is_gone
 from ..rules.metadata_columns import shard_column
 from ..write.shared.shard_tables import columns_of
 from .work_folder import load, save

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..control.table.cut import Cut
     from ..control.table.layout import Layout
     from ..copy.source_tables import SourceTable
-    from ..delta.table_log import TableLog
+    from ..delta.log.table_log import TableLog
     from ..tables.table_definition import TableDefinition
     from .repair_request_builder import Repairs
     from .target_files import FileTask

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..control.cuts.cut_reader import find_cut
 from ..control.records.channels import layout_of
 from ..control.table.control import Control
-from ..delta.table_log import TableLog
+from ..delta.log.table_log import TableLog
 from ..observe.reports.verify_status import write_verify_status
 from ..runtime.threads import Pool
 from .between_cuts import Between, totals

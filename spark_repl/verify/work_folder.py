@@ -19,7 +19,7 @@ from ..runtime.private_files import make_folder
 if TYPE_CHECKING:
     from typing import IO, Self
 
-    from ..delta.digests import Digests
+    from ..delta.files.digests import Digests
     from ..tables.table_definition import TableDefinition
 
 _PLAN = "plan.json"

@@ -18,7 +18,7 @@ from spark_repl.cli.cut_command import kept_cuts
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.records.retention import pin
 from spark_repl.control.table.cut import Cut, reader_tables
-from spark_repl.delta import checkpoint
+from spark_repl.delta.log import checkpoint_schedule
 from tests.applier.test_promised_cuts import SHORT, hours_pass
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import HERE, at_cut, run
@@ -84,7 +84,7 @@ def test_what_is_promised_is_read_by_delta_rs_and_duckdb(
     log: LogWriter, target: Path, monkeypatch: pytest.MonkeyPatch, features: str
 ) -> None:
     hurry(monkeypatch)
-    monkeypatch.setattr(checkpoint, "EVERY", 10)
+    monkeypatch.setattr(checkpoint_schedule, "EVERY", 10)
     keys = {**KEYS, **FEATURES[features]}
     shown = followed(log, target, keys)
     folder = target / "t" / "a"

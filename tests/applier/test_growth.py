@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spark_repl.control.records.channels import channel_at
-from spark_repl.delta.checkpoint import EVERY
+from spark_repl.delta.log.checkpoint_schedule import EVERY
 from spark_repl.write.files import key_segments
 from spark_repl.write.upkeep import table_maintenance
 from tests.applier.test_many_files import LOOKS

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta import large_columns
+from spark_repl.delta.files import large_columns
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import last_shown, run
 

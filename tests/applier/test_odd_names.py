@@ -6,8 +6,8 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.control.table.layout import Layout, encode
-from spark_repl.delta import checkpoint
-from spark_repl.delta.reader import newest_version, read
+from spark_repl.delta.log import checkpoint_schedule
+from spark_repl.delta.store.delta_table import newest_version, read
 from spark_repl.errors import SettingError, TargetError
 from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -27,7 +27,7 @@ def odd_target(tmp_path, request):
 
 
 def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
-    monkeypatch.setattr(checkpoint, "EVERY", 1)
+    monkeypatch.setattr(checkpoint_schedule, "EVERY", 1)
     log = LogWriter(tmp_path / "log")
     tables = [Table(name) for name in NAMES]
     log.ddl("CREATE DATABASE t")
@@ -47,8 +47,8 @@ def test_they_are_applied_and_read(tmp_path, odd_target, monkeypatch, capsys):
         assert newest_version(folder) == delta.version(folder)
         snapshot = delta.snapshot(folder)
         assert snapshot is not None  # of the last run upkeep may not have come to all tables
-        assert checkpoint.write_if_due(snapshot) or checkpoint.last(folder)
-        assert checkpoint.last(folder) > 0
+        assert checkpoint_schedule.write_if_due(snapshot) or checkpoint_schedule.last(folder)
+        assert checkpoint_schedule.last(folder) > 0
         assert len(read(folder, 1)) == 2
     assert set(status(str(odd_target))["tables"]) == {f"t.{name}" for name in NAMES}
     assert main(["status", "--target", str(odd_target)]) == 0

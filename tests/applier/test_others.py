@@ -20,9 +20,11 @@ from pyroaring import BitMap
 
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta import deletion_vector, log_replay, storage
-from spark_repl.delta.add_actions import AddActions, live_files
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.log import log_replay
+from spark_repl.delta.log.add_actions import AddActions, live_files
+from spark_repl.delta.log.table_snapshot import Snapshot
+from spark_repl.delta.store import storage
 from spark_repl.errors import FencedError, FormerOwnerError, TargetError
 from spark_repl.write.files.commit import removed
 from spark_repl.write.files.key_index import KeyIndex

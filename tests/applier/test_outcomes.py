@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import RowError
 from spark_repl.observe.status.status import status
 from spark_repl.write.files.compaction import rewrite

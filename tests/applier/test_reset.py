@@ -21,7 +21,7 @@ from spark_repl.control.records.retention import pin, pins
 from spark_repl.control.records.table_paths import RESET, given_paths
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.removing import Remover
+from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import TargetError
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter, Table, delete, insert

@@ -18,7 +18,7 @@ from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.replaced_tables import remove_replaced
 from spark_repl.control.records.table_paths import RESET
 from spark_repl.crash_points import listening
-from spark_repl.delta.removing import Remover
+from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import FencedError
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import at_cut, cuts, run

@@ -19,8 +19,8 @@ from spark_repl.control.records.channels import Channel, opened
 from spark_repl.control.records.table_paths import RESET, given_paths
 from spark_repl.control.table.control import Control
 from spark_repl.crash_points import listening
-from spark_repl.delta import storage
-from spark_repl.delta.removing import Remover
+from spark_repl.delta.store import storage
+from spark_repl.delta.store.remover import Remover
 from spark_repl.runtime.object_store import canonical
 from spark_repl.service.channel_run import is_new
 from tests.support.binlog_writer import LogWriter, Table, insert

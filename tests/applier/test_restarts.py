@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from spark_repl.cli.main import main
-from spark_repl.delta.log_replay import commit_path
+from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import TargetError
 from spark_repl.position import RelayPosition
 from spark_repl.relay import log as look

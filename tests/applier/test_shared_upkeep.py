@@ -13,7 +13,7 @@ from spark_repl.cli.main import main
 from spark_repl.control.cuts.cut_export import manifest
 from spark_repl.control.records.channels import channel_at
 from spark_repl.control.records.retention import pin
-from spark_repl.delta.checkpoint import EVERY
+from spark_repl.delta.log.checkpoint_schedule import EVERY
 from spark_repl.schedule.until import Until
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import applier, apply_without_stream, cuts, run

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from spark_repl import Config
-from spark_repl.delta.log_replay import read_commit
-from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.log.log_replay import read_commit
+from spark_repl.delta.log.stamp import Stamp
 from spark_repl.errors import HistoryError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status.status import status

@@ -16,9 +16,9 @@ from spark_repl.apply.group import cut_publisher
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.log_replay import Action
-from spark_repl.delta.snapshot import Snapshot
-from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.log.log_replay import Action
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.gtid import GtidSet
 from spark_repl.observe.status.status import status
 from tests.support.binlog_writer import LogWriter, Table, insert

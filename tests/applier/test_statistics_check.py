@@ -12,8 +12,8 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.control.records.channels import channel_at
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.log_state import newest_version
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_state import newest_version
 from spark_repl.write.tables.table_commits import TableCommits
 from tests.support import shared
 from tests.support.binlog_writer import LogWriter, Table, delete, insert

@@ -17,11 +17,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_repl.delta import checkpoint_writer
-from spark_repl.delta.columns import schema_json
-from spark_repl.delta.snapshot import NewTable
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.files.delta_columns import schema_json
+from spark_repl.delta.log import checkpoint_writer
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable
 
 COMMITS, WARM = 200, 20
 STATS = json.dumps({"numRecords": 1000, "minValues": {"id": 1}, "maxValues": {"id": 9}})
@@ -80,7 +80,7 @@ def measure(files: int, folder: str) -> dict[str, Any]:
 def opened_mib(folder: str) -> float:
     """Return by how many MiB a process grows that opens the table and holds its files."""
     code = (
-        "import sys; from spark_repl.delta.table_log import TableLog\n"
+        "import sys; from spark_repl.delta.log.table_log import TableLog\n"
         "def rss(): return int(open('/proc/self/statm').read().split()[1]) * 4 / 1024\n"
         "log = TableLog(); before = rss(); opened = log.snapshot(sys.argv[1])\n"
         "files = log.files(opened); import pyarrow as pa, gc; gc.collect()\n"

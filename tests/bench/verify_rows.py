@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from spark_repl.control.cuts.cut_reader import find_cut
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.add_actions import live_files
+from spark_repl.delta.log.add_actions import live_files
 from spark_repl.verify.verifier import VerifyLimits
 from spark_repl.verify.verify_run import verify
 from tests.support.live.following import Following

@@ -14,11 +14,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError
 
-from spark_repl.delta import storage
-from spark_repl.delta.columns import Columns, write_file
-from spark_repl.delta.snapshot import Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.files.delta_columns import Columns, write_file
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import Snapshot
+from spark_repl.delta.store import storage
 from spark_repl.errors import ConcurrentChangeError
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl.delta.snapshot import NewTable
+from spark_repl.delta.log.table_snapshot import NewTable
 from tests.support.local_delta import metadata_action
 
 Action = dict[str, Any]

@@ -19,14 +19,21 @@ import pytest
 from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
-from spark_repl.delta import checkpoint_writer, deletion_vector
-from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
-from spark_repl.delta.reader import read
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.delta_columns import (
+    Columns,
+    open_file,
+    read_rows,
+    schema_json,
+    write_file,
+)
+from spark_repl.delta.log import checkpoint_writer
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.delta_table import read
+from spark_repl.delta.store.remover import Remover
 from spark_repl.write.files.commit import removed
 from tests.conformance.spark_log import SparkLog
 from tests.conformance.test_random_commits import FEATURES, VECTORS

@@ -17,12 +17,12 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from spark_repl.delta import storage
-from spark_repl.delta.columns import schema_json
-from spark_repl.delta.log_replay import read_commit
-from spark_repl.delta.snapshot import NewTable
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.files.delta_columns import schema_json
+from spark_repl.delta.log.log_replay import read_commit
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable
+from spark_repl.delta.store import storage
 from tests.support.dropping_proxy import dropping_proxy
 from tests.support.stores import SERVERS
 

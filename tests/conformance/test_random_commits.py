@@ -19,10 +19,11 @@ import pytest
 from pyroaring import BitMap
 from pyspark.sql import SparkSession
 
-from spark_repl.delta import checkpoint_writer, deletion_vector
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.log import checkpoint_writer
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from tests.conformance.spark_log import Read, SparkLog
 
 Action = dict[str, Any]
@@ -137,7 +138,7 @@ class Twins:
         schema = json.dumps({"type": "struct", "fields": [*fields, column(name, "integer")]})
         self.oracle.alter(schema, configuration)
         mine = self.snapshot()
-        from spark_repl.delta.schema_change import ColumnIds
+        from spark_repl.delta.log.schema_change import ColumnIds
 
         configuration = dict(mine.configuration)
         ids = ColumnIds(configuration)

@@ -29,10 +29,10 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_snapshot import Row
 from spark_repl.control.transaction_files.xa_store import XaStore
 from spark_repl.crash_points import listening
-from spark_repl.delta import checkpoint
-from spark_repl.delta.log_replay import Action
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.log import checkpoint_schedule
+from spark_repl.delta.log.log_replay import Action
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.service.applied_purge import purge_applied
 from spark_repl.write.upkeep import table_maintenance
@@ -158,7 +158,7 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
     with ExitStack() as stack:
         for module, name, value in (
             (control, "_PRUNE_EVERY", 4), (control_cleanup, "_CHECKPOINT_EVERY", 3),
-            (control_cleanup, "_OPENED_S", -9), (checkpoint, "EVERY", 3),
+            (control_cleanup, "_OPENED_S", -9), (checkpoint_schedule, "EVERY", 3),
             (table_maintenance, "_CLEAN_EVERY", 3),
             (table_maintenance, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
             (os, "remove", _telling(os.remove, failures)),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from spark_repl.cli.main import main
 from spark_repl.config import Config
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.columns import Columns, write_file
+from spark_repl.delta.files.delta_columns import Columns, write_file
 from spark_repl.gtid import GtidSet
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Load, Server

@@ -18,7 +18,7 @@ from spark_repl.control.cuts.cut_reader import find_cut
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.recopy import Recopier
-from spark_repl.delta.add_actions import live_files
+from spark_repl.delta.log.add_actions import live_files
 from spark_repl.service.receiving import executed_of
 from tests.support.live.receiving import Running, config_for, toml
 from tests.support.live.server import Load, Server

@@ -14,7 +14,7 @@ from spark_repl.config import Config
 from spark_repl.copy.copy_chunk import Copied, CopyTask, copy_chunk, copy_rows
 from spark_repl.copy.copy_plan import plan_copy
 from spark_repl.copy.source_tables import full_name, list_tables, quoted, wheres
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import SourceError
 from spark_repl.source import source_settings
 from spark_repl.source.connection import DumpConnection, connect

@@ -20,7 +20,7 @@ from spark_repl.cli.main import main
 from spark_repl.control.cuts.cut_reader import find_cut
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.add_actions import live_files
+from spark_repl.delta.log.add_actions import live_files
 from spark_repl.errors import TargetError
 from spark_repl.observe.metrics import metrics
 from spark_repl.observe.status.status import status

@@ -125,7 +125,7 @@ ROOMS: dict[str, Room] = {
          "property/test_weak_hash.py", "applier/test_equal_values.py", "applier/test_whole.py"),
     ),
     "vectors": Room(
-        ("delta/deletion_vector.py",),
+        ("delta/files/deletion_vector.py",),
         ("unit/delta/test_deletion_vector.py", "applier/test_whole.py",
          "property/test_histories.py"),
         12,
@@ -141,7 +141,7 @@ ROOMS: dict[str, Room] = {
     ),
     "history": Room(
         ("control/records/log_history.py", "control/records/skips.py",
-         "write/tables/table_commits.py", "delta/log_replay.py", "apply/start/resume.py"),
+         "write/tables/table_commits.py", "delta/log/log_replay.py", "apply/start/resume.py"),
         ("unit/control/test_log_history.py", "unit/write/tables/test_table_commits.py",
          "unit/delta/test_log_replay.py",
          "unit/control/test_skips.py", "applier/test_others.py", "applier/test_outcomes.py",
@@ -212,7 +212,7 @@ ROOMS: dict[str, Room] = {
     ),
     "partitions": Room(
         ("sql/partition_axis.py", "sql/partition_clause.py", "sql/partition_axis.py",
-         "alter/partition_rows.py", "delta/partitions.py", "write/alter/partition_files.py"),
+         "alter/partition_rows.py", "delta/files/partitions.py", "write/alter/partition_files.py"),
         ("unit/sql/test_partition_clause.py", "unit/alter/test_partition_rows.py",
          "unit/delta/test_partitions.py",
          "applier/test_partitions.py", "applier/test_exchange.py"),
@@ -252,13 +252,13 @@ ROOMS: dict[str, Room] = {
          "applier/test_restarts.py", "applier/test_files.py"),
     ),
     "durability": Room(
-        ("delta/durable.py", "delta/new_file.py"),
+        ("delta/log/durable.py", "delta/files/new_file.py"),
         ("unit/delta/test_durable.py", "unit/delta/test_log_cleanup.py",
          "unit/control/test_control.py", "unit/control/test_retention.py",
          "unit/control/test_copies.py", "applier/test_xa_bytes.py"),
     ),
     "log clean-up": Room(
-        ("delta/log_cleanup.py", "control/records/durability_barrier.py"),
+        ("delta/log/log_cleanup.py", "control/records/durability_barrier.py"),
         ("unit/delta/test_log_cleanup.py", "unit/control/test_control.py",
          "unit/control/test_retention.py", "unit/delta/test_log_replay.py"),
     ),

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta import log_replay
+from spark_repl.delta.log import log_replay
 from tests.property.test_weak_hash import BAG, PAIR, TEXT, Model
 from tests.support.binlog_writer import LogWriter, Table
 from tests.support.local_delta import rows, run

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from spark_repl.delta import deletion_vector
-from spark_repl.delta.columns import Columns, schema_json, write_file
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
 from spark_repl.write.files.compaction import (
     CompactTask,
     RewriteTask,

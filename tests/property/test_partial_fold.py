@@ -16,7 +16,7 @@ from pyroaring import BitMap
 from spark_repl.decode.folding import EveryTable
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Part, Span, StageTask
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
 from spark_repl.write.files.write_task import PlannedFiles, WriteTask

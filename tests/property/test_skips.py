@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 
 from spark_repl.cli.main import main
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import RowError
 from spark_repl.position import RelayPosition
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update

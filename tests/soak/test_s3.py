@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.delta import storage
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.store import storage
 from spark_repl.errors import ConcurrentChangeError
 from spark_repl.runtime.object_store import canonical
 from tests.support.binlog_writer import LogWriter, Table, insert

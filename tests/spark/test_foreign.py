@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from spark_repl.apply.start.replica import Parts
 from spark_repl.control.cuts.cut_reader import cut
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import SchemaError, TargetError
 from spark_repl.observe.reports.applier_status import Counters
 from tests.spark import lab

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.checkpoint_writer import reconciled
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.checkpoint_writer import reconciled
+from spark_repl.delta.log.table_log import TableLog
 from tests.support.delta_snapshot import DeltaSnapshot, File
 
 

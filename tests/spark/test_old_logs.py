@@ -16,15 +16,15 @@ import pytest
 from spark_repl.control.cuts.cut_reader import CutReader
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta import checkpoint
-from spark_repl.delta.durable import Durable
-from spark_repl.delta.log_cleanup import remove_commits
-from spark_repl.delta.reader import read
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.log import checkpoint_schedule
+from spark_repl.delta.log.durable import Durable
+from spark_repl.delta.log.log_cleanup import remove_commits
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.delta_table import read
+from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import ConcurrentChangeError
 from spark_repl.write.files.commit import removed
 from spark_repl.write.upkeep.file_retention import files_of
@@ -38,7 +38,7 @@ SCHEMA = {
     "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
 }
 PROPERTIES = {
-    "delta.checkpointInterval": checkpoint.NEVER,
+    "delta.checkpointInterval": checkpoint_schedule.NEVER,
     "delta.deletedFileRetentionDuration": "interval 3 hours",
 }
 
@@ -71,7 +71,7 @@ class Aged:
         version = self.delta.commit(self.snapshot, actions, Stamp("app", number + 1, "{}"))
         self.snapshot = self.delta.advance(self.snapshot, version)
         assert self.delta.is_newest(self.snapshot)
-        checkpoint.write_if_due(self.snapshot)
+        checkpoint_schedule.write_if_due(self.snapshot)
 
     def age(self, hours: int = 2) -> None:
         for entry in Path(self.folder).rglob("*.*"):
@@ -86,7 +86,7 @@ class Aged:
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Aged:
-    monkeypatch.setattr(checkpoint, "EVERY", 8)
+    monkeypatch.setattr(checkpoint_schedule, "EVERY", 8)
     made = Aged(spark, tmp_path / "t")
     for _ in range(20):
         made.commit()

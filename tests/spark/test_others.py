@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_repl.crash_points import listening
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import TargetError
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import Column, SparkSession
 from pyspark.sql.functions import col, lit
 
-from spark_repl.delta.columns import Columns, schema_json, write_file
-from spark_repl.delta.snapshot import NewTable
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.write.tables.table_options import TableOptions
 from tests.support.random_rows import SCHEMA, random_table
 from tests.support.readers import by_spark

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.corrected_statistics import CORRECT, PROPERTY
-from spark_repl.delta.log_replay import read_commit
-from spark_repl.delta.log_state import newest_version
+from spark_repl.delta.files.corrected_statistics import CORRECT, PROPERTY
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_replay import read_commit
+from spark_repl.delta.log.log_state import newest_version
 from spark_repl.write.tables.table_options import TableOptions
 from tests.spark.lab import run
 from tests.support.binlog_writer import LogWriter, Table, delete, insert

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import SparkSession
 
-from spark_repl.delta import log_replay
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log import log_replay
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import TargetError
 from tests.spark.lab import assert_rows_in_spark, assert_server_state, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 import spark_repl
 from spark_repl.crash_points import listening
-from spark_repl.delta import checkpoint
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.log_replay import read_commit
+from spark_repl.delta.log import checkpoint_schedule
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_replay import read_commit
 from spark_repl.errors import SparkReplError
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, read, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
@@ -143,11 +143,11 @@ def test_a_rewrite_is_given_up_when_others_changed_the_table(
 def test_checkpoints_are_written_beside_the_commits_and_are_whole(
     spark: SparkSession, log: LogWriter, target: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(checkpoint, "EVERY", 10)
+    monkeypatch.setattr(checkpoint_schedule, "EVERY", 10)
     states = write_log(log, 25, seed=6)["states"]
     run(spark, log.folder, target, group_max_transactions=1, keys={"target.compact_files": 0})
     folder = target / "t" / "a"
-    at = checkpoint.last(str(folder))
+    at = checkpoint_schedule.last(str(folder))
     assert at >= 20
     saved = live_files(str(folder), versions(target)["t/a"])
     for path in (folder / "_delta_log").glob("*.json"):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_repl.delta import checkpoint_writer, log_state
-from spark_repl.delta.partitions import PROPERTIES
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.files.partitions import PROPERTIES
+from spark_repl.delta.log import checkpoint_writer, log_state
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.remover import Remover
 from tests.support.delta_snapshot import forget
 
 _HOUR_S = 3600

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_repl.delta import checkpoint
+from spark_repl.delta.log import checkpoint_schedule
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from tests.spark.lab import read, run, versions
 from tests.spark.test_upkeep import operations
@@ -52,7 +52,7 @@ def look_at_once(self: UpkeepScheduler, tables: Iterable[str]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("vectors", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_json_columns_are_variants(spark, log, target, monkeypatch, vectors):
-    monkeypatch.setattr(checkpoint, "EVERY", 2)
+    monkeypatch.setattr(checkpoint_schedule, "EVERY", 2)
     monkeypatch.setattr(UpkeepScheduler, "schedule", look_at_once)
     keys = {
         "target.json_as": "variant", "target.change_data_feed": True,
@@ -90,4 +90,4 @@ def test_json_columns_are_variants(spark, log, target, monkeypatch, vectors):
     assert documents(read(spark, target, "t.bag")) == [(1, TWO), (2, None)]
     assert documents(read(spark, target, "t.docs")) == want
     assert "OPTIMIZE" in operations(target, "t/docs")
-    assert checkpoint.last(str(target / "t" / "docs")) > 0
+    assert checkpoint_schedule.last(str(target / "t" / "docs")) > 0

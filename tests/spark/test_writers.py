@@ -21,9 +21,9 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import Span, StageTask
-from spark_repl.delta.log_replay import commits_after
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.log_replay import commits_after
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.runtime.workers import Workers
 from spark_repl.write.files.commit import commit_rows

@@ -29,12 +29,12 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, reader_tables
 from spark_repl.control.table.layout import Layout
 from spark_repl.crash_points import listening
-from spark_repl.delta import storage
-from spark_repl.delta.log_replay import Action, commit_path
-from spark_repl.delta.reader import read
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.log_replay import Action, commit_path
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
+from spark_repl.delta.store import storage
+from spark_repl.delta.store.delta_table import read
 from spark_repl.errors import ConcurrentChangeError, SparkReplError
 from spark_repl.observe.reports.applier_status import Result
 from spark_repl.runtime.workers import _Guarded, all_of

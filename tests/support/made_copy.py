@@ -19,8 +19,8 @@ from spark_repl.control.records.copies import Copy, last_copy, record_copy, stan
 from spark_repl.control.records.table_paths import used_paths
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.columns import write_file
-from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.files.delta_columns import write_file
+from spark_repl.delta.log.stamp import Stamp
 from spark_repl.gtid import GtidSet
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from spark_repl.delta.corrected_statistics import PROPERTY
+from spark_repl.delta.files.corrected_statistics import PROPERTY
 
 
 def make_old(target: Path) -> None:

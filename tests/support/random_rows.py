@@ -15,13 +15,13 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
-from spark_repl.delta import deletion_vector
-from spark_repl.delta.columns import Columns, schema_json, write_file
-from spark_repl.delta.log_replay import Action
-from spark_repl.delta.partitions import PROPERTIES
-from spark_repl.delta.snapshot import NewTable
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.statistics import loosened
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
+from spark_repl.delta.files.partitions import PROPERTIES
+from spark_repl.delta.files.statistics import loosened
+from spark_repl.delta.log.log_replay import Action
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.write.tables.table_options import TableOptions
 from tests.support.local_delta import LocalDelta
 from tests.support.readers import COMPARISONS, Condition

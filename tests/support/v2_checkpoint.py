@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spark_repl.delta import checkpoint_writer, log_state
-from spark_repl.delta.log_replay import checkpoint_path
+from spark_repl.delta.log import checkpoint_writer, log_state
+from spark_repl.delta.log.log_replay import checkpoint_path
 
 Action = dict[str, Any]
 

@@ -29,7 +29,7 @@ from ...write.files.write_task import LiveFile
 
 if TYPE_CHECKING:
     from ...decode.staged import Part, Staged
-    from ...delta.log_replay import Action
+    from ...delta.log.log_replay import Action
     from ...schedule.group import Group, StagedGroup
     from ...tables.table_definition import TableDefinition
     from ...write.tables.table import Table

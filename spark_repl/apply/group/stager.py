@@ -27,7 +27,7 @@ from ...decode.known_tables import (
     TablePacker,
 )
 from ...decode.staged import StageTask
-from ...delta import storage
+from ...delta.store import storage
 from ...relay.source_place import SourcePlace
 from ...runtime.object_store import is_remote
 from ...runtime.private_files import opener

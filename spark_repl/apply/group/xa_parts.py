@@ -15,7 +15,7 @@ from ...binlog.events.xid import DAMAGED, Xid
 from ...control.records.name_case import ASK
 from ...control.records.operator_decisions import XaDecision, xa_decisions
 from ...control.transaction_files.xa_store import XaStore
-from ...delta.removing import Remover
+from ...delta.store.remover import Remover
 from ...errors import GivenUpError, SparkReplError, StatementError
 from ...position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ...relay.logged_query import read_statement

@@ -20,7 +20,7 @@ import numpy as np
 from ...control.records.quarantine import CURE, Quarantine, begin, end, mark_of, quarantines
 from ...control.transaction_files.quarantine_store import QuarantineStore
 from ...crash_points import reach
-from ...delta.removing import Remover
+from ...delta.store.remover import Remover
 from ...errors import (
     DecodeError,
     QuarantineError,

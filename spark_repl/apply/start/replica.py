@@ -23,7 +23,7 @@ from ...control.table.cut import Waiting
 from ...control.table.owner import succeed
 from ...decode.cascades.logged_changes import read_logged_changes
 from ...decode.stage import stage
-from ...delta.table_log import TableLog
+from ...delta.log.table_log import TableLog
 from ...errors import FormerOwnerError, SparkReplError, StaleCopyError, Stopped
 from ...observe.reports.applier_status import (
     ApplierStatus,

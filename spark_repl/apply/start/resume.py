@@ -41,9 +41,9 @@ from ...control.records.log_history import (
 )
 from ...control.records.operator_decisions import skipped
 from ...control.records.table_paths import used_paths
-from ...delta.checkpoint import forget_lost
-from ...delta.empty_commits import remove_empty_commits
-from ...delta.removing import Remover
+from ...delta.log.checkpoint_schedule import forget_lost
+from ...delta.log.empty_commits import remove_empty_commits
+from ...delta.store.remover import Remover
 from ...gtid import GtidSet
 from ...relay.log import read_while_purged
 from ...relay.source_place import SourcePlace

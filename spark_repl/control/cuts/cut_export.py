@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ...config.renaming import is_shared, whole_of
-from ...delta.add_actions import live_files
-from ...delta.corrected_statistics import CORRECT, PROPERTY
-from ...delta.delta_table import opened
+from ...delta.files.corrected_statistics import CORRECT, PROPERTY
+from ...delta.log.add_actions import live_files
+from ...delta.store.delta_table import opened
 from ...runtime.object_store import is_remote
 from ..records.channels import channels
 from ..records.shared_tables import shared_shards

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from ...delta.spark_names import quoted
+from ...delta.store.spark_names import quoted
 from ...errors import ConfigError, SetupError, TargetError
 from ...gtid import GtidSet
 from ...runtime.object_store import on_s3

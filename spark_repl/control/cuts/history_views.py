@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...config.tables import MODE_COLUMNS
-from ...delta.spark_names import quoted
+from ...delta.store.spark_names import quoted
 from ...errors import ConfigError, TargetError
 from ...gtid import GtidSet, format_uuid
 from ...rules.metadata_columns import name_of

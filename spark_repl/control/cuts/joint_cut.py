@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from ...config import Config
-from ...delta.spark_names import quoted
+from ...delta.store.spark_names import quoted
 from ...errors import ConfigError, TargetError
 from ..records.channels import channel_at, channels
 from .cut_reader import CutReader, find_cut, make_readable, view_names

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from posixpath import basename, dirname
 from typing import TYPE_CHECKING
 
-from ...delta import storage
+from ...delta.store import storage
 from ..table.cut import reader_tables
 
 if TYPE_CHECKING:

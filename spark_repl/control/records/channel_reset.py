@@ -20,8 +20,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...config.renaming import SHARD, is_shared, whole_of
-from ...delta import storage
-from ...delta.durable import Durable
+from ...delta.log.durable import Durable
+from ...delta.store import storage
 from ...errors import ConfigError, TargetError
 from ..table.cut import Waiting
 from ..table.given_paths import KIND as GIVEN
@@ -36,7 +36,7 @@ from .shared_tables import KIND as SHARED_TABLE
 from .table_paths import RESET, current_paths, used_paths, whole_name
 
 if TYPE_CHECKING:
-    from ...delta.removing import Remover
+    from ...delta.store.remover import Remover
     from ..table.control import Control
     from ..table.layout import Layout
     from .channels import Channel

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...config import Config
-from ...delta import storage
+from ...delta.store import storage
 from ...errors import ConfigError
 from ..table.control import Control
 from ..table.fence import check_free

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...delta.durable import Durable
+from ...delta.log.durable import Durable
 from .table_paths import used_paths
 
 if TYPE_CHECKING:

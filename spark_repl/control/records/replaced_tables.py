@@ -20,9 +20,9 @@ from deltalake.exceptions import TableNotFoundError
 
 from ...config.renaming import SHARD, is_shared, whole_of
 from ...crash_points import reach
-from ...delta import storage
-from ...delta.delta_rs import delta_rs
-from ...delta.removing import Remover
+from ...delta.store import storage
+from ...delta.store.delta_rs import delta_rs
+from ...delta.store.remover import Remover
 from ...errors import TargetError
 from ...runtime.wall_clock import JUMP_S
 from .copies import standing

@@ -14,8 +14,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...delta.log_replay import Action, commits_after
-from ...delta.storage import names
+from ...delta.log.log_replay import Action, commits_after
+from ...delta.store.storage import names
 from ...errors import TargetError
 from ...gtid import GtidSet
 from .copies import standing

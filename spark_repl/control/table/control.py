@@ -22,11 +22,11 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from ... import formats
-from ...delta import storage
-from ...delta.checkpoint import ends_with
-from ...delta.delta_rs import NO_HOOK, delta_rs, meaning
-from ...delta.log_replay import commit_path
-from ...delta.removing import Remover
+from ...delta.log.checkpoint_schedule import ends_with
+from ...delta.log.log_replay import commit_path
+from ...delta.store import storage
+from ...delta.store.delta_rs import NO_HOOK, delta_rs, meaning
+from ...delta.store.remover import Remover
 from ...errors import ConcurrentChangeError, FencedError, SparkReplError, TargetError
 from .control_cleanup import checkpoint_if_due, clean_up
 from .control_rows import ControlRows

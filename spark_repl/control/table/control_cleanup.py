@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from deltalake.exceptions import DeltaError
 
-from ...delta import storage
-from ...delta.delta_rs import NO_HOOK, delta_rs
-from ...delta.log_cleanup import remove_commits
+from ...delta.log.log_cleanup import remove_commits
+from ...delta.store import storage
+from ...delta.store.delta_rs import NO_HOOK, delta_rs
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-    from ...delta.durable import Durable
-    from ...delta.removing import Remover
+    from ...delta.log.durable import Durable
+    from ...delta.store.remover import Remover
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from ...delta import storage
-from ...delta.checkpoint import is_newest, past_lost
-from ...delta.delta_rs import delta_rs
+from ...delta.log.checkpoint_schedule import is_newest, past_lost
+from ...delta.store import storage
+from ...delta.store.delta_rs import delta_rs
 from ...errors import TargetError
 from .control_snapshot import ControlSnapshot, Row
 from .incremental_read import rows_of, rows_since

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from deltalake import CommitProperties, Transaction
 
-from ...delta.log_replay import commits_after
+from ...delta.log.log_replay import commits_after
 from ...errors import FencedError, TakenFirstError, TargetError
 from .owner import Owner, who
 
 if TYPE_CHECKING:
-    from ...delta.log_replay import Action
+    from ...delta.log.log_replay import Action
 
 _APP = "spark_repl:owner"
 _MARK = "spark_repl:row"

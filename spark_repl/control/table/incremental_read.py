@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...delta.checkpoint import is_newest
-from ...delta.log_replay import read_commit
-from ...delta.storage import data_file, read
+from ...delta.log.checkpoint_schedule import is_newest
+from ...delta.log.log_replay import read_commit
+from ...delta.store.storage import data_file, read
 from ...errors import TargetError
 from ...runtime.threads import Pool
 from .row_formats import SCHEMA

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from ...crash_points import reach
-from ...delta.durable import sync_above
+from ...delta.log.durable import sync_above
 from ...errors import TargetError
 from ...runtime.private_files import make_folder
 

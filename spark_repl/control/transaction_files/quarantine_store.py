@@ -25,8 +25,8 @@ import numpy.typing as npt
 from ... import formats
 from ...crash_points import reach
 from ...decode.staged import Span
-from ...delta import storage
-from ...delta.removing import Remover
+from ...delta.store import storage
+from ...delta.store.remover import Remover
 from ...errors import QuarantineError, TargetError
 from ...position import OFFSET_BITS
 from ...relay.record import gtid_text

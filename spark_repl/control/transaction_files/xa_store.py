@@ -19,8 +19,8 @@ from typing import Any
 from ... import formats
 from ...binlog.event_types import CRC_LENGTH
 from ...crash_points import reach
-from ...delta import storage
-from ...delta.removing import Remover
+from ...delta.store import storage
+from ...delta.store.remover import Remover
 from ...errors import TargetError
 from ...relay.span_tables import tables_of
 from ...runtime.private_files import make_folder

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...delta.log_replay import Action, read_commit
+from ...delta.log.log_replay import Action, read_commit
 from ...errors import TargetError
 from ...position import RelayPosition
 from ...runtime.threads import Pool

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from ...alter.alteration import Altered, CarriedColumn
 from ...config.renaming import shard_of, whole_of
 from ...convert.lossless import widens
-from ...delta import partitions
-from ...delta.columns import Columns
-from ...delta.schema_change import altered as altered_metadata
-from ...delta.schema_change import has_mapping
-from ...delta.stamp import Stamp
+from ...delta.files import partitions
+from ...delta.files.delta_columns import Columns
+from ...delta.log.schema_change import altered as altered_metadata
+from ...delta.log.schema_change import has_mapping
+from ...delta.log.stamp import Stamp
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, SettingError, TargetError
 from ...rules.metadata_columns import shard_column
 from ..files.compaction import CompactTask
@@ -30,7 +30,7 @@ from .altered_rows import AlterTask
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...delta.snapshot import NewTable
+    from ...delta.log.table_snapshot import NewTable
     from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits

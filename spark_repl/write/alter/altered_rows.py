@@ -26,8 +26,8 @@ from ...convert.conversion import convert
 from ...convert.lossless import keeps_values
 from ...convert.temporal import put_utc
 from ...convert.type_change import TypeChange
-from ...delta.columns import one_chunk
-from ...delta.schema_change import has_mapping, keeps_columns
+from ...delta.files.delta_columns import one_chunk
+from ...delta.log.schema_change import has_mapping, keeps_columns
 from ...errors import SettingError, StatementError
 from ...expressions.evaluation import InputRows, computed
 from ...tables.column import DATE_TYPES, Column, ColumnType, Form
@@ -40,7 +40,7 @@ from .replaced_values import are_images, check_replaced_dates, check_replaced_te
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from ...delta.snapshot import NewTable, Snapshot
+    from ...delta.log.table_snapshot import NewTable, Snapshot
     from ...sql.session import Session
     from ...tables.table_definition import TableDefinition
 

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from ...delta import deletion_vector
-from ...delta.columns import one_chunk, open_file, stored_columns, with_type
+from ...delta.files import deletion_vector
+from ...delta.files.delta_columns import one_chunk, open_file, stored_columns, with_type
 from ...errors import StatementError
 from ..files.change_data import write_changes
 from ..files.commit import check_files
@@ -22,7 +22,7 @@ from ..files.write_task import Written
 
 if TYPE_CHECKING:
     from ...alter.partition_rows import PartitionRows
-    from ...delta.log_replay import Action
+    from ...delta.log.log_replay import Action
     from ...runtime.workers import Workers
     from ..tables.table import Table
     from ..tables.tracking import Tracking

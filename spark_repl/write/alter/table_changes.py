@@ -53,10 +53,10 @@ if TYPE_CHECKING:
 
     from ...alter.partition_rows import PartitionRows
     from ...control.table.cut import Cut
-    from ...delta.log_replay import Action
-    from ...delta.snapshot import NewTable
-    from ...delta.stamp import Stamp
-    from ...delta.table_log import TableLog
+    from ...delta.log.log_replay import Action
+    from ...delta.log.stamp import Stamp
+    from ...delta.log.table_log import TableLog
+    from ...delta.log.table_snapshot import NewTable
     from ...runtime.workers import Workers
     from ...sql.session import Session
     from ...tables.table_definition import TableDefinition

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...binlog.charsets.collation_compare import comparable
 from ...decode.cascades.cascade_simulation import CASCADE, NO_ACTION, SET_NULL
 from ...decode.cascades.row_chains import Graph
-from ...delta.columns import one_chunk
+from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
 from ..rows.bag_changes import value_codes
 

@@ -23,7 +23,7 @@ from ...decode.cascades.cascade_plan import HINT
 from ...decode.cascades.cascade_simulation import DEEP, DEPTH_MAX, Out, Stack, simulate
 from ...decode.cascades.row_chains import Events, Graph, RowChains
 from ...decode.staged import Staged
-from ...delta.columns import one_chunk
+from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
 from ..files.write_task import FILE, ROW, write_part

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...binlog.charsets.collation_compare import EXACT, comparable
-from ...delta import deletion_vector
-from ...delta.columns import one_chunk, open_file, read_rows, stored_columns, with_type
+from ...delta.files import deletion_vector
+from ...delta.files.delta_columns import one_chunk, open_file, read_rows, stored_columns, with_type
 from ...errors import DecodeError
 from ..files.key_index import IndexTask, KeyIndex, hash_keys
 from ..files.write_task import FILE, ROW, write_part

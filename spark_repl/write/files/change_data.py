@@ -17,12 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...delta.columns import Columns, read_rows, with_type
-from ...delta.new_file import new_file
-from ...delta.storage import make_folder
+from ...delta.files.delta_columns import Columns, read_rows, with_type
+from ...delta.files.new_file import new_file
+from ...delta.store.storage import make_folder
 
 if TYPE_CHECKING:
-    from ...delta.partitions import Values
+    from ...delta.files.partitions import Values
 
 _FOLDER = "_change_data"
 _CHANGE_TYPE = "_change_type"

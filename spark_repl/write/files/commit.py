@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap
 
-from ...delta import deletion_vector
-from ...delta.new_file import date_ahead
-from ...delta.statistics import loosened, row_count
+from ...delta.files import deletion_vector
+from ...delta.files.new_file import date_ahead
+from ...delta.files.statistics import loosened, row_count
 from ...errors import ConcurrentChangeError, TargetError
 
 if TYPE_CHECKING:
-    from ...delta.log_replay import Action
-    from ...delta.stamp import Stamp
+    from ...delta.log.log_replay import Action
+    from ...delta.log.stamp import Stamp
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits
     from .write_task import Written

@@ -19,11 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
-from ...delta import deletion_vector
-from ...delta.columns import Columns, one_chunk, open_file, stored_columns, with_type
-from ...delta.large_columns import joined
-from ...delta.log_replay import Action
-from ...delta.statistics import loosened, row_count
+from ...delta.files import deletion_vector
+from ...delta.files.delta_columns import Columns, one_chunk, open_file, stored_columns, with_type
+from ...delta.files.large_columns import joined
+from ...delta.files.statistics import loosened, row_count
+from ...delta.log.log_replay import Action
 from .commit import removed
 from .key_index import KeyIndex, write_indexed
 from .write_task import Written

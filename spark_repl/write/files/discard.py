@@ -13,8 +13,8 @@ import logging
 import os
 from collections.abc import Iterable, Sequence
 
-from ...delta.log_replay import Action, read_commit
-from ...delta.storage import remove_if_there
+from ...delta.log.log_replay import Action, read_commit
+from ...delta.store.storage import remove_if_there
 from ...errors import TargetError
 
 logger = logging.getLogger(__name__)

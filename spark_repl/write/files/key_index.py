@@ -26,8 +26,7 @@ import pyarrow.compute as pc
 
 from ...binlog.kernels.jit import jit, jit_allocating, larger
 from ...decode.key_hash import NULL_HASH, hash_binary
-from ...delta import storage
-from ...delta.columns import (
+from ...delta.files.delta_columns import (
     Columns,
     equal,
     flat_parts,
@@ -36,6 +35,7 @@ from ...delta.columns import (
     stored_columns,
     write_file,
 )
+from ...delta.store import storage
 from ...runtime.part_files import remove_dead_parts
 
 _SUFFIX = ".npy"

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...delta import deletion_vector
+from ...delta.files import deletion_vector
 from ...rules.metadata_columns import numbers_of
 from .key_index import KeyIndex, hash_keys, is_exact
 from .key_segments import candidates

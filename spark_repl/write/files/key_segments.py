@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...delta import storage
+from ...delta.store import storage
 from .key_index import Hashes, KeyIndex, Rows, join
 
 ENOUGH = 64

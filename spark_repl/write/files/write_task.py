@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...decode.staged import Part
 
 if TYPE_CHECKING:
-    from ...delta.columns import Columns
+    from ...delta.files.delta_columns import Columns
     from ...tables.table_definition import TableDefinition
 
 FILE, ROW = "file", "row"

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...alter.defaults import default_value
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
-from ...delta.columns import bits, equal, flat_parts, one_chunk
+from ...delta.files.delta_columns import bits, equal, flat_parts, one_chunk
 from ...errors import DecodeError, reset_table
 from ...position import RelayPosition
 from ...rules.table_mode import OF_IMAGES, has_versions

@@ -19,8 +19,8 @@ from pyroaring import BitMap
 from ...binlog.json.diff import CANNOT_APPLY
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
-from ...delta.columns import read_rows, with_type
-from ...delta.partitions import NO_PARTITION, unplaced
+from ...delta.files.delta_columns import read_rows, with_type
+from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import TargetError
 from ..files.change_data import write_changes
 from ..files.key_index import write_indexed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...crash_points import armed, reach
 from ...decode.staged import Staged, rows_of, same_shape
-from ...delta.checkpoint import EVERY
+from ...delta.log.checkpoint_schedule import EVERY
 from ...errors import FencedError, SchemaError, SparkReplError
 from ...runtime.retry import temporary
 from ...runtime.threads import Pool
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...control.table.cut import Cut
     from ...decode.staged import Part
-    from ...delta.stamp import Stamp
+    from ...delta.log.stamp import Stamp
     from ...runtime.workers import Workers
     from ...schedule.group import StagedGroup
     from ...tables.table_definition import TableDefinition

@@ -20,8 +20,8 @@ from ...binlog.kernels.jit import jit_allocating
 from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ...decode.staged import EXTRA
-from ...delta.columns import one_chunk
-from ...delta.large_columns import joined
+from ...delta.files.delta_columns import one_chunk
+from ...delta.files.large_columns import joined
 from ...rules.metadata_columns import keeps_deleted
 from ...rules.table_mode import appends
 from .bag_changes import heads, value_codes, whole_bag

@@ -19,7 +19,7 @@ from ...alter.defaults import default_value
 from ...binlog.json.diff import apply_diffs, pending_diffs
 from ...binlog.rows.change_bits import EXISTS
 from ...decode.lineage import DEFAULT, LOST, TARGET, Lineage, along, lineage, sources
-from ...delta.columns import one_chunk
+from ...delta.files.delta_columns import one_chunk
 from ...errors import DecodeError
 from ...position import RelayPosition
 from ...tables.column import ColumnType

@@ -28,8 +28,8 @@ from ...binlog.rows.change_bits import EXISTS
 from ...convert.conversion import convert
 from ...decode.folding import DUPLICATE_KEY, MISSING_ROW, codes
 from ...decode.staged import EXTRA
-from ...delta.columns import one_chunk, read_rows, with_type
-from ...delta.partitions import NO_PARTITION, unplaced
+from ...delta.files.delta_columns import one_chunk, read_rows, with_type
+from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import SettingError, StatementError, TargetError
 from ...rules.metadata_columns import numbers_of
 from ..files.change_data import write_changes

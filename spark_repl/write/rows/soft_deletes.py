@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...delta.columns import read_rows
+from ...delta.files.delta_columns import read_rows
 from ...rules.metadata_columns import TRUNCATE, deleted_column
 from ...tables.table_name import plain_name
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.staged import Part
-from ...delta.columns import one_chunk
-from ...delta.digests import digests
+from ...delta.files.delta_columns import one_chunk
+from ...delta.files.digests import digests
 from ...rules.metadata_columns import keeps_deleted
 from ...runtime.private_files import opener
 

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...config.renaming import whole_of
-from ...delta.columns import Columns, delta_type, field_json, plain
-from ...delta.common_type import common_type
-from ...delta.schema_change import ColumnIds, featured
-from ...delta.snapshot import NewTable
+from ...delta.files.common_type import common_type
+from ...delta.files.delta_columns import Columns, delta_type, field_json, plain
+from ...delta.log.schema_change import ColumnIds, featured
+from ...delta.log.table_snapshot import NewTable
 from ...errors import (
     ALL_SHARDS,
     BEGIN_AGAIN,
@@ -30,7 +30,7 @@ from ...sql.policy import Policy
 
 if TYPE_CHECKING:
     from ...control.table.cut import TableVersion
-    from ...delta.snapshot import Snapshot
+    from ...delta.log.table_snapshot import Snapshot
     from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
 

@@ -11,11 +11,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...delta.columns import Columns
+from ...delta.files.delta_columns import Columns
 from ...errors import TargetError
 
 if TYPE_CHECKING:
-    from ...delta.log_replay import Action
+    from ...delta.log.log_replay import Action
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...delta.columns import Columns
-from ...delta.snapshot import NewTable
+from ...delta.files.delta_columns import Columns
+from ...delta.log.table_snapshot import NewTable
 from ...errors import ConcurrentChangeError, TargetError
 from ..files.commit import removed
 from ..files.discard import discard
@@ -23,10 +23,10 @@ from .shard_tables import refresh_columns, union_metadata
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ...delta.log_replay import Action
-    from ...delta.snapshot import NewTable, Snapshot
-    from ...delta.stamp import Stamp
-    from ...delta.table_log import TableLog
+    from ...delta.log.log_replay import Action
+    from ...delta.log.stamp import Stamp
+    from ...delta.log.table_log import TableLog
+    from ...delta.log.table_snapshot import NewTable, Snapshot
     from ...tables.table_definition import TableDefinition
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ...control.table.cut import Cut, TableVersion
-    from ...delta.snapshot import Snapshot
+    from ...delta.log.table_snapshot import Snapshot
     from .new_tables import NewTables
     from .table import Table
     from .table_commits import TableCommits

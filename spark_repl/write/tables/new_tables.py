@@ -22,8 +22,8 @@ from ...control.records.table_paths import (
 )
 from ...control.table.given_paths import GivenPaths
 from ...control.table.layout import Layout
-from ...delta import storage
-from ...delta.stamp import Stamp
+from ...delta.log.stamp import Stamp
+from ...delta.store import storage
 from ...errors import ConcurrentChangeError, TargetError, about_table
 from ...rules.metadata_columns import shard_column
 from ...rules.row_filters import check_row_filter
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ...control.records.names import Names
     from ...control.table.control import Control
     from ...control.table.layout import Layout
-    from ...delta.snapshot import NewTable, Snapshot
-    from ...delta.table_log import TableLog
+    from ...delta.log.table_log import TableLog
+    from ...delta.log.table_snapshot import NewTable, Snapshot
     from ...tables.table_definition import TableDefinition
     from .table import Table
     from .table_commits import TableCommits

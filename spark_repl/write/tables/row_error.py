@@ -10,7 +10,7 @@ from ...binlog.json.diff import CANNOT_APPLY
 from ...config.renaming import SHARD
 from ...decode.folding import DUPLICATE_KEY
 from ...decode.staged import first_of
-from ...delta.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
+from ...delta.files.partitions import NO_PARTITION, NO_PARTITION_HINT, TAKEN_FOR_NULL
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, RowError, SchemaError, SettingError
 from ...position import RelayPosition
 from .table_metadata import COMPLETE, COPIED

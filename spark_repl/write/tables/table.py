@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from ...alter.rename import rename
 from ...config.renaming import SHARD, is_shared, shard_of
 from ...control.table.cut import TableVersion
-from ...delta.add_actions import AddActions
-from ...delta.columns import Columns
+from ...delta.files.delta_columns import Columns
+from ...delta.log.add_actions import AddActions
 from ...rules.metadata_columns import keeps_deleted, numbers_of, shard_column
 from ..shared.shared_commits import ALONE, SharingChannels
 from .table_metadata import COMPLETE, WITHOUT_HISTORY
 
 if TYPE_CHECKING:
-    from ...delta.log_replay import Action
-    from ...delta.snapshot import Snapshot
+    from ...delta.log.log_replay import Action
+    from ...delta.log.table_snapshot import Snapshot
     from ...tables.table_definition import TableDefinition
 
 

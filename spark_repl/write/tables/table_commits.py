@@ -1,8 +1,8 @@
 """TableCommits: commits to a table, this process's own, and those since the last read of its log.
 
 Commits since then may be this process's, landed although their answer was lost; those of others,
-which ``target.on_foreign_change`` judges (delta/foreign); or those of a previous owner of the
-target that slept. TableCommits reads every commit since the last read, whichever came first.
+which ``target.on_foreign_change`` judges (delta/log/foreign_commits); or those of a previous owner
+of the target that slept. TableCommits reads every commit since the last read, whichever came first.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 
 from ...control.records.table_notes import ForeignChange, record_foreign_change
-from ...delta import features, foreign, storage
-from ...delta.columns import Columns
-from ...delta.foreign import changes_rows, same_rows
-from ...delta.log_replay import Action, commits_after, each_commit_after
-from ...delta.table_log import TableLog, fenced
+from ...delta.files.delta_columns import Columns
+from ...delta.log import features, foreign_commits
+from ...delta.log.foreign_commits import changes_rows, same_rows
+from ...delta.log.log_replay import Action, commits_after, each_commit_after
+from ...delta.log.table_log import TableLog, fenced
+from ...delta.store import storage
 from ...errors import (
     ConcurrentChangeError,
     FormerOwnerError,
@@ -37,11 +38,11 @@ from .table_metadata import keeps_position, position_of
 
 if TYPE_CHECKING:
     from ...control.table.control import Control
-    from ...delta.columns import Columns
-    from ...delta.log_replay import Action
-    from ...delta.snapshot import Snapshot
-    from ...delta.stamp import Stamp
-    from ...delta.table_log import TableLog
+    from ...delta.files.delta_columns import Columns
+    from ...delta.log.log_replay import Action
+    from ...delta.log.stamp import Stamp
+    from ...delta.log.table_log import TableLog
+    from ...delta.log.table_snapshot import Snapshot
     from .table import LiveFiles, Table
     from .table_options import TableOptions
 
@@ -173,7 +174,7 @@ class TableCommits:
 
     @staticmethod
     def _refused(table: Table, error: TargetError, base: int | None) -> TargetError:
-        error.hint = foreign.way_out(table.folder, table.name, base, shared=table.is_shard)
+        error.hint = foreign_commits.way_out(table.folder, table.name, base, shared=table.is_shard)
         return error.at(table=table.name, file=table.folder)
 
     def not_ours(self, name: str) -> SparkReplError:
@@ -194,7 +195,9 @@ class TableCommits:
         added = pa.array([a["add"]["path"] for a in actions if "add" in a], pa.string())
         try:
             features.check_file_paths(table.folder, added)
-            changes = foreign.check(version, actions, columns, accept=self._options.accept_foreign)
+            changes = foreign_commits.check(
+                version, actions, columns, accept=self._options.accept_foreign
+            )
         except TargetError as error:
             return error
         if changes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ... import formats
 from ...alter.recorded_definition import recorded_definition
 from ...config.renaming import SHARD
-from ...delta.log_replay import last_user_metadata
+from ...delta.log.log_replay import last_user_metadata
 from ...gtid import GtidSet
 from ...relay.source_place import SourcePlace
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...control.table.cut import Cut
-    from ...delta.log_replay import Action
-    from ...delta.snapshot import Snapshot
+    from ...delta.log.log_replay import Action
+    from ...delta.log.table_snapshot import Snapshot
     from ...tables.table_definition import TableDefinition
 
 DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"

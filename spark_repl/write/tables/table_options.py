@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from ...binlog.types.forms import USUAL, Forms
 from ...control.records.retention import Retention
-from ...delta import checkpoint, partitions
-from ...delta.columns import schema_json
-from ...delta.corrected_statistics import CORRECT, PROPERTY
-from ...delta.snapshot import NewTable
+from ...delta.files import partitions
+from ...delta.files.corrected_statistics import CORRECT, PROPERTY
+from ...delta.files.delta_columns import schema_json
+from ...delta.log import checkpoint_schedule
+from ...delta.log.table_snapshot import NewTable
 from ...rules.column_rules import ColumnRules
 from ...rules.metadata_columns import shard_column
 from ...rules.replication_filters import ReplicationFilters
@@ -127,7 +128,7 @@ class TableOptions:
     def properties(self) -> dict[str, str]:
         configuration = {
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
-            "delta.checkpointInterval": checkpoint.NEVER,
+            "delta.checkpointInterval": checkpoint_schedule.NEVER,
             PROPERTY: CORRECT,
             **file_retention.properties(self.retention_hours),
         }

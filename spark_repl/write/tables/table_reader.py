@@ -10,8 +10,8 @@ from ...control.records.copies import consistent_paths
 from ...control.records.operator_decisions import makes_rows_differ
 from ...control.records.table_notes import foreign_changes
 from ...control.records.table_paths import made_by_statements
-from ...delta import features
-from ...delta.columns import Columns
+from ...delta.files.delta_columns import Columns
+from ...delta.log import features
 from ...errors import TargetError
 from ...gtid import GtidSet
 from ...sql.case_folding import folded_definition
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ...control.records.name_case import NameCase
     from ...control.table.control import Control
     from ...control.table.cut import Cut
-    from ...delta.snapshot import Snapshot
-    from ...delta.table_log import TableLog
+    from ...delta.log.table_log import TableLog
+    from ...delta.log.table_snapshot import Snapshot
     from ...tables.table_definition import TableDefinition
     from .table_options import TableOptions
 

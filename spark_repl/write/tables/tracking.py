@@ -24,7 +24,7 @@ from ...control.records.recorded_filters import FilterRules
 from ...control.records.schema_tool_tables import SchemaToolTables
 from ...control.records.shared_tables import shared_rules
 from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
-from ...delta.stamp import Stamp
+from ...delta.log.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
 from ...sql.case_folding import fold, folded_definition
 from ...tables.table_definition import LEFT_OUT
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...control.table.control import Control
     from ...control.table.cut import Cut, InQuarantine, Waiting
     from ...control.table.layout import Layout
-    from ...delta.table_log import TableLog
+    from ...delta.log.table_log import TableLog
     from ...errors import SparkReplError
     from ...gtid import GtidSet
     from ...relay.source_place import SourcePlace

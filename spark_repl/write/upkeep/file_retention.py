@@ -21,11 +21,11 @@ from ...config.renaming import is_shared, whole_of
 from ...control.records.copies import standing
 from ...control.records.retention import pins
 from ...control.records.table_paths import announced_after
-from ...delta import features
-from ...delta.add_actions import live_files
-from ...delta.deletion_vector import inner_path_of
-from ...delta.intervals import hours_of
-from ...delta.storage import inner_path
+from ...delta.files.deletion_vector import inner_path_of
+from ...delta.log import features
+from ...delta.log.add_actions import live_files
+from ...delta.log.intervals import hours_of
+from ...delta.store.storage import inner_path
 from ...errors import SparkReplError
 from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ...control.table.control import Control
     from ...control.table.cut import Cut
-    from ...delta.table_log import TableLog
+    from ...delta.log.table_log import TableLog
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits
     from ..tables.tracking import Tracking

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from ...config.renaming import whole_of
 from ...control.records.replaced_tables import touch
 from ...control.records.retention import Retention, pins
-from ...delta.intervals import hours_of
-from ...delta.log_replay import commit_path
-from ...delta.storage import modified
+from ...delta.log.intervals import hours_of
+from ...delta.log.log_replay import commit_path
+from ...delta.store.storage import modified
 from .file_retention import RETENTION
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ...config.renaming import whole_of
 from ...control.records.pruning import PruneBy
 from ...control.records.replaced_tables import CutPaths, gone_paths, remove_replaced
 from ...control.records.retention import Retention, recorded
-from ...delta.storage import is_gone
+from ...delta.store.storage import is_gone
 from ...errors import SparkReplError
 from ...runtime.java import jvm_end
 from ...runtime.retry import first_line

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from ...config.renaming import whole_of
 from ...control.records.table_notes import checked_versions, record_checked
-from ...delta.corrected_statistics import CORRECT, PROPERTY, corrected
+from ...delta.files.corrected_statistics import CORRECT, PROPERTY, corrected
 from ...errors import ConcurrentChangeError
 from ...runtime.threads import Pool
 
 if TYPE_CHECKING:
-    from ...delta.log_replay import Action
+    from ...delta.log.log_replay import Action
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits
     from ..tables.tracking import Tracking

@@ -1,8 +1,8 @@
 """Table maintenance: the upkeep of one table.
 
 It makes fewer and fuller data files (write/files/compaction), writes Delta's checkpoints outside of
-the commit path (delta/checkpoint), and runs VACUUM, which also removes the files of failed
-attempts.
+the commit path (delta/log/checkpoint_schedule), and runs VACUUM, which also removes the files of
+failed attempts.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from ...control.records.channels import channels
 from ...control.records.replaced_tables import touch
 from ...control.records.retention import Retention
 from ...crash_points import reach
-from ...delta import checkpoint
-from ...delta.log_cleanup import PROTECTED_BEFORE, remove_commits
-from ...delta.removing import Remover
-from ...delta.vacuum import vacuum
+from ...delta.log import checkpoint_schedule
+from ...delta.log.log_cleanup import PROTECTED_BEFORE, remove_commits
+from ...delta.log.vacuum import vacuum
+from ...delta.store.remover import Remover
 from ...errors import FencedError
 from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
@@ -87,7 +87,7 @@ class TableMaintenance:
             raise failed
 
     def _checkpoint(self, table: Table) -> None:
-        checkpoint.write_if_due(table.snapshot)
+        checkpoint_schedule.write_if_due(table.snapshot)
 
     def _clean_log(self, table: Table) -> None:
         """Remove commits that no promise needs, after ``_CLEAN_EVERY`` new commits."""

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark_repl.cli.main import main
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import FencedError, RowError, TargetError
 from spark_repl.observe.status.status import status
 from tests.spark.lab import assert_applied_once, assert_rows, run, stopped

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spark_repl.cli.main import main
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.errors import RowError
 from tests.spark.lab import assert_applied_once, assert_rows, cuts, run, stopped, versions
 from tests.support.binlog_writer import LogWriter, Table, insert, update

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.deletion_vector import _relative_path
-from spark_repl.delta.log_replay import read_commit
+from spark_repl.delta.files.deletion_vector import _relative_path
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_replay import read_commit
 
 _LONG_AGO_S = 7200
 

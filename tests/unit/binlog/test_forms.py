@@ -22,9 +22,9 @@ from spark_repl.binlog.types.date_text import civil
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.binlog.types.temporal_values import days
 from spark_repl.copy.text_rows import to_arrow
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify

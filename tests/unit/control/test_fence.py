@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
-from spark_repl.delta.log_replay import commit_path
+from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import FencedError
 
 CUT = Cut(7, "u:1-3", "log", {}, {})

@@ -32,7 +32,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.table.row_formats import SCHEMA
-from spark_repl.delta.durable import Durable
+from spark_repl.delta.log.durable import Durable
 from spark_repl.errors import ConfigError, TargetError
 from spark_repl.write.upkeep.file_retention import PromisedVersions
 

@@ -14,7 +14,7 @@ from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
 from spark_repl.copy import copy_chunk
 from spark_repl.copy.read_repair_rows import _Gone, stage_gone
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify

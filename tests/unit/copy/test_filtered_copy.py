@@ -12,7 +12,7 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.config import Source
 from spark_repl.config.tables import TableRule
 from spark_repl.copy import copy_chunk
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import SchemaError
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.delta import add_actions
-from spark_repl.delta.add_actions import AddActions, from_rows
-from spark_repl.delta.file_rows import ADD, to_rows
-from spark_repl.delta.log_state import totals_of
+from spark_repl.delta.log import add_actions
+from spark_repl.delta.log.add_actions import AddActions, from_rows
+from spark_repl.delta.log.file_rows import ADD, to_rows
+from spark_repl.delta.log.log_state import totals_of
 
 Action = dict[str, Any]
 PATHS = st.sampled_from(

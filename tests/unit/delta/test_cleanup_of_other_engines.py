@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.durable import Durable
-from spark_repl.delta.log_checkpoints import newest
-from spark_repl.delta.log_cleanup import remove_commits
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.durable import Durable
+from spark_repl.delta.log.log_checkpoints import newest
+from spark_repl.delta.log.log_cleanup import remove_commits
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.remover import Remover
 from tests.support.v2_checkpoint import write_parts, write_v2
 from tests.unit.delta.test_log_state import Table, add
 

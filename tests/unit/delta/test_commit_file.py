@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.commit_file import ENGINE, Operation, complete, publish, txn_id
-from spark_repl.delta.log_replay import commit_path, read_commit
-from spark_repl.delta.log_state import LogState
+from spark_repl.delta.log.commit_file import ENGINE, Operation, complete, publish, txn_id
+from spark_repl.delta.log.log_replay import commit_path, read_commit
+from spark_repl.delta.log.log_state import LogState
 from spark_repl.errors import ConcurrentChangeError, TargetError
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})

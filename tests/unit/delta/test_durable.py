@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta import deletion_vector
-from spark_repl.delta.durable import Durable
-from spark_repl.delta.new_file import new_file
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.new_file import new_file
+from spark_repl.delta.log.durable import Durable
 from tests.support.disk_steps import disk_steps
 from tests.support.local_delta import put
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta import empty_commits
-from spark_repl.delta.empty_commits import remove_empty_commits
-from spark_repl.delta.log_replay import commit_path
+from spark_repl.delta.log import empty_commits
+from spark_repl.delta.log.empty_commits import remove_empty_commits
+from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import TargetError
 from tests.support.v2_checkpoint import write_parts, write_v2
 from tests.unit.delta.test_log_state import Table, add

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.features import HONOURED, check
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.log.features import HONOURED, check
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import TargetError
 
 

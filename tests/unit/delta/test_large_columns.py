@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from spark_repl.delta.large_columns import joined
+from spark_repl.delta.files.large_columns import joined
 
 
 @pytest.mark.parametrize(

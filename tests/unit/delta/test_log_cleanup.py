@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from spark_repl.delta import log_cleanup
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.checkpoint import last
-from spark_repl.delta.durable import Durable
-from spark_repl.delta.log_cleanup import remove_commits
+from spark_repl.delta.log import log_cleanup
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.checkpoint_schedule import last
+from spark_repl.delta.log.durable import Durable
+from spark_repl.delta.log.log_cleanup import remove_commits
 from tests.support.disk_steps import disk_steps
 
 NEWEST = 29

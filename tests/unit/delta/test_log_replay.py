@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.log_replay import (
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_replay import (
     commits_after,
     last_user_metadata,
 )

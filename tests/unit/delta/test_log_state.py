@@ -12,17 +12,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta import checkpoint_writer, log_checkpoints, version_checksum
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.commit_file import Operation, complete, publish
-from spark_repl.delta.log_replay import checksum_path
-from spark_repl.delta.log_state import LiveTotals, LogState, advance, load
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.storage import data_file
-from spark_repl.delta.table_log import TableLog
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.log import checkpoint_writer, log_checkpoints, version_checksum
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.commit_file import Operation, complete, publish
+from spark_repl.delta.log.log_replay import checksum_path
+from spark_repl.delta.log.log_state import LiveTotals, LogState, advance, load
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.remover import Remover
+from spark_repl.delta.store.storage import data_file
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.write.upkeep.file_retention import keep_files_of
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.delta import checkpoint_writer, log_state
-from spark_repl.delta.commit_file import publish
-from spark_repl.delta.log_replay import checksum_path, commit_path
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.log import checkpoint_writer, log_state
+from spark_repl.delta.log.commit_file import publish
+from spark_repl.delta.log.log_replay import checksum_path, commit_path
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import TargetError
 from tests.unit.delta.test_log_state import Table, add
 

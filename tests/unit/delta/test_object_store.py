@@ -20,12 +20,20 @@ from spark_repl.control.records.channels import channels
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.control.transaction_files.xa_store import XaStore
-from spark_repl.delta import checkpoint, deletion_vector, log_checkpoints, storage
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.columns import Columns, open_file, read_rows, schema_json, write_file
-from spark_repl.delta.durable import Durable
-from spark_repl.delta.log_cleanup import remove_commits
-from spark_repl.delta.new_file import date_ahead
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.delta_columns import (
+    Columns,
+    open_file,
+    read_rows,
+    schema_json,
+    write_file,
+)
+from spark_repl.delta.files.new_file import date_ahead
+from spark_repl.delta.log import checkpoint_schedule, log_checkpoints
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.durable import Durable
+from spark_repl.delta.log.log_cleanup import remove_commits
+from spark_repl.delta.store import storage
 from spark_repl.errors import ConfigError, OtherChannelError, TargetError
 from spark_repl.runtime.object_store import canonical
 from spark_repl.runtime.retry import temporary
@@ -298,12 +306,14 @@ def test_whether_a_version_is_the_newest_is_two_names(target):
     write_deltalake(f"{target}/t", ROWS, storage_options=storage.options(target))
     DeltaTable(f"{target}/t", storage_options=storage.options(target)).create_checkpoint()
     with requested() as asked:
-        assert checkpoint.is_newest(f"{target}/t", 0)
+        assert checkpoint_schedule.is_newest(f"{target}/t", 0)
     kinds = [(entry.split()[0], entry.rpartition("/")[2]) for entry in asked]
     hint = "_last_checkpoint"
     assert kinds == [("HEAD", f"{1:020d}.json"), ("GET", hint)]
     write_deltalake(f"{target}/t", ROWS, mode="append", storage_options=storage.options(target))
-    assert not checkpoint.is_newest(f"{target}/t", 0) and checkpoint.is_newest(f"{target}/t", 1)
+    assert not checkpoint_schedule.is_newest(f"{target}/t", 0) and checkpoint_schedule.is_newest(
+        f"{target}/t", 1
+    )
     assert storage.exists(f"{target}/t") and not storage.is_file(f"{target}/t")
 
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
-from spark_repl.delta import deletion_vector
-from spark_repl.delta.columns import Columns, open_file, schema_json, write_file
-from spark_repl.delta.features import check_file_paths
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.files.delta_columns import Columns, open_file, schema_json, write_file
+from spark_repl.delta.log.features import check_file_paths
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import TargetError
 from spark_repl.write.upkeep.file_retention import files_of
 from tests.unit.delta.test_log_state import VECTORS, Table, add

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_repl import Config
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.partitions import check, split, unplaced
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.files.partitions import check, split, unplaced
 from spark_repl.errors import ConfigError, SchemaError, TargetError
 from spark_repl.sql.classify import classify
 

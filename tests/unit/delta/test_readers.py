@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.delta.columns import Columns, schema_json, write_file
-from spark_repl.delta.snapshot import NewTable
-from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.files.delta_columns import Columns, schema_json, write_file
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_snapshot import NewTable
 from tests.support.local_delta import LocalDelta
 from tests.support.random_rows import SCHEMA, RandomTable, random_table
 from tests.support.readers import (

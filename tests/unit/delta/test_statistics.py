@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_repl.delta.statistics import loosened, statistics
+from spark_repl.delta.files.statistics import loosened, statistics
 
 
 def of(array: pa.Array) -> dict[str, object]:

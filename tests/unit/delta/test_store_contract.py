@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_repl.delta import storage
+from spark_repl.delta.store import storage
 from spark_repl.errors import TargetError
 from spark_repl.runtime.retry import temporary
 from tests.support.dropping_proxy import Dropped, dropping_proxy, first_answer_to
@@ -196,7 +196,7 @@ def _write(path: str, content: bytes) -> None:
 
 def test_what_was_not_written_to_its_end_is_not_there(server, place):
     if is_local(server):
-        pytest.skip("a local file is there at once: durability is delta/durable's")
+        pytest.skip("a local file is there at once: durability is delta/log/durable's")
     for size in (10, 11 << 20):
         with pytest.raises(ZeroDivisionError), storage.open_output(f"{place}/a") as stream:
             stream.write(bytes(size))
@@ -230,7 +230,7 @@ def test_one_of_many_threads_writes_a_name(place, same):
 
 _WRITER = """
 import sys
-from spark_repl.delta import storage
+from spark_repl.delta.store import storage
 place, number = sys.argv[1:]
 print(flush=True)
 sys.stdin.readline()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.table_protocol import declaring, features_of, needed_by, stored
+from spark_repl.delta.log.table_protocol import declaring, features_of, needed_by, stored
 
 INTEGER = {"name": "a", "type": "integer", "nullable": True, "metadata": {}}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.delta import log_checkpoints, log_state
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.log_replay import checkpoint_path, commit_path
+from spark_repl.delta.log import log_checkpoints, log_state
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.log_replay import checkpoint_path, commit_path
 from spark_repl.errors import TargetError
 from tests.support.v2_checkpoint import write_parts, write_v2
 from tests.unit.delta.test_log_state import Table, add

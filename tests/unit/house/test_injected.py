@@ -80,15 +80,15 @@ PATCHED: dict[str, dict[str, str]] = {
             "young commits stay: nothing would be seen"
         )
     },
-    "unit/delta/test_checkpoint.py": {
-        "spark_repl.delta.checkpoint.names": "a listing is what must not be made"
+    "unit/delta/test_checkpoint_schedule.py": {
+        "spark_repl.delta.log.checkpoint_schedule.names": "a listing is what must not be made"
     },
     "unit/delta/test_empty_commits.py": {
-        "spark_repl.delta.empty_commits.newest_and_names": "a listing is what must not be made"
+        "spark_repl.delta.log.empty_commits.newest_and_names": "a listing is what must not be made"
     },
     "unit/delta/test_log_cleanup.py": {
-        "spark_repl.delta.log_cleanup.listed": "a part that is renamed behind the listing",
-        "spark_repl.delta.log_cleanup.modified": "how many times are asked for is counted",
+        "spark_repl.delta.log.log_cleanup.listed": "a part that is renamed behind the listing",
+        "spark_repl.delta.log.log_cleanup.modified": "how many times are asked for is counted",
     },
     "unit/copy/test_extra_copy.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},
     "unit/copy/test_filtered_copy.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},

@@ -1,5 +1,5 @@
-"""Below the target only ``delta/removing`` removes: every other call that removes or replaces a
-file is of the working state, of the relay log, or of a process's own new file."""
+"""Below the target only ``delta/store/remover`` removes: every other call that removes or replaces
+a file is of the working state, of the relay log, or of a process's own new file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REMOVES = {
 OF_MODULES = {"remove", "rename", "replace", "move"}
 """functions of these names count where they are of ``os``, ``shutil`` or ``storage``"""
 
-WAY = {"delta.removing", "delta.storage", "runtime.local_store", "runtime.remote_store"}
+WAY = {"delta.store.remover", "delta.store.storage", "runtime.local_store", "runtime.remote_store"}
 OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 """files that the process has made, and that no commit names"""
 VACUUM = {"control.table.control_cleanup", "write.upkeep.table_maintenance"}
@@ -70,7 +70,9 @@ def test_everybody_gives_the_remover_that_asks() -> None:
                 given = [*map(ast.unparse, node.args), *(ast.unparse(k) for k in node.keywords)]
                 if not any("remover" in one for one in given):
                     without.add(name)
-    assert without == {"cli.quarantine_command", "delta.checkpoint"}, "who only reads; past_lost"
+    assert without == {"cli.quarantine_command", "delta.log.checkpoint_schedule"}, (
+        "who only reads; past_lost"
+    )
 
 
 def test_the_rule_bites() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.columns import Columns
-from spark_repl.delta.snapshot import NewTable
+from spark_repl.delta.files.delta_columns import Columns
+from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.verify.changed_above_cut import changed_above, rewritten_version
 from tests.support.local_delta import metadata_action, put
 

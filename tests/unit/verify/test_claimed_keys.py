@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from spark_repl.delta.table_log import TableLog
+from spark_repl.delta.log.table_log import TableLog
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition

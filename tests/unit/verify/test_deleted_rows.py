@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.digests import digests
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.files.digests import digests
 from spark_repl.verify.row_sample import SampledRows
 from spark_repl.verify.target_files import FileSet, digest_files
 

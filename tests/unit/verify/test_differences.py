@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from spark_repl import Config
-from spark_repl.delta.columns import one_chunk
-from spark_repl.delta.digests import digests
+from spark_repl.delta.files.delta_columns import one_chunk
+from spark_repl.delta.files.digests import digests
 from spark_repl.sql.classify import classify
 from spark_repl.verify.differences import differences
 from spark_repl.verify.digest_sums import sums

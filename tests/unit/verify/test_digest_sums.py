@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spark_repl.delta.digests import digests
+from spark_repl.delta.files.digests import digests
 from spark_repl.errors import TargetError
 from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.verify import digest_sums

@@ -13,9 +13,9 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.add_actions import live_files
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.snapshot import NewTable
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.log.add_actions import live_files
+from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.errors import SourceLostError
 from spark_repl.sql.classify import classify
 from spark_repl.verify.cut_files import CutFiles

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.tables.column import GEOMETRY_STRUCT, VECTOR_LIST
 from spark_repl.write.files.key_index import (
     KeyIndex,

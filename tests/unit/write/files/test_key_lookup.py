@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark_repl.decode.key_hash import NULL_HASH
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.tables.column import Column, ColumnType
 from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.files.key_lookup import find_rows

@@ -13,7 +13,7 @@ import pytest
 from pyroaring import BitMap
 
 from spark_repl.binlog.json.diff import CANNOT_APPLY
-from spark_repl.delta.columns import Columns, schema_json
+from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.write.files import key_lookup
 from spark_repl.write.files.write_task import Violation, Written
 from spark_repl.write.rows import direct

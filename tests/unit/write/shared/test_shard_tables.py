@@ -8,10 +8,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.schema_change import with_column_ids
-from spark_repl.delta.snapshot import NewTable, Snapshot
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.schema_change import with_column_ids
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from spark_repl.errors import SettingError
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify

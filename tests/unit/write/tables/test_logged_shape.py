@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import SchemaError
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session

@@ -7,7 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.delta.add_actions import AddActions
+from spark_repl.delta.log.add_actions import AddActions
 from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.tables.table import DeltaState, LiveFiles, Table, versions
 

@@ -14,9 +14,9 @@ import pytest
 
 from spark_repl.control.records.table_notes import foreign_changes
 from spark_repl.control.table.control import Control
-from spark_repl.delta.columns import Columns, schema_json
-from spark_repl.delta.snapshot import NewTable
-from spark_repl.delta.stamp import Stamp
+from spark_repl.delta.files.delta_columns import Columns, schema_json
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.errors import ConcurrentChangeError, FencedError, FormerOwnerError, TargetError
 from spark_repl.write.files.commit import check_files
 from spark_repl.write.tables.table import DeltaState, Table

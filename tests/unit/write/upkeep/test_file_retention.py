@@ -13,9 +13,9 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_snapshot import ControlSnapshot
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta import deletion_vector
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.files import deletion_vector
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import TargetError
 from spark_repl.write.upkeep.file_retention import RetentionExtension, files_of, properties
 from tests.support.local_delta import put

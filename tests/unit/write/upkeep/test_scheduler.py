@@ -23,15 +23,15 @@ from spark_repl.control.records.retention import Retention, pin, recorded
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta import log_state
-from spark_repl.delta.add_actions import AddActions
-from spark_repl.delta.columns import schema_json
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.removing import Remover
-from spark_repl.delta.snapshot import NewTable, Snapshot
-from spark_repl.delta.stamp import Stamp
-from spark_repl.delta.table_log import TableLog
-from spark_repl.delta.vacuum import vacuum
+from spark_repl.delta.files.delta_columns import schema_json
+from spark_repl.delta.log import log_state
+from spark_repl.delta.log.add_actions import AddActions
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.stamp import Stamp
+from spark_repl.delta.log.table_log import TableLog
+from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
+from spark_repl.delta.log.vacuum import vacuum
+from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import ConcurrentChangeError, FencedError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.write.files.compaction import Compacted

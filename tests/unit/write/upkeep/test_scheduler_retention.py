@@ -21,8 +21,8 @@ from spark_repl.control.table.control import Control, PruningRules
 from spark_repl.control.table.control_cleanup import Barrier
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
-from spark_repl.delta.log_state import LogState
-from spark_repl.delta.snapshot import Snapshot
+from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.gtid import GtidSet
 from spark_repl.write.upkeep.file_retention import properties
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler

@@ -1,0 +1,1 @@
+"""Files that a Delta log names: Parquet columns, statistics, deletion vectors, partitions."""

@@ -1,0 +1,126 @@
+"""Deletion vectors as the Delta protocol writes them: the deleted rows of a file.
+
+Protocol: section "Deletion Vectors". A file contains a version byte and then, for each vector, its
+length (big-endian), the bytes (magic 1681511377 and a portable 64-bit roaring bitmap,
+little-endian) and their CRC-32 (big-endian). ``joined`` adds rows to those already deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import uuid
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from pyroaring import BitMap, BitMap64
+
+from ...errors import TargetError
+from ..store.storage import data_file, inner_path, read_range
+from .new_file import new_file
+
+if TYPE_CHECKING:
+    from ..log.log_replay import Action
+
+MAGIC = 1681511377
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+Descriptor = dict[str, Any]
+
+
+def read(folder: str, descriptor: Descriptor) -> BitMap:
+    """Return the rows that a descriptor of a file in the table at ``folder`` marks. Raise
+    TargetError if the vector is damaged."""
+    path = path_of(folder, descriptor)
+    if path is None:
+        where = descriptor["pathOrInlineDv"]
+        return _bitmap(_from_z85(where)[: descriptor["sizeInBytes"]], "inline")
+    size = descriptor["sizeInBytes"]
+    stored = read_range(path, descriptor.get("offset") or 0, size + 8)
+    data = stored[4:-4]
+    if stored != struct.pack(">I", size) + data + struct.pack(">I", zlib.crc32(data)):
+        raise TargetError("deletion vector is damaged", file=path, hint="restore the table")
+    return _bitmap(data, path)
+
+
+def joined(folder: str, add: Action, rows: BitMap) -> BitMap:
+    """Return the deleted rows of the file of ``add`` after ``rows`` are also deleted. Raise
+    TargetError if one of them was deleted already: its writer did not see this version."""
+    vector = add.get("deletionVector")
+    dead = read(folder, vector) if vector else BitMap()
+    if dead & rows:
+        raise TargetError("a row was to be removed twice", file=add["path"])
+    return dead | rows
+
+
+def path_of(folder: str, descriptor: Descriptor) -> str | None:
+    """Return the file that contains a vector; None if the descriptor itself contains it."""
+    kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    if kind == "i":
+        return None
+    if kind == "p":
+        return data_file(folder, where)
+    return os.path.join(folder, _relative_path(where))
+
+
+def inner_path_of(folder: str, descriptor: Descriptor) -> str | None:
+    """Return the path, relative to the table's folder, of the file that contains a vector. Return
+    None if the file is outside of the folder, or if the descriptor itself contains the vector."""
+    kind, where = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    if kind == "p":
+        return inner_path(folder, where)
+    return None if kind == "i" else _relative_path(where)
+
+
+def write(folder: str, marked: list[BitMap]) -> list[Descriptor]:
+    """Write the vectors into one file, fsynced; return a descriptor for each."""
+    name = uuid.uuid4()
+    out, descriptors = bytearray(b"\x01"), []
+    for rows in marked:
+        data = struct.pack("<IQI", MAGIC, 1, 0) + rows.serialize()
+        descriptors.append(
+            {
+                "storageType": "u",
+                "pathOrInlineDv": _to_z85(name.bytes),
+                "offset": len(out),
+                "sizeInBytes": len(data),
+                "cardinality": len(rows),
+            }
+        )
+        out += struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data))
+    with new_file(os.path.join(folder, f"deletion_vector_{name}.bin")) as file:
+        file.write(out)
+    return descriptors
+
+
+def _bitmap(data: bytes, path: str) -> BitMap:
+    if struct.unpack_from("<I", data)[0] != MAGIC:
+        raise TargetError("deletion vector has an unknown format", file=path)
+    wide = BitMap64.deserialize(data[4:])
+    return BitMap(wide)  # files of ours and Delta's have fewer than 2^32 rows
+
+
+def _relative_path(encoded: str) -> str:
+    prefix, name = encoded[:-20], uuid.UUID(bytes=_from_z85(encoded[-20:]))
+    return os.path.join(prefix, f"deletion_vector_{name}.bin")
+
+
+def _to_z85(data: bytes) -> str:
+    text = ""
+    for (word,) in struct.iter_unpack(">I", data):
+        part = ""
+        for _ in range(5):
+            part = _Z85[word % 85] + part
+            word //= 85
+        text += part
+    return text
+
+
+def _from_z85(text: str) -> bytes:
+    out = bytearray()
+    for at in range(0, len(text), 5):
+        word = 0
+        for char in text[at : at + 5]:
+            word = word * 85 + _Z85.index(char)
+        out += struct.pack(">I", word)
+    return bytes(out)

@@ -1,0 +1,152 @@
+"""Checkpoints of a table's log: when they are written, and which of them are useless.
+
+Inside a commit Delta needs 1.5 to 13 s for a checkpoint (a Spark job that reconstructs the state).
+So tables have an interval that Delta's own never reaches, and ``checkpoint_writer`` writes one from
+time to time, off the commit path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from deltalake.exceptions import DeltaError
+
+from ...runtime.object_store import is_remote
+from ..store.remover import Remover, put_back
+from ..store.storage import is_file, is_whole, names
+from . import checkpoint_writer
+from .log_checkpoints import hinted_version
+from .log_replay import checkpoint_path, commit_path
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+    from .table_snapshot import Snapshot
+
+EVERY = 50
+_COMMIT, _CHECKPOINT = re.compile(r"\d{20}\.json"), re.compile(r"\d{20}\.checkpoint\.parquet")
+NEVER = "1000000000"
+"""``delta.checkpointInterval`` of our tables, so that none of their commits writes a checkpoint"""
+
+
+def write_if_due(snapshot: Snapshot) -> bool:
+    """Write a checkpoint of a version if the last one is ``EVERY`` commits old or older.
+
+    Nothing is synced here. The control table's row of a new table must be on the disk first, as
+    ``control.settle`` ensures. The commits stay until ``log_cleanup`` has synced the checkpoint and
+    removes those that nothing promised needs. Raise OSError, and TargetError if the log does not
+    reach back.
+    """
+    if snapshot.version - last(snapshot.folder) < EVERY:
+        return False
+    checkpoint_writer.write(snapshot.folder, snapshot.state)
+    return True
+
+
+def last(folder: str) -> int:
+    """Return the version of the last checkpoint; 0 if there is none yet."""
+    return max(0, hinted_version(folder))
+
+
+def forget_lost(folder: str, remover: Remover | None = None) -> bool:
+    """Remove ``useless`` checkpoints that a power failure damaged, and a hint that names a missing
+    or damaged checkpoint. Return False if there is nothing to remove, or this account may not.
+
+    delta-rs opens no such table. Without both it looks for another checkpoint, as Delta does, and
+    all commits since that one exist. Without a ``remover`` the owner of the target is not checked:
+    for the control table, which no process can open then. Raise OSError or FencedError.
+    """
+    if is_remote(folder):
+        return False
+    log = os.path.join(folder, "_delta_log")
+    with suppress(PermissionError):
+        put_back(log, is_damaged)
+    if _hint_is_sound(folder):
+        return False
+    existing, version = set(names(log)), last(folder)
+    commits = {int(name[:20]) for name in existing if _COMMIT.fullmatch(name)}
+    checkpoints = {int(name[:20]) for name in existing if _CHECKPOINT.fullmatch(name)}
+    whole = {number for number in checkpoints if is_whole(checkpoint_path(folder, number))}
+    numbers = useless(commits, whole, checkpoints - whole)
+    useless_paths = [checkpoint_path(folder, number) for number in numbers]
+    name, hints = f"{version:020d}.checkpoint.", list[str]()
+    if version and not any(
+        file_name.startswith(name) and is_whole(os.path.join(log, file_name))
+        for file_name in existing
+    ):
+        hints.append(os.path.join(log, "_last_checkpoint"))
+    remover = remover or Remover()
+    with suppress(PermissionError):
+        for path in useless_paths:
+            remover.useless(path, is_damaged)
+        remover.files(hints)  # last: a start after a kill here then looks for the others again
+        return bool(useless_paths or hints)
+    return False
+
+
+def is_damaged(path: str) -> bool:
+    """Return whether a local file is what a power failure leaves of a commit or a checkpoint."""
+    return not is_whole(path)
+
+
+def _hint_is_sound(folder: str) -> bool:
+    """Return whether the checkpoint that the hint names is whole, and so is each later one that is
+    found.
+
+    The log is not listed: a listing takes longer the more files the log has. From the hinted
+    version on, one commit is looked for after the other.
+    """
+    version = last(folder)
+    if not version or not is_whole(checkpoint_path(folder, version)):
+        return False
+    while is_file(commit_path(folder, version)):
+        version += 1
+        path = checkpoint_path(folder, version)
+        if is_file(path) and not is_whole(path):
+            return False
+    return True
+
+
+def useless(commits: set[int], whole: Collection[int], damaged: Collection[int]) -> list[int]:
+    """Return the versions of ``damaged`` checkpoints that may be removed.
+
+    Every commit since the last ``whole`` checkpoint before such a version exists. If one is
+    missing, the table without the checkpoint would be an older one, and nothing would show it.
+    """
+    bases = {version: max((v for v in whole if v < version), default=-1) for version in damaged}
+    return sorted(
+        version for version, base in bases.items() if commits.issuperset(range(base + 1, version))
+    )
+
+
+def past_lost(folder: str, open_table: Callable[[], DeltaTable]) -> DeltaTable:
+    """Return what ``open_table`` returns for the table at ``folder``, also after a power failure
+    has damaged its checkpoints. Raise as ``open_table`` does, and OSError."""
+    try:
+        return open_table()
+    except DeltaError:
+        if not forget_lost(folder):
+            raise
+        return open_table()
+
+
+def ends_with(folder: str, version: int) -> bool:
+    """Return whether a log of ours ends with a version: its commit exists, and no later one.
+    Commits are removed in their order, the newest one never. Raise OSError."""
+    return not is_file(commit_path(folder, version + 1)) and is_file(commit_path(folder, version))
+
+
+def is_newest(folder: str, version: int) -> bool:
+    """Return whether a version that was read is still the newest one; False for -1.
+
+    Looks for two files at most, where opening the table lists and reads its log: 5 ms, more with
+    its length. Commits are removed only after a checkpoint, which is looked for last. Raise
+    OSError.
+    """
+    return (
+        version >= 0 and not is_file(commit_path(folder, version + 1)) and last(folder) <= version
+    )

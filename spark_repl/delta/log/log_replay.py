@@ -1,0 +1,84 @@
+"""A table's log read from its own files, as the Delta protocol describes them, without Spark.
+
+Spark's reconstruction of a state costs 8 s in a cold JVM and 0.3-1 s in a warm one. This module
+reads the few commits since the last checkpoint in milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ...errors import TargetError, reset_table
+from ..store.storage import read
+
+Action = dict[str, Any]
+
+COMMIT = re.compile(r"\d{20}\.json")
+
+
+def commit_path(folder: str, version: int) -> str:
+    """Return the path of a version's commit."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.json")
+
+
+def checksum_path(folder: str, version: int) -> str:
+    """Return the path of a version's checksum."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.crc")
+
+
+def checkpoint_path(folder: str, version: int) -> str:
+    """Return the path of a version's checkpoint in one file."""
+    return os.path.join(folder, "_delta_log", f"{version:020d}.checkpoint.parquet")
+
+
+def read_commit(folder: str, version: int) -> list[Action] | None:
+    """Return the actions of one commit; None if its file is gone (removed after a checkpoint).
+    Raise TargetError if it is damaged, and OSError."""
+    try:
+        content = read(commit_path(folder, version)).decode()
+        return [json.loads(line) for line in content.split("\n") if line.strip()]
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise TargetError(
+            f"version {version} of the table's log is damaged: {error}",
+            file=commit_path(folder, version),
+            hint=f"bring that file back from a backup, or {reset_table()}",
+        ) from error
+
+
+def commits_after(folder: str, version: int, upto: int) -> list[list[Action]]:
+    """Return the actions of each commit in (version, upto]. Raise TargetError if one is gone."""
+    return list(each_commit_after(folder, version, upto))
+
+
+def each_commit_after(folder: str, version: int, upto: int) -> Iterator[list[Action]]:
+    """Yield the actions of each commit in (version, upto], one at a time. Raise TargetError if one
+    is gone."""
+    for number in range(version + 1, upto + 1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            raise TargetError(
+                f"version {number} of the table's log is gone",
+                file=folder,
+                hint="logRetentionDuration is shorter than the applier was away:"
+                f" raise it, and {reset_table()}",
+            )
+        yield actions
+
+
+def last_user_metadata(folder: str, version: int, app: str) -> str | None:
+    """Return userMetadata of the newest commit of ``app``; None if the log no longer has that
+    commit."""
+    for number in range(version, -1, -1):
+        actions = read_commit(folder, number)
+        if actions is None:
+            return None
+        if any(action.get("txn", {}).get("appId") == app for action in actions):
+            infos = [a["commitInfo"] for a in actions if "commitInfo" in a]
+            return infos[0].get("userMetadata") if infos else None
+    return None

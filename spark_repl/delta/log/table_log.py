@@ -1,0 +1,220 @@
+"""TableLog: a table's Delta log, read and written by the protocol, without the JVM.
+
+A commit is tried on the one version after its snapshot. It fails if another commit has that
+version: an OPTIMIZE, an INSERT whose keys the plan does not know, or a commit of a former owner.
+The caller reads the new commit, and plans again. No conflict is resolved here.
+``tests/conformance`` compares commits with those of Delta's own transaction
+(docs/design/own-log.md).
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...errors import ConcurrentChangeError, FencedError, TargetError
+from ..store.storage import is_file, make_folder
+from . import log_state, version_checksum
+from .add_actions import AddActions, live_files
+from .commit_file import Operation, check_own, complete, publish, txn_id
+from .log_replay import commit_path, read_commit
+from .log_state import LiveTotals, LogState
+from .schema_change import with_column_ids
+from .table_protocol import declaring, features_of, needed_by, stored
+from .table_snapshot import NewTable, Snapshot
+from .version_checksum import read_totals
+
+if TYPE_CHECKING:
+    from .log_replay import Action
+    from .stamp import Stamp
+
+
+def fenced(table: str, folder: str | None = None) -> FencedError:
+    """Return the error for a table to which another applier has committed. ``table``: its name, ""
+    if only its folder is known."""
+    return FencedError(
+        "another applier has committed to this table",
+        table=table or None,
+        file=folder,
+        hint="only one applier may work on a channel: stop the other one",
+    )
+
+
+class TableLog:
+    """Opens snapshots of tables and commits to them. ``folder`` is a table's path, ``app`` the
+    appId of a ``txn`` action. Each applier has one."""
+
+    def __init__(self) -> None:
+        # By folder; each entry is used once.
+        self._landed: dict[str, LogState] = {}
+        self._totals: dict[str, tuple[int, LiveTotals]] = {}
+
+    def snapshot(self, folder: str, version: int | None = None) -> Snapshot | None:
+        """Return a version of the table at ``folder`` (None: the newest). Return None if there is
+        no table. Raise OSError, and TargetError if the log does not reach back."""
+        state = log_state.load(folder, version)
+        return None if state is None else Snapshot.of(folder, state)
+
+    def version(self, folder: str) -> int:
+        """Return the newest version's number, -1 if there is no table."""
+        return log_state.newest_version(folder)
+
+    @staticmethod
+    def is_newest(snapshot: Snapshot) -> bool:
+        """Return whether the snapshot's version is the newest one.
+
+        Looks for two files, since listing a log takes longer with each commit. Lists the log only
+        if the version's commit is gone: another engine's clean-up may remove the newest commit, and
+        leave its checkpoint. Raise OSError, and TargetError if the snapshot's commit was written
+        over.
+        """
+        folder, version, own_id = snapshot.folder, snapshot.version, snapshot.state.txn_id
+        if own_id:
+            exists = check_own(folder, version, own_id)
+        else:
+            exists = is_file(commit_path(folder, version))
+        if exists:
+            return not is_file(commit_path(folder, version + 1))
+        return log_state.newest_version(folder) == version
+
+    @staticmethod
+    def last_txn(snapshot: Snapshot, app: str) -> int | None:
+        """Return the version of the last ``txn`` action of ``app``; None if it never committed."""
+        txn = snapshot.state.txns.get(app)
+        return None if txn is None else int(txn["version"])
+
+    def advance(self, previous: Snapshot, version: int) -> Snapshot:
+        """Return the snapshot of ``version``, which follows ``previous``: a commit of ours or of
+        another writer."""
+        landed = self._landed.pop(previous.folder, None)
+        if not (landed and landed.version == version):
+            landed = log_state.advance(previous.folder, previous.state, version)
+        return Snapshot.of(previous.folder, landed)
+
+    def files(self, snapshot: Snapshot) -> AddActions:
+        """Return the ``add`` actions that are live in a snapshot, by path."""
+        live = live_files(snapshot.folder, snapshot.version)
+        self._totals[snapshot.folder] = snapshot.version, live.totals()
+        return live
+
+    def create(self, folder: str, new: NewTable, stamp: Stamp) -> None:
+        """Commit version 0: protocol, metadata and position. Raise ConcurrentChangeError if the
+        table exists, and OSError."""
+        metadata = _metadata(with_column_ids(new))
+        protocol = declaring(needed_by(metadata))
+        state = LogState(-1, protocol, stored(metadata), totals=LiveTotals())
+        actions = [{"metaData": state.metadata}, {"protocol": protocol}]
+        make_folder(os.path.join(folder, "_delta_log"))
+        try:
+            self._publish(folder, state, [*actions, _txn(stamp)], _streaming(stamp))
+        except ConcurrentChangeError as error:
+            raise ConcurrentChangeError(
+                "another writer has created the table meanwhile", file=folder
+            ) from error
+
+    def commit(self, planned: Snapshot, actions: list[Action], stamp: Stamp) -> int:
+        """Commit data and position on ``planned``; return the version.
+
+        Raise FencedError if another applier has committed meanwhile, and ConcurrentChangeError for
+        any other writer's commit. Raise OSError if writing fails: the commit may exist
+        nevertheless.
+        """
+        return self._commit(planned, [_txn(stamp), *actions], _streaming(stamp), stamp.app)
+
+    def alter(self, planned: Snapshot, new: NewTable, actions: list[Action], stamp: Stamp) -> int:
+        """Commit other columns or properties, together with changes of files and the position;
+        return the version. Raise as ``commit``, and TargetError for a feature that an existing
+        table can't get."""
+        return self.commit(planned, [*_redefined(planned, new), *actions], stamp)
+
+    def rewrite(self, planned: Snapshot, actions: list[Action], app: str) -> int:
+        """Commit other files with the same rows; return the version. Raise as ``commit``."""
+        parameters = {"predicate": [], "zOrderBy": [], "auto": False}
+        return self._commit(planned, actions, Operation("OPTIMIZE", parameters), app)
+
+    def set_properties(self, planned: Snapshot, properties: Mapping[str, str], app: str) -> int:
+        """Commit properties, as ALTER TABLE SET TBLPROPERTIES does, and nothing else; return the
+        version. Raise as ``alter``."""
+        configuration = {**planned.configuration, **properties}
+        new = NewTable(planned.schema_string, configuration, planned.partition_columns)
+        operation = Operation("SET TBLPROPERTIES", {"properties": dict(properties)})
+        return self._commit(planned, _redefined(planned, new), operation, app)
+
+    def _commit(
+        self, planned: Snapshot, actions: list[Action], operation: Operation, app: str
+    ) -> int:
+        folder, state = planned.folder, planned.state
+        cached = self._totals.pop(folder, None)
+        if state.totals is None:
+            is_of_plan = cached and cached[0] == planned.version
+            totals = cached[1] if cached and is_of_plan else read_totals(folder, planned.version)
+            state = replace(state, totals=totals)
+        try:
+            return self._publish(folder, state, actions, operation)
+        except ConcurrentChangeError as error:
+            newer = read_commit(folder, planned.version + 1) or []
+            if any(action.get("txn", {}).get("appId") == app for action in newer):
+                raise fenced("", folder) from error
+            raise
+
+    def _publish(
+        self, folder: str, state: LogState, actions: list[Action], operation: Operation
+    ) -> int:
+        version = state.version + 1
+        completed = complete(state, actions, operation)
+        publish(folder, version, completed)
+        landed = self._landed[folder] = state.after(completed)
+        version_checksum.write(folder, landed, txn_id(completed))
+        return version
+
+
+def _redefined(planned: Snapshot, new: NewTable) -> list[Action]:
+    """Return the actions that give a table other columns or properties; its name, comment and age
+    stay. Raise TargetError for a feature that an existing table can't get here."""
+    metadata = {
+        **planned.state.metadata,
+        "schemaString": new.schema_string,
+        "partitionColumns": list(new.partition_columns),
+        "configuration": new.configuration,
+    }
+    features, missing = features_of(planned.state.protocol), needed_by(metadata)
+    # A table with the preview of a feature has the feature.
+    features |= {name.removesuffix("-preview") for name in features}
+    # A listed feature may be off: commits written meanwhile lack what it requires.
+    if unfit := sorted((missing - needed_by(planned.state.metadata)) & _FROM_CREATION):
+        raise TargetError(
+            f"the table can't be given {', '.join(unfit)} once it has rows", file=planned.folder
+        )
+    actions = [{"metaData": stored(metadata)}]
+    if not missing <= features:
+        actions.append({"protocol": declaring(missing, planned.state.protocol)})
+    return actions
+
+
+_FROM_CREATION = frozenset({"rowTracking", "inCommitTimestamp", "columnMapping"})
+"""features that need something in each file or commit, also in the earlier ones"""
+
+
+def _metadata(new: NewTable) -> Action:
+    return {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": new.schema_string,
+        "partitionColumns": list(new.partition_columns),
+        "configuration": new.configuration,
+        "createdTime": int(time.time() * 1000),
+    }
+
+
+def _txn(stamp: Stamp) -> Action:
+    now_ms = int(time.time() * 1000)
+    return {"txn": {"appId": stamp.app, "version": stamp.position, "lastUpdated": now_ms}}
+
+
+def _streaming(stamp: Stamp) -> Operation:
+    parameters = {"outputMode": "Update", "queryId": stamp.app, "epochId": str(stamp.position)}
+    return Operation("STREAMING UPDATE", parameters, stamp.user_metadata)

@@ -1,0 +1,1 @@
+"""Where tables are: files and objects, their removal, and tables that delta-rs opens."""

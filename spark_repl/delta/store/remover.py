@@ -1,0 +1,146 @@
+"""Remover: the only code that removes files below a target.
+
+Invariant: a file is removed only after what remains without it is durable, and while this process
+owns the target. The ownership is checked immediately before each removal, since the process may
+have slept since it chose the file. A sleep between that check and the system call cannot be
+excluded. So a removed file has a name that no successor uses again. Names in Delta's log have to be
+used again: such a file is renamed aside, and linked back if a successor has written it.
+
+Exempt are a process's own new files (``discard``), the working state, and the relay log.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from ...crash_points import reach
+from ...runtime.object_store import is_remote
+from .storage import names, remove_folder, remove_if_there
+
+logger = logging.getLogger(__name__)
+
+ASIDE = "_aside"
+"""folder in Delta's log of files that are renamed aside; Delta's readers ignore it"""
+
+IsUseless = Callable[[str], bool]
+
+
+class Remover:
+    """Removes files below one target.
+
+    ``check_owner`` raises FencedError unless this process owns the target. The default checks
+    nothing: for folders that no applier owns, and for a control table that cannot be opened.
+    """
+
+    def __init__(self, check_owner: Callable[[], object] = bool) -> None:
+        self._check_owner = check_owner
+
+    def files(self, paths: Iterable[str], settle: Callable[[], object] = bool) -> int:
+        """Remove the chosen files, after ``settle`` has made durable what remains. Return how many
+        were chosen. A file that is gone already is no error. Raise OSError or FencedError."""
+        chosen = list(paths)
+        if chosen:
+            settle()
+        for path in chosen:
+            self.check()
+            remove_if_there(path)
+        return len(chosen)
+
+    def folder(self, path: str, settle: Callable[[], object]) -> None:
+        """Remove a folder with all its content, after ``settle`` has made durable what remains. An
+        object store removes its objects in batches, after one check. Raise OSError or
+        FencedError."""
+        settle()
+        if is_remote(path):
+            self.check()
+            remove_folder(path)
+            return
+        for folder, folders, files in os.walk(path, topdown=False):
+            for name in files:
+                self.check()
+                remove_if_there(os.path.join(folder, name))
+            for each in (os.path.join(folder, name) for name in folders):
+                if os.path.islink(each):
+                    self.check()
+                    remove_if_there(each)
+                _remove_empty(each)
+        self.check()
+        if os.path.islink(path) and not (os.path.exists(path) and names(path)):
+            remove_if_there(path)  # a link to a table that was moved elsewhere
+        _remove_empty(path)
+
+    def useless(self, path: str, is_useless: IsUseless) -> bool:
+        """Remove a local file of Delta's log if ``is_useless`` is true of it; return whether it is
+        gone.
+
+        ``is_useless`` is called at the file's own path, and again after the rename, on the file
+        that is then removed. Raise OSError or FencedError.
+        """
+        self.check()
+        aside = os.path.join(os.path.dirname(path), ASIDE)
+        if not os.path.exists(path) or not is_useless(path):
+            return not os.path.exists(path)
+        os.makedirs(aside, exist_ok=True)
+        moved = os.path.join(aside, f"{uuid.uuid4().hex}.{os.path.basename(path)}")
+        try:
+            os.rename(path, moved)
+        except FileNotFoundError:
+            return True
+        reach("set_aside")
+        _decide(moved, path, is_useless)
+        _remove_empty(aside)
+        return not os.path.exists(path)
+
+    def check(self) -> None:
+        """Raise FencedError unless this process owns the target. Called before Delta's own VACUUM,
+        which chooses and removes files in one call."""
+        reach("before_removal")
+        self._check_owner()
+        reach("removal")
+
+
+def put_back(folder: str, is_useless: IsUseless) -> None:
+    """Finish what a process that was ended between two steps of ``Remover.useless`` has left of the
+    local ``folder``: link back a file with content, remove one without. Raise OSError."""
+    aside = os.path.join(folder, ASIDE)
+    if is_remote(folder) or not os.path.isdir(aside):
+        return
+    for name in names(aside):
+        _decide(os.path.join(aside, name), os.path.join(folder, name.partition(".")[2]), is_useless)
+    _remove_empty(aside)
+
+
+def _decide(moved: str, path: str, is_useless: IsUseless) -> None:
+    """Remove the file that was ``moved`` from ``path``, or link it back. A second caller, a start
+    or the process that woke, finds nothing to do."""
+    with suppress(FileNotFoundError):
+        if not is_useless(moved) and not _is_linked(moved, path):
+            logger.warning("%s had been written by another applier, and stays as %s", path, moved)
+            return
+        os.remove(moved)
+
+
+def _is_linked(moved: str, path: str) -> bool:
+    """Give a file its name back. Return False if another file has that name by now."""
+    try:
+        os.link(moved, path)
+    except FileExistsError:
+        return os.path.samefile(moved, path)
+    except FileNotFoundError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.exists(path):
+            return False
+        os.rename(moved, path)
+    logger.warning("%s was written meanwhile, and is put back", path)
+    return True
+
+
+def _remove_empty(folder: str) -> None:
+    """Remove a folder unless it contains something."""
+    with suppress(OSError):
+        os.rmdir(folder)
