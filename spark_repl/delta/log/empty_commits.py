@@ -3,7 +3,8 @@
 The commit's name is on the disk then, but none of its bytes: Delta's readers fail at it. No cut
 shows its content, and the relay log provides it again, because nothing that an unsynced commit
 replaces is removed (``durable``). So the owner of the target removes it at a start, if no writer
-may still be writing it. A commit that a successor has written meanwhile is put back (``store.remover``).
+may still be writing it. A commit that a successor has written meanwhile is put back
+(``store.remover``).
 """
 
 from __future__ import annotations
