@@ -1,5 +1,8 @@
-"""The types of binary log events, and the parts that all have: one table, for what reads events one
-at a time and for kernels alike (MySQL source, libs/mysql/binlog/event/binlog_event.h)."""
+"""The types of binary log events and the layout that all events share.
+
+Kernels use the same table as the code that reads single events. Source:
+libs/mysql/binlog/event/binlog_event.h of MySQL.
+"""
 
 from __future__ import annotations
 
@@ -65,9 +68,10 @@ STATEMENT_TYPES = tuple(
     or EventType.BEGIN_LOAD_QUERY <= kind <= EventType.EXECUTE_LOAD_QUERY
     or EventType.PRE_GA_WRITE_ROWS <= kind <= EventType.PRE_GA_DELETE_ROWS
 )
-"""rows as statements, files or the forms of MySQL 5.1's first betas have them: not decoded"""
+"""types that hold rows as statements, as files, or in the formats of MySQL 5.1's first betas: not
+decoded"""
 MARIADB_FIRST, MARIADB_LAST = 160, 171
-"""the types that MariaDB has for itself"""
+"""the types that only MariaDB uses"""
 
 
 class EventFlag(IntFlag):
@@ -80,7 +84,8 @@ class EventFlag(IntFlag):
 
 
 def type_name(code: int) -> str:
-    """The event's name as MySQL has it, or ``UNKNOWN(code)``: an unknown type is no exception."""
+    """Return MySQL's name of the event type, or ``UNKNOWN(code)``. Does not raise for an unknown
+    type."""
     try:
         return EventType(code).name
     except ValueError:

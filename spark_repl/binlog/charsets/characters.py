@@ -1,4 +1,5 @@
-"""Characters of a text's bytes, as MySQL 9.7 divides them: also of bytes that mean no letter."""
+"""The division of a text's bytes into characters, as MySQL 9.7 does it. It also divides bytes that
+are no valid character."""
 
 from __future__ import annotations
 

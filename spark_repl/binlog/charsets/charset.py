@@ -1,5 +1,5 @@
-"""MySQL's character sets: collation id -> character set -> Unicode text; and the collations whose
-comparison is known here.
+"""MySQL's character sets: collation id -> character set -> Unicode text. Also the names of the
+collations whose comparison the package implements.
 
 Source: information_schema.collations of MySQL 9.7.
 """
@@ -12,18 +12,19 @@ from .one_byte import NONE, one_byte_table
 from .wide_text import decode_wide
 
 LETTER_BACKSLASH = "\udc5c"
-"""in a statement's text: a backslash of two bytes, which the server's parser takes for a letter"""
+"""in a statement's text: a two-byte backslash, which the server's parser reads as a letter"""
 REPLACEMENT = "\ufffd"
-"""what bytes without a character become if ``text_errors`` replaces them"""
+"""replacement for bytes without a character if ``text_errors`` = "replace" is set"""
 TEXT_ERRORS_HINT = 'set target.text_errors = "replace" in the configuration, and start again'
-"""what to do about bytes without a character; not in a key, nor where a row filter looks"""
+"""hint for bytes without a character, except in a key or in a column that a row filter reads"""
 KEY_TEXT_HINT = "correct the key on the source, and start again"
-"""what to do about them in a key that a copy reads: in keys characters are never replaced"""
+"""hint for bytes without a character in a key that a copy reads: characters of keys are never
+replaced"""
 LOGGED_KEY_TEXT_HINT = (
     "leave the transaction out (spark-repl skip --config F --gtid GTID), correct the key on the"
     " source, and copy the table again (spark-repl snapshot --config F --table DB.T)"
 )
-"""what to do about them in a key that the log has"""
+"""hint for bytes without a character in a key that the log contains"""
 UTF8 = frozenset(("utf8mb4", "utf8mb3", "ascii"))
 
 _COLLATIONS = {
@@ -78,9 +79,10 @@ NAMES = {
     278: "utf8mb4_0900_as_cs", 305: "utf8mb4_0900_as_ci", 309: "utf8mb4_0900_bin",
 }  # fmt: skip
 ORDERED = frozenset((46, 65, 83, 309))
-"""the collations of texts whose order is known here: that of their code points"""
+"""ids of the collations whose order the package implements: the order of code points"""
 _NUMBERS = {name: number for number, name in NAMES.items()}
-# What a character set means without a collation; of utf8mb4 that depends on the server.
+# The collation of a character set that is declared without one. For utf8mb4 it depends on the
+# server.
 _DEFAULTS = {"latin1": 8, "ascii": 11, "utf8mb3": 33, "binary": 63}
 
 
@@ -97,7 +99,8 @@ _CHARSET_OF = _collation_ids()
 
 
 def charset_of(collation: int) -> str:
-    """Name of the character set of a collation id; DecodeError for an id that MySQL 9.7 lacks."""
+    """Return the name of the character set of a collation id. Raise DecodeError for an id that
+    MySQL 9.7 lacks."""
     try:
         return _CHARSET_OF[collation]
     except KeyError:
@@ -108,14 +111,14 @@ def charset_of(collation: int) -> str:
 
 
 def name_of(collation: int) -> str:
-    """The collation's name, or one that names its character set and is no collation's that is
-    known here. Raises DecodeError."""
+    """Return the collation's name. For a collation without a name in NAMES, return its character
+    set and its id, joined by "_". Raise DecodeError if MySQL 9.7 has no such id."""
     return NAMES.get(collation) or f"{charset_of(collation)}_{collation}"
 
 
 def number_of(name: str, utf8mb4: int) -> int:
-    """The number of a collation, or of a character set's own one; 0 where that is not known.
-    ``utf8mb4``: the number of utf8mb4's."""
+    """Return the id of a collation, or of a character set's default collation; 0 if the name is not
+    in the tables above. ``utf8mb4`` is the id of the default collation of utf8mb4."""
     name = name.lower()
     name = name.replace("utf8", "utf8mb3", 1) if name.partition("_")[0] == "utf8" else name
     if name == "utf8mb4":
@@ -124,8 +127,8 @@ def number_of(name: str, utf8mb4: int) -> int:
 
 
 def to_text(value: bytes, charset: str, *, backslash: str = "\\") -> str:
-    """One value in ``charset`` as text; DecodeError for bytes that are not of the set.
-    ``backslash``: what the one of two bytes becomes that sjis and ujis have besides their own."""
+    """Decode one value in ``charset``. Raise DecodeError for bytes that the set does not define.
+    sjis and ujis have a second, two-byte backslash: it is decoded as ``backslash``."""
     try:
         if charset in UTF8:
             return value.decode("utf-8")
@@ -160,7 +163,8 @@ def _is_character(value: bytes, charset: str) -> bool:
 
 
 def undecodable(value: bytes, charset: str) -> DecodeError:
-    """Return the error of a value that has bytes without a character, which names the first."""
+    """Return the error for a value that has bytes without a character. It names the first such
+    character."""
     for character in characters(value, charset):
         if len(character) < len(value) and not _is_character(character, charset):
             value = character

@@ -1,5 +1,5 @@
-"""Which values of character columns a collation takes for one, and how it orders them: as far as it
-is known here."""
+"""How a collation compares values of character columns: which ones are equal, and their order. Only
+the collations and characters below are implemented."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...errors import DecodeError
 from .charset import NAMES
 
 EXACT = 0
-"""Instead of a collation's number: equal values alone are equal."""
-# live/test_collations.py compares all of it with a server's.
+"""instead of a collation's id: values are equal only if their text is equal"""
+# tests/live/test_collations.py compares all of it with a server's.
 _CASE_SENSITIVE = frozenset((49, 278))
 _BINARY = frozenset((46, 47, 65, 83))
 _NO_PAD = frozenset((255, 278, 305))
@@ -24,14 +24,15 @@ _OTHER = "[^ -~]"
 
 
 def tells_all_letters(collation: int) -> bool:
-    """Whether it compares code points, so that it is known of all characters which are one."""
+    """Return whether the collation compares code points. Then the equality of all characters is
+    implemented."""
     return collation in _BINARY or collation in _BYTES
 
 
 def comparable(values: Any, collation: int) -> Any:
-    """Array [n] in which two of the ``values`` are equal where the server takes them for one.
-    Raises DecodeError, without a place, for a character of which that is not known: of collations
-    that are not binary those from space to tilde are."""
+    """Return an array [n] of ``values`` in which two are equal if the server compares them as
+    equal. A collation that is not binary is implemented for the characters from space to tilde.
+    Raise DecodeError, without a place, for any other character."""
     if collation == EXACT or collation in _BYTES:
         return values
     values = letters(values, collation)
@@ -39,8 +40,8 @@ def comparable(values: Any, collation: int) -> Any:
 
 
 def letters(values: Any, collation: int) -> Any:
-    """Array [n] of the ``values`` with one character for all that the server takes for one, spaces
-    at the end included. Raises DecodeError as ``comparable`` does."""
+    """Return an array [n] of ``values`` in which all characters that the server compares as equal
+    are one character. Spaces at the end stay. Raise DecodeError as ``comparable`` does."""
     if tells_all_letters(collation):
         return values
     odd = pc.fill_null(pc.match_substring_regex(values, _OTHER), False)
@@ -51,9 +52,9 @@ def letters(values: Any, collation: int) -> Any:
 
 
 def order(values: Any, literal: str, collation: int) -> npt.NDArray[np.int8]:
-    """[n]: -1, 0, 1 as the text is before, equal to, behind ``literal`` by one of
-    ``charset.ORDERED``; 0 for NULL. All but utf8mb4_0900_bin compare as if the shorter one went on
-    with spaces."""
+    """Compare ``values`` with ``literal`` by a collation of ``charset.ORDERED``. Return int8[n]: -1
+    if the text sorts before ``literal``, 1 if it sorts after it, 0 if they are equal, 0 for NULL.
+    All but utf8mb4_0900_bin compare the shorter text as if it were padded with spaces."""
     if collation in _BYTES:
         return _sign(values, literal)
     literal = literal.rstrip(" ")

@@ -1,13 +1,13 @@
 """One-byte character sets as tables of 256 characters, equal to MySQL 9.7's conversion.
 
-Compared with the server byte by byte; where Python's codec differs, the server's choice is below.
+All bytes were compared with the server. Where Python's codec differs, the server's choice is below.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-# Stands for a byte that has no character.
+# Marks a byte that has no character.
 NONE = "\uffff"
 
 _CODECS = {
@@ -38,11 +38,12 @@ _DIFFERENCES = {
     "greek": {0xA1: "\u02bd", 0xA2: "\u02bc", 0xA4: NONE, 0xA5: NONE, 0xAA: NONE},
     "hebrew": {0xAF: "\u203e"},
     "koi8u": {0x95: "\u2022"},
-    # MySQL's latin1 is cp1252 with its five holes filled by the C1 control of that number.
+    # MySQL's latin1 is cp1252, whose five holes it fills with the C1 control of that number.
     "latin1": {byte: chr(byte) for byte in (0x81, 0x8D, 0x8F, 0x90, 0x9D)},
     "swe7": dict(zip(b"@[\\]^`{|}~\x7f", "ÉÄÖÅÜéäöåü" + NONE, strict=True)),
 }
-# Sets without a codec in Python: the last 128 characters, or the last 96 behind the C1 controls.
+# Sets without a codec in Python: the last 128 characters, or the last 96, which follow the C1
+# controls.
 _UPPER = {
     "armscii8": (
         "\xa0❁§։)(»«—.՝,-՟…՜՛՞ԱաԲբԳգԴդԵեԶզԷէԸըԹթԺժԻիԼլԽխԾծԿկՀհՁձՂղՃճՄմՅյՆնՇշՈոՉչՊպՋջՌռՍսՎ"
@@ -73,7 +74,8 @@ _UPPER = {
 
 @lru_cache
 def one_byte_table(charset: str) -> str | None:
-    """The 256 characters of a one-byte set, NONE for a hole; None when the set is not such."""
+    """Return the 256 characters of a one-byte set, NONE for a hole. Return None if the set is not a
+    one-byte set."""
     lower = "".join(map(chr, range(128)))
     if charset in _UPPER:
         upper = _UPPER[charset]

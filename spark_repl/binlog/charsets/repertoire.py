@@ -1,4 +1,4 @@
-"""What the server writes in a character set: which letters it has there, and their bytes."""
+"""The server's output in a character set: which letters the set has, and their bytes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from .one_byte import NONE, one_byte_table
 from .wide_text import decode_wide
 
 WHOLE = frozenset(("utf8mb4", "utf16", "utf16le", "utf32", "gb18030"))
-"""the sets of all letters"""
+"""sets that have all letters of Unicode"""
 BASIC = frozenset(("utf8mb3", "ucs2"))
-"""those of the basic plane"""
+"""sets that have the letters of the basic plane"""
 ONLY_READ = {"cp932": "\x80\uf8f0\uf8f1\uf8f2\uf8f3"}
-"""what it reads in these sets and never writes: it becomes a ?"""
+"""letters that the server reads in these sets but never writes: it writes a ? instead"""
 DAMAGED = {"tis620": "\ufffd", "big5": "\ufffd", "cp932": "晡"}
-"""what it writes in these sets as bytes that are another letter, or none"""
+"""letters that the server writes in these sets as the bytes of another letter, or of none"""
 TWO_BYTES = frozenset(("big5", "cp932", "eucjpms", "euckr", "gb2312", "gbk", "sjis", "ujis"))
-"""sets of letters of one and two bytes, or three"""
+"""sets whose letters have one, two or three bytes"""
 _THREE_BYTES = frozenset(("eucjpms", "ujis"))
 
 
 @lru_cache
 def letters(charset: str) -> frozenset[str] | None:
-    """The letters of a set that the server writes; None for WHOLE and BASIC, which have too
-    many."""
+    """Return the letters of a set that the server writes. Return None for WHOLE and BASIC, which
+    have too many."""
     if charset == "ascii":
         return frozenset(map(chr, range(128)))
     table = one_byte_table(charset)
@@ -36,7 +36,7 @@ def letters(charset: str) -> frozenset[str] | None:
 
 
 def _wide_letters(charset: str) -> Iterator[str]:
-    """What the sequences of one to three bytes are."""
+    """Yield the letters that sequences of one to three bytes encode."""
     high = [bytes((byte,)) for byte in range(0x80, 0x100)]
     follow = [bytes((byte,)) for byte in range(0x21, 0x100)]
     sequences = [bytes((byte,)) for byte in range(0x100)] + [a + b for a in high for b in follow]
@@ -52,8 +52,8 @@ def _wide_letters(charset: str) -> Iterator[str]:
 
 
 def with_question_marks(text: str, charset: str) -> str:
-    """The text with a ? for each letter that the set lacks. Raises DecodeError where the set is not
-    known so well."""
+    """Return the text with a ? for each letter that the set lacks. Raise DecodeError if the set's
+    letters are not listed here, or if the text has a letter that is DAMAGED in the set."""
     if charset in WHOLE:
         return text
     if charset in BASIC:
@@ -65,8 +65,8 @@ def with_question_marks(text: str, charset: str) -> str:
 
 
 def bytes_of(text: str, charset: str) -> bytes:
-    """The text in a one-byte set. Raises DecodeError for another one, and for one that has a letter
-    twice."""
+    """Encode the text in a one-byte set. Raise DecodeError for any other set, and for a set that
+    has a letter twice."""
     table = one_byte_table(charset) or ""
     places = {letter: byte for byte, letter in enumerate(table)}
     if not table or len(places) < len(table.replace(NONE, "")):

@@ -1,7 +1,8 @@
-"""Character sets of more than one byte: Python's codecs, mended where MySQL 9.7 maps otherwise.
+"""Character sets of more than one byte: Python's codecs, corrected where MySQL 9.7 maps otherwise.
 
-Every two-byte sequence of these sets (and every three-byte one of the EUC sets) was compared with
-the server. What the server converts to a question mark or to U+FFFD is no character here.
+Every two-byte sequence of these sets was compared with the server, and every three-byte sequence of
+the EUC sets. A sequence that the server converts to a question mark or to U+FFFD has no character
+here.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ _ROW = 94
 
 
 def decode_wide(value: bytes, charset: str, *, backslash: str = "\\") -> str:
-    """Text of ``value``; UnicodeDecodeError for bytes, KeyError for a set that are not known.
-    ``backslash``: what the one of two bytes becomes that sjis and ujis have besides their own."""
+    """Decode ``value``. Raise UnicodeDecodeError for bytes without a character, and KeyError for a
+    set that this module does not decode. The second, two-byte backslash of sjis and ujis is decoded
+    as ``backslash``."""
     if charset == "eucjpms":
-        # Python reads both this and 7e as a tilde; here it is the full-width one.
+        # Python reads both this and 7e as a tilde; the server reads this as the full-width one.
         value = value.replace(b"\x8f\xa2\xb7", b"\xa1\xc1")
     elif charset == "big5" and _MAYBE_NO_BIG5.search(value):
         _refuse(value, charset, _NO_BIG5)
@@ -84,7 +86,7 @@ def _ujis(error: UnicodeError) -> tuple[str, int]:
     lead, trail = value[at : at + size].rjust(3, b"\0")[1:]
     if size + at > len(value) or lead < 0xF5 or not 0xA1 <= trail <= 0xFE or lead > 0xFE:
         raise error
-    # The user's own characters: ten rows of each plane, in order.
+    # User-defined characters: ten rows of each plane, in order.
     plane = 0xE3AC if size == 3 else 0xE000
     return chr(plane + (lead - 0xF5) * _ROW + trail - 0xA1), at + size
 
@@ -92,7 +94,7 @@ def _ujis(error: UnicodeError) -> tuple[str, int]:
 def _eucjpms(error: UnicodeError) -> tuple[str, int]:
     value, at = _place(error)
     if value[at] == 0xAD and 0xA1 <= value[at + 1 : at + 2].ljust(1, b"\0")[0] <= 0xFE:
-        # NEC's row 13 exists in cp932, two rows to a lead byte.
+        # cp932 has NEC's row 13, with two rows to a lead byte.
         trail = value[at + 1] - 0xA1 + 0x40
         return bytes((0x87, trail + (trail >= 0x7F))).decode("cp932"), at + 2
     if value[at] == 0x8F and value[at + 1 : at + 2] in (b"\xf3", b"\xf4") and at + 3 <= len(value):

@@ -1,9 +1,9 @@
-"""Events: bytes of a log -> where transactions begin and end, of what kind they are, and the events
-that are read one at a time.
+"""Events: bytes of a log -> the bounds and kinds of its transactions, and single events as objects.
 
-``scan`` hops over event headers, ``grammar`` says what an event means for its transaction,
-``payload`` opens compressed ones, ``windows`` cuts what is larger than memory, ``row_events`` finds
-table maps and row events, ``table_map`` and ``event`` parse what stands alone.
+``scan`` reads event headers only. ``grammar`` decides the effect of an event on its transaction.
+``payload`` decompresses compressed transactions. ``windows`` divides transactions that are larger
+than memory. ``row_events`` finds table maps and row events. ``table_map`` and ``event`` parse
+single events.
 
-Never looks at a row's values.
+Never reads the values of a row.
 """

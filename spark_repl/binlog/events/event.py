@@ -1,8 +1,8 @@
-"""The events that are read one at a time: bytes in, frozen dataclasses out.
+"""The events that are parsed one at a time: bytes in, frozen dataclasses out.
 
-Their layout is that of the MySQL source, libs/mysql/binlog/event. ``body`` is an event without its
-19-byte header and without its checksum. Damaged input raises LogError (the caller adds file and
-position); nothing beyond the bytes that were given is read.
+The layout is in the MySQL source, libs/mysql/binlog/event. ``body`` is an event without its 19-byte
+header and without its checksum. Damaged input raises LogError, to which the caller adds file and
+position. No parser reads beyond the given bytes.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ class FormatDescription:
 
     @property
     def has_inline_keys(self) -> bool:
-        """Whether REFERENCES in a column's definition makes a foreign key."""
+        """Whether REFERENCES in a column's definition creates a foreign key."""
         return _version(self.server_version) >= (9,)
 
     @property
     def rounds_quotients(self) -> bool:
-        """Whether a quotient of exact numbers has no more digits than are shown of it (seen on
-        9.7.4)."""
+        """Whether a quotient of exact numbers is rounded to the digits that the server displays
+        (seen on 9.7.4)."""
         return _version(self.server_version) >= (9, 7)
 
     @property
     def keeps_row_id(self) -> bool:
-        """Whether an invisible my_row_id stays the first column, whatever ALTER TABLE says."""
+        """Whether an invisible my_row_id stays the first column, whatever ALTER TABLE orders."""
         return _version(self.server_version) >= (8, 0, 30)
 
     @property
@@ -82,7 +82,8 @@ class FormatDescription:
 
 @dataclass(frozen=True, slots=True)
 class Gtid:
-    """A GTID, ANONYMOUS_GTID or GTID_TAGGED event; what an older server did not write is 0."""
+    """A GTID, ANONYMOUS_GTID or GTID_TAGGED event. Fields that an older server did not write are
+    0."""
 
     uuid: bytes
     tag: str
@@ -115,31 +116,32 @@ class Query:
     status: bytes
     """undecoded status variables"""
     timestamp: int = 0
-    """seconds since 1970 at the statement's beginning, which the event's header has"""
+    """seconds since 1970 when the statement began, from the event's header"""
 
     @property
     def at(self) -> int:
-        """What NOW(6) was, in microseconds since 1970; whole seconds where nothing asked for it."""
+        """The value of NOW(6) in microseconds since 1970; whole seconds if the statement did not
+        use the fraction."""
         return self.timestamp * 1_000_000 + query_status.microseconds(self.status)
 
     @property
     def time_zone(self) -> str:
-        """The session's time zone; '' where the statement did not depend on it."""
+        """The session's time zone; '' if the statement did not depend on it."""
         return query_status.time_zone(self.status)
 
     @property
     def server_collation(self) -> int:
-        """Number of collation_server; 0 where the event does not say."""
+        """Id of collation_server; 0 if the event does not contain it."""
         return query_status.server_collation(self.status)
 
     @property
     def utf8mb4_collation(self) -> int:
-        """Number of the collation that utf8mb4 means; 0 where the event does not say."""
+        """Id of the default collation of utf8mb4; 0 if the event does not contain it."""
         return query_status.utf8mb4_collation(self.status)
 
     @property
     def explicit_timestamps(self) -> bool | None:
-        """explicit_defaults_for_timestamp; None where the event does not say."""
+        """explicit_defaults_for_timestamp; None if the event does not contain it."""
         return query_status.explicit_timestamps(self.status)
 
     @property
@@ -148,17 +150,19 @@ class Query:
 
     @property
     def character_sets(self) -> tuple[str, str]:
-        """character_set_client and character_set_connection; '' where the event does not say."""
+        """character_set_client and character_set_connection; '' for one that the event does not
+        contain, or that MySQL 9.7 lacks."""
         return query_status.character_sets(self.status)
 
     @property
     def sql_mode(self) -> int:
-        """What quotes and backslashes mean in ``text`` depends on it."""
+        """The session's sql_mode. The meaning of quotes and backslashes in ``text`` depends on
+        it."""
         return query_status.sql_mode(self.status)
 
     @property
     def made_nothing(self) -> bool:
-        """Whether CREATE TABLE IF NOT EXISTS found the table there; False before 8.0."""
+        """Whether CREATE TABLE IF NOT EXISTS found an existing table; False before 8.0."""
         return query_status.made_nothing(self.status)
 
 
@@ -192,7 +196,8 @@ def parse_header(data: bytes, offset: int = 0) -> Header:
 
 
 def _guarded(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Turns running out of bytes into a LogError that names the event."""
+    """Return a decorator that converts reads beyond the end of the bytes, and undecodable names,
+    into a LogError that names the event."""
 
     def wrap(parse: Callable[P, R]) -> Callable[P, R]:
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -210,7 +215,8 @@ def _guarded(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 @_guarded("FORMAT_DESCRIPTION")
 def parse_format_description(event: bytes) -> FormatDescription:
-    """Takes the whole event, header and checksum included: it describes its own file."""
+    """Parse the whole event, header and checksum included: it describes its own file. Raise
+    LogError for a damaged event and for a format other than 4."""
     header = parse_header(event)
     if len(event) < header.length:
         raise IndexError("it is cut")
@@ -285,7 +291,8 @@ def parse_previous_gtids(body: bytes) -> GtidSet:
 
 
 def read_lenenc(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """(value, offset behind it) of MySQL's packed integer."""
+    """Return (value, offset after it) of MySQL's packed integer. Raise IndexError if it is
+    truncated."""
     first = data[at]
     size = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(first, 0)
     if size == 0:
@@ -304,7 +311,9 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def _pair(body: bytes, at: int, size: int) -> tuple[int, int, int]:
-    """Immediate value, original value (follows when the top bit is set), offset behind them."""
+    """Return (immediate value, original value, offset after both). The original value follows only
+    if the top bit of the immediate one is set; otherwise both are equal. Raise IndexError if it is
+    truncated."""
     top = 1 << 8 * size - 1
     immediate = int.from_bytes(body[at : at + size], "little")
     if not immediate & top:

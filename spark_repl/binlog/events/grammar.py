@@ -1,4 +1,4 @@
-"""What the events of a transaction say about its kind: kernels over the raw bytes."""
+"""How the events of a transaction determine its kind: kernels over the raw bytes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_uint(buf: np.ndarray, at: int, size: int) -> Any:
 
 @jit
 def is_rows(kind: Any) -> bool:
-    """Whether events of that type hold rows: versions 1 and 2, and PARTIAL_UPDATE_ROWS."""
+    """Return whether events of that type hold rows: versions 1 and 2, and PARTIAL_UPDATE_ROWS."""
     return bool(
         EventType.WRITE_ROWS_V1 <= kind <= EventType.DELETE_ROWS_V1
         or EventType.WRITE_ROWS <= kind <= EventType.DELETE_ROWS
@@ -55,7 +55,7 @@ def is_rows(kind: Any) -> bool:
 
 @jit
 def text_starts(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
-    """Whether the text begins with ``word``, in any case."""
+    """Return whether the text begins with ``word``, in any case."""
     if end - at < word.size:
         return False
     for i in range(word.size):
@@ -74,7 +74,7 @@ def text_is(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
 
 @jit
 def text_holds(buf: np.ndarray, at: int, end: int, word: np.ndarray) -> bool:
-    """Whether ``word`` stands somewhere in the text."""
+    """Return whether the text contains ``word``."""
     for i in range(at, end - word.size + 1):
         if buf[i] == word[0] and text_starts(buf, i, end, word):
             return True
@@ -90,7 +90,8 @@ def _rollback(buf: np.ndarray, at: int, end: int) -> int:
 
 @jit
 def _varint(buf: np.ndarray, at: Any, end: int) -> Any:
-    """(value modulo 2**64 as int64, offset behind it; -1: beyond the end)."""
+    """Return (value modulo 2**64 as int64, offset after it). The offset is -1 if the integer
+    reaches beyond ``end``."""
     if at >= end:
         return np.int64(0), np.int64(-1)
     first = np.int64(buf[at])
@@ -180,7 +181,8 @@ def is_xa_start(buf: np.ndarray, at: int, end: int) -> bool:
 
 @jit
 def begins_again(buf: np.ndarray, at: int, end: int) -> bool:
-    """What can't stand inside of BEGIN … COMMIT: the beginning, or XA's second part, of another."""
+    """Return whether the statement begins another transaction or is XA's second phase. Neither may
+    occur between BEGIN and COMMIT."""
     return (
         text_is(buf, at, end, _BEGIN)
         or text_starts(buf, at, end, _XA_START)
@@ -190,7 +192,8 @@ def begins_again(buf: np.ndarray, at: int, end: int) -> bool:
 
 @jit
 def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
-    """Offset of the statement of the Query event at ``pos`` (``end`` without checksum), or -1."""
+    """Return the offset of the statement of the Query event at ``pos`` (``end`` without checksum),
+    or -1."""
     if end - pos < 32:
         return np.int64(-1)
     text = pos + 32 + read_uint(buf, pos + 30, 2) + buf[pos + 27] + 1
@@ -199,12 +202,13 @@ def query_text(buf: np.ndarray, pos: int, end: int) -> Any:
 
 @jit
 def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> bool:
-    """Notes a Query inside BEGIN … COMMIT; returns whether it ends the transaction."""
+    """Record a Query inside BEGIN … COMMIT in ``row``. Return whether it ends the transaction."""
     if text_is(buf, at, end, _COMMIT):
         return True
     rollback = _rollback(buf, at, end)
     if rollback == _ROLLBACK or text_starts(buf, at, end, _XA_ROLLBACK):
-        # Statements may have changed tables that can't be rolled back: not to be passed over.
+        # Statements may have changed tables that can't be rolled back, so the kind stays STATEMENT
+        # and the applier does not skip it.
         if row[KIND] != Kind.STATEMENT:
             row[KIND] = Kind.ROLLBACK
         return True
@@ -225,7 +229,7 @@ def inner_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -
 
 @jit
 def single_query(buf: np.ndarray, at: int, end: int, pos: int, row: np.ndarray) -> None:
-    """Notes a statement that is a transaction by itself."""
+    """Record a statement that is a transaction by itself in ``row``."""
     row[QUERY_OFFSET] = pos
     if text_starts(buf, at, end, _XA_COMMIT):
         row[KIND] = Kind.XA_COMMIT

@@ -8,7 +8,8 @@ _WIDTHS = {252: 2, 253: 3, 254: 8}
 
 
 class Packed:
-    """Reads ``data`` from front to back; DecodeError naming ``what`` when it ends early."""
+    """A cursor that reads ``data`` from front to back. It raises DecodeError, naming ``what``, when
+    the data ends early."""
 
     __slots__ = ("_at", "_data", "_what")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 ZSTD, NONE = 0, 255
 _HINT = "the log is damaged here; fetch it again, or check it with mysqlbinlog"
-# All fields of a payload's header: three of at most 11 bytes, and the end.
+# All fields of a payload's header: three of at most 11 bytes, and the end mark.
 _HEAD_BYTES = 64
 _PIECE_BYTES = 1 << 20
 # A decompressor may not be shared between threads.
@@ -30,7 +30,7 @@ _local = threading.local()
 
 
 class Head(NamedTuple):
-    """What stands before the compressed bytes."""
+    """The header of a payload event's body, which precedes the compressed bytes."""
 
     compression: int
     size: int
@@ -40,7 +40,7 @@ class Head(NamedTuple):
 
 
 class View:
-    """A reader of bytes in memory, which are copied as they are read."""
+    """A reader of bytes in memory. It copies the bytes as they are read."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data, self._at = memoryview(data), 0
@@ -52,7 +52,7 @@ class View:
 
 
 class Section:
-    """``left`` bytes of a reader, those already read first."""
+    """The next ``left`` bytes of a reader, after the bytes that were already read from it."""
 
     def __init__(self, source: Reader, left: int, already: bytes = b"") -> None:
         self._source, self._left, self._already = source, left, already
@@ -69,10 +69,10 @@ class Section:
 
 
 class Payload:
-    """The events inside of a payload event, read piece by piece.
+    """The events inside a payload event, read piece by piece.
 
-    ``body`` gives the ``length`` bytes of the event without its 19-byte header and CRC. DecodeError
-    for what isn't as its header says, sizes at the end.
+    ``body`` gives the ``length`` bytes of the event without its 19-byte header and CRC. Raises
+    DecodeError for content that contradicts its header. Sizes are compared at the end.
     """
 
     def __init__(self, body: Reader, length: int) -> None:
@@ -112,32 +112,34 @@ class Payload:
         return self._returned == self.uncompressed
 
     def check_end(self) -> None:
-        """DecodeError when there is more than the header says."""
+        """Raise DecodeError if the payload holds more bytes than its header declares."""
         self.read(1)
 
 
 def decompress(body: bytes, head: Head | None = None) -> bytes:
-    """The concatenated inner events of a payload event's body (no 19-byte header, no CRC)."""
+    """Return the concatenated inner events of a payload event's body (no 19-byte header, no CRC).
+    Raise DecodeError if the payload is damaged."""
     head = head or head_of(body)
     if head.compression == ZSTD and head.uncompressed <= _PIECE_BYTES:
         events = _at_once(body[head.length :], head)
         if events is not None:
             return events
     payload = Payload(View(body), len(body))
-    # What a damaged header asks for is not allocated before it is there.
+    # A damaged header may declare any size, so read in pieces instead of allocating that size.
     pieces = iter(lambda: payload.read(min(_PIECE_BYTES, payload.uncompressed + 1)), b"")
     parts = list(pieces)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
-    """The events of several payloads end to end, in one call for all; None where one is not what
-    its header says, which ``decompress`` can name.
+    """Decompress several payloads in one call, and return their events end to end. Return None if a
+    payload contradicts its header; ``decompress`` then raises the error that names the reason.
 
-    places int64[n, 2]: begin and end in uint8 ``buffer`` of what zstd has made, one frame each;
-    sizes int64[n]: bytes of each one's events, whose sum is allocated.
+    ``places`` int64[n, 2]: begin and end of the zstd bytes in uint8 ``buffer``, one frame each.
+    ``sizes`` int64[n]: bytes of the events of each payload. Their sum is allocated.
     """
-    # The library takes 0 for a size that is not known; with nothing in the frame it frees twice.
+    # The library treats a size of 0 as unknown. If the frame is empty as well, it frees memory
+    # twice.
     if (sizes <= 0).any():
         return None
     segments = np.column_stack((places[:, 0], places[:, 1] - places[:, 0])).astype(np.uint64)
@@ -149,7 +151,7 @@ def decompress_all(buffer: Bytes, places: Ints, sizes: Ints) -> bytes | None:
         )
     except (zstandard.ZstdError, ValueError, MemoryError):
         return None
-    # A collection of buffers, which its stub does not say.
+    # Its type stub does not declare that this is a collection of buffers.
     return b"".join(buffers)  # type: ignore[arg-type]
 
 
@@ -161,8 +163,8 @@ def _reader() -> zstandard.ZstdDecompressor:
 
 
 def _at_once(data: bytes, head: Head) -> bytes | None:
-    """A small payload in one call, which costs a quarter of a stream; None where the stream has to
-    say what is wrong, or where there are several frames."""
+    """Decompress a small payload in one call, which costs a quarter of a stream. Return None if
+    there are several frames, or if the payload is damaged: then the stream raises the error."""
     try:
         whole = frame_end(np.frombuffer(data, np.uint8), 0, len(data)) == len(data) == head.size
         if not whole or zstandard.frame_content_size(data) > head.uncompressed:
@@ -174,8 +176,9 @@ def _at_once(data: bytes, head: Head) -> bytes | None:
 
 
 def head_of(body: bytes) -> Head:
-    """The header of a payload event's body, of which the first bytes are enough; DecodeError. It
-    reads any form, ``payload_bodies.payload_heads`` the usual one."""
+    """Parse the header of a payload event's body; the first bytes of the body are enough. Raise
+    DecodeError if it is damaged. This function reads every form of header,
+    ``payload_bodies.payload_heads`` only the usual one."""
     body = body[:_HEAD_BYTES]
     packed = Packed(body, "TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}

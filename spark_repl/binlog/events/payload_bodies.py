@@ -1,4 +1,4 @@
-"""Where the payloads of compressed transactions lie, and what their headers say: kernels."""
+"""Kernels that find the payloads of compressed transactions and parse their headers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, number
 from ..kernels.zstd_frame import frame_end
 from .payload import ZSTD, Head, head_of
 
-# What ``payload_bodies`` gives instead of a place.
+# ``payload_bodies`` returns these instead of an offset.
 BAD_CRC, NO_PAYLOAD = -1, -2
 _SIZE, _COMPRESSION, _UNCOMPRESSED = 1, 2, 3
 
 
 @jit_allocating
 def payload_bodies(buffer: Bytes, starts: Ints, ends: Ints, checksum: bool) -> Ints:
-    """int64[n, 2]: begin and end of the body (no header, no CRC) of each transaction's
-    TRANSACTION_PAYLOAD event in uint8 ``buffer[starts[i]:ends[i]]``, or twice one of the above."""
+    """Find the body (no header, no CRC) of each transaction's TRANSACTION_PAYLOAD event.
+    Transaction i is uint8 ``buffer[starts[i]:ends[i]]``. Return int64[n, 2]: begin and end of the
+    body, or one of the two codes above in both."""
     tail = CRC_LENGTH if checksum else 0
     bodies = np.full((starts.size, 2), NO_PAYLOAD, np.int64)
     for i in range(starts.size):
@@ -40,7 +41,8 @@ def payload_bodies(buffer: Bytes, starts: Ints, ends: Ints, checksum: bool) -> I
 
 @jit
 def _packed(buffer: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
-    """(value, bytes) of a length-encoded integer; 0 bytes when it is none of the usual size."""
+    """Return (value, bytes) of a length-encoded integer. The bytes are 0 if its size is not one of
+    the usual ones."""
     first = np.int64(buffer[at]) if at < end else np.int64(255)
     if first < 251:
         return first, 1
@@ -52,7 +54,8 @@ def _packed(buffer: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
 
 @jit_allocating
 def payload_heads(buffer: Bytes, bodies: Ints) -> Ints:
-    """int64[n, 4]: the fields of each body's Head; zeros where it is not of the usual form."""
+    """Return int64[n, 4]: the fields of each body's Head. They are zeros if the header has not the
+    usual form."""
     heads = np.zeros((bodies.shape[0], 4), np.int64)
     for i in range(bodies.shape[0]):
         at, end = bodies[i, 0], bodies[i, 1]
@@ -74,8 +77,9 @@ def payload_heads(buffer: Bytes, bodies: Ints) -> Ints:
 def small_frames(
     buffer: Bytes, bodies: Ints, heads: Ints, most: int
 ) -> tuple[npt.NDArray[np.bool_], Ints]:
-    """(bool[n], int64[n, 2]): which bodies ``payload.decompress_all`` may be given, and where in
-    them it finds its bytes: one zstd frame that is all there is, of 1 to ``most`` bytes inside."""
+    """Select the bodies that ``payload.decompress_all`` accepts. Such a body is exactly one zstd
+    frame after its header, and decompresses to 1 to ``most`` bytes. Return (bool[n]: whether the
+    body is accepted, int64[n, 2]: begin and end of its frame)."""
     compression, size, uncompressed, length = heads.T
     fits = (length > 0) & (compression == ZSTD) & (uncompressed > 0) & (uncompressed <= most)
     fits &= bodies[:, 0] + length + size == bodies[:, 1]
@@ -86,12 +90,13 @@ def small_frames(
 
 @jit
 def whole_frames(buffer: Bytes, places: Ints, fits: npt.NDArray[np.bool_]) -> None:
-    """Makes ``fits`` False where a place holds anything but one whole zstd frame."""
+    """Set ``fits`` to False where a place holds anything but one whole zstd frame."""
     for i in range(fits.size):
         if fits[i]:
             fits[i] = frame_end(buffer, places[i, 0], places[i, 1]) == places[i, 1]
 
 
 def head_at(fields: list[int], body: bytes) -> Head:
-    """The Head of the fields that ``payload_heads`` has found, or else of the body; DecodeError."""
+    """Return the Head that ``payload_heads`` found. If it found none, parse the body. Raise
+    DecodeError if the body's header is damaged."""
     return Head(*fields) if fields[3] else head_of(body)

@@ -1,4 +1,5 @@
-"""What a Query event's status variables say about its statement: how the text is to be read."""
+"""The status variables of a Query event: the session's settings that decide how its statement is
+read."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ _TOO_MANY = 254
 
 
 def sql_mode(status: bytes) -> int:
-    """The session's sql_mode; 0 when the event does not say."""
+    """Return the session's sql_mode; 0 if the event does not contain it."""
     return int.from_bytes(_variables(status).get(_SQL_MODE, b""), "little")
 
 
 def statement_text(statement: bytes, status: bytes) -> str:
-    """``statement`` in the client's character set; as UTF-8, whose faulty bytes become surrogates,
-    when that is not known or the bytes are none of it (literals may be binary). A backslash that is
-    one of two bytes is LETTER_BACKSLASH."""
+    """Decode ``statement`` in the client's character set. Decode it as UTF-8, with surrogates for
+    invalid bytes, if the set is unknown or the bytes are invalid in it (literals may be binary). A
+    two-byte backslash becomes LETTER_BACKSLASH."""
     collation = int.from_bytes(_variables(status).get(_CHARSET, b"")[:2], "little")
     try:
         charset = charset_of(collation) if collation else "binary"
@@ -36,8 +37,8 @@ def statement_text(statement: bytes, status: bytes) -> str:
 
 
 def character_sets(status: bytes) -> tuple[str, str]:
-    """character_set_client and character_set_connection; '' where the event does not say, or one
-    that is not known."""
+    """Return character_set_client and character_set_connection. Each is '' if the event does not
+    contain it, or if MySQL 9.7 lacks it."""
     numbers = _variables(status).get(_CHARSET, b"")
     return _set_of(numbers[:2]), _set_of(numbers[2:4])
 
@@ -50,35 +51,36 @@ def _set_of(number: bytes) -> str:
 
 
 def utf8mb4_collation(status: bytes) -> int:
-    """Number of the collation that utf8mb4 means without one; 0 when the event does not say."""
+    """Return the id of the default collation of utf8mb4; 0 if the event does not contain it."""
     return int.from_bytes(_variables(status).get(_UTF8MB4, b""), "little")
 
 
 def made_nothing(status: bytes) -> bool:
-    """Whether a CREATE TABLE IF NOT EXISTS found the table there. Servers since 8.0 mark what they
-    do to tables of transactional engines with the transaction's number."""
+    """Return whether a CREATE TABLE IF NOT EXISTS found an existing table. Servers since 8.0 add
+    the transaction's number to the event of a statement that changed a table of a transactional
+    engine."""
     variables = _variables(status)
     return _UTF8MB4 in variables and _XID not in variables
 
 
 def microseconds(status: bytes) -> int:
-    """The fraction of the second in which the statement began."""
+    """Return the fraction of the second in which the statement began, in microseconds."""
     return int.from_bytes(_variables(status).get(_MICROSECONDS, b""), "little")
 
 
 def time_zone(status: bytes) -> str:
-    """The session's time_zone; '' when the event does not say."""
+    """Return the session's time_zone; '' if the event does not contain it."""
     return _variables(status).get(_TIME_ZONE, b"\0")[1:].decode("utf-8", "replace")
 
 
 def server_collation(status: bytes) -> int:
-    """Number of collation_server, which a database without CHARACTER SET gets; 0 when the event
-    does not say."""
+    """Return the id of collation_server, which a database without CHARACTER SET gets; 0 if the
+    event does not contain it."""
     return int.from_bytes(_variables(status).get(_CHARSET, b"")[4:6], "little")
 
 
 def explicit_timestamps(status: bytes) -> bool | None:
-    """explicit_defaults_for_timestamp; None when the event does not say."""
+    """Return explicit_defaults_for_timestamp; None if the event does not contain it."""
     value = _variables(status).get(_TIMESTAMPS)
     return bool(value[0]) if value else None
 
@@ -96,7 +98,8 @@ def _variables(status: bytes) -> dict[int, bytes]:
 
 
 def _size(status: bytes, at: int) -> int | None:
-    """Bytes behind the code at ``at``; None for a variable that isn't known, or is cut."""
+    """Return the bytes of the variable's value, which follows the code at ``at``. Return None for
+    an unknown or truncated variable."""
     code, first = status[at], status[at + 1]
     if code in (_CATALOG, _CATALOG_WITH_END, _TIME_ZONE):
         return 1 + first + (code == _CATALOG_WITH_END)

@@ -53,28 +53,31 @@ from .grammar import is_rows
 
 _DUMMY_TABLE = 0xFFFFFF
 _TABLE_ID = 0xFFFFFFFFFFFF
-# Bytes of a small row's event and its share of the others: the first guess at how many there are.
+# Bytes of a small row's event, with its share of the other events: the first guess at the number of
+# events.
 _EVENT_BYTES = 256
-_IGNORABLE = int(EventFlag.IGNORABLE)  # numba knows no IntFlag
+_IGNORABLE = int(EventFlag.IGNORABLE)  # numba does not support IntFlag
 
 
 class EventRoom(NamedTuple):
-    """Room for what is found, and where the table ids of a transaction are looked up."""
+    """Arrays for the maps and events that the kernel finds, and for the table ids of a
+    transaction."""
 
     maps: Ints
-    """int64[m, 2]: begin and end of the bytes behind id and flags of each distinct table map"""
+    """int64[m, 2]: begin and end of each distinct table map, without its id and flags"""
     slots: Ints
-    """int64[2**k, 4]: table id, transaction that noted it, index of its map, its flags. What an
-    earlier transaction noted is free, and a guess: ids seldom change their map"""
+    """int64[2**k, 4]: table id, transaction that recorded it, index of its map, its flags. A slot
+    of an earlier transaction is free. Its map is a good guess, because an id seldom changes its
+    map"""
     events: Ints
-    """int64[e, 8]: columns BEGIN (the column count) to FLAGS (QUERY -1: no text), in the log's
-    order"""
+    """int64[e, 8], in the log's order: columns BEGIN (the column count) to FLAGS (QUERY is -1
+    without a ROWS_QUERY)"""
 
 
 @jit
 def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
-    """The slot of a table id in this transaction: its own, else a free one, -1 when all are
-    taken."""
+    """Return the slot of a table id in this transaction: its own, else a free one, or -1 if all are
+    in use."""
     mask = slots.shape[0] - 1
     i: Int = table & mask
     for _ in range(slots.shape[0]):
@@ -86,7 +89,7 @@ def slot_of(slots: Ints, transaction: Int, table: Int) -> Int:
 
 @jit
 def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess: Int) -> Int:
-    """Index of the table map with these bytes, or ``count``."""
+    """Return the index of the table map with these bytes, or ``count``."""
     length = end - begin
     if (
         0 <= guess < count
@@ -102,7 +105,7 @@ def find_map(buffer: Bytes, maps: Ints, count: Int, begin: Int, end: Int, guess:
 
 @jit
 def known_event(kind: Int, flags: Int) -> Int:
-    """DONE for an event that may stand in a transaction of rows, else the complaint."""
+    """Return DONE for an event that a transaction of rows may contain, else an error code."""
     if kind == EventType.TRANSACTION_PAYLOAD:
         return COMPRESSED
     if kind == EventType.INCIDENT:
@@ -118,7 +121,7 @@ def known_event(kind: Int, flags: Int) -> Int:
 
 @jit
 def kind_of(kind: Int) -> Int:
-    """WRITE, UPDATE, DELETE or PARTIAL_UPDATE of a rows event's type."""
+    """Return WRITE, UPDATE, DELETE or PARTIAL_UPDATE for a rows event's type."""
     if kind == EventType.PARTIAL_UPDATE_ROWS:
         return PARTIAL_UPDATE
     if kind >= EventType.WRITE_ROWS:
@@ -128,7 +131,7 @@ def kind_of(kind: Int) -> Int:
 
 @jit
 def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
-    """Where the column count of a rows event stands, or -1 when the event ends before it."""
+    """Return the offset of the column count of a rows event, or -1 if the event ends before it."""
     at = body + 8
     if kind >= EventType.WRITE_ROWS:
         if at + 2 > end:
@@ -144,7 +147,8 @@ def rows_begin(buffer: Bytes, body: Int, end: Int, kind: Int) -> Int:
 def note_map(
     buffer: Bytes, body: Int, end: Int, transaction: Int, room: EventRoom, count: Int
 ) -> Int:
-    """How many maps there are with the one at ``body``; -1 when there is no room for it."""
+    """Record the table map at ``body``. Return the new number of maps, or -1 if the arrays are
+    full."""
     maps, slots = room.maps, room.slots
     table = u64(buffer, body) & _TABLE_ID
     slot = slot_of(slots, transaction, table)
@@ -165,7 +169,8 @@ def note_map(
 def note_rows(
     buffer: Bytes, body: Int, end: Int, kind: Int, transaction: Int, room: EventRoom, count: Int
 ) -> Int:
-    """How many events there are with the rows event at ``body``; minus the code for a complaint."""
+    """Record the rows event at ``body``. Return the new number of events, or a negated error
+    code."""
     slots, events = room.slots, room.events
     if body + 8 > end:
         return -BODY_CUT
@@ -188,7 +193,8 @@ def note_rows(
 
 @jit
 def whole_event(buffer: Bytes, at: Int, stop: Int, checksum: bool) -> Int:
-    """The bytes of the event at ``at``; below 0 the complaint, where it isn't whole and sound."""
+    """Return the bytes of the event at ``at``, or a negated error code if it is truncated or
+    damaged."""
     least = HEADER_LENGTH + CRC_LENGTH if checksum else HEADER_LENGTH
     length = u32(buffer, at + 9) if at + HEADER_LENGTH <= stop else 0
     if length < least or at + length > stop:
@@ -202,10 +208,12 @@ def whole_event(buffer: Bytes, at: Int, stop: Int, checksum: bool) -> Int:
 def scan_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool, state: Ints, room: EventRoom
 ) -> Int:
-    """Table maps and row events of whole transactions; DONE, or a complaint.
+    """Record the table maps and row events of whole transactions in ``room``. Return DONE or an
+    error code.
 
-    state int64[4]: transaction, offset (of the complaint), maps, events so far. After FULL (any of
-    the arrays) it goes on with that transaction from its beginning, ``slots`` made anew.
+    ``state`` int64[4]: transaction, offset (of the error), number of maps, number of events so far.
+    After FULL (any array is full), call it again with larger arrays and new ``slots``. It then
+    repeats that transaction from its beginning.
     """
     for transaction in range(state[0], starts.size):
         at, stop = starts[transaction], ends[transaction]
@@ -220,8 +228,8 @@ def scan_events(
 
 @jit
 def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, room: EventRoom) -> Int:
-    """Does for one transaction what ``scan_events`` does for all. The state counts what it holds
-    when its end is reached."""
+    """Do for one transaction what ``scan_events`` does for all. Count its maps and events in
+    ``state`` only when its end is reached."""
     tail = CRC_LENGTH if checksum else 0
     transaction, at, map_count, count = state[0], state[1], state[2], state[3]
     query: Int = np.int64(-1)
@@ -249,7 +257,7 @@ def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, room
             if u8(buffer, body + 6) & STATEMENT_END:
                 query = np.int64(-1)
         elif kind == EventType.ROWS_QUERY and body < end:
-            query, query_end = body + 1, end  # behind a length that is cut to a byte
+            query, query_end = body + 1, end  # skip the length, truncated to a byte
         else:
             code = known_event(kind, u16(buffer, at + 17))
             if code != DONE:
@@ -262,11 +270,12 @@ def scan_transaction(buffer: Bytes, stop: Int, checksum: bool, state: Ints, room
 def find_events(
     buffer: Bytes, starts: Ints, ends: Ints, checksum: bool
 ) -> tuple[Int, Int, Int, Ints, Ints]:
-    """(code, transaction, offset, maps, events) of whole transactions, these two as ``EventRoom``
-    has them. When the code isn't DONE, it was at that offset of that transaction."""
+    """Find the table maps and row events of whole transactions. Return (code, transaction, offset,
+    maps, events), with maps and events as in ``EventRoom``. If the code isn't DONE, transaction and
+    offset locate the error."""
     state = np.zeros(4, np.int64)
     maps = np.empty((16, 2), np.int64)
-    # As many as there may be table ids, so that each finds its last map at once.
+    # At least one slot for each table id, so that each id finds its last map at once.
     slot_count = 1 << max(4, min(14, len(starts).bit_length() + 4))
     events = np.empty((64 + buffer.size // _EVENT_BYTES, 8), np.int64)
     while True:

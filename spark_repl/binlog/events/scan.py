@@ -1,7 +1,8 @@
-"""Finds the transactions in the bytes of one log file by hopping over the event headers.
+"""Finds the transactions in the bytes of one log file; reads only headers and control events.
 
-The grammar is that of the MySQL source, sql/rpl_trx_boundary_parser.cc. Rows are not read and
-checksums are not verified here: whoever decodes a span does that. Only whole transactions come out.
+The grammar is defined in the MySQL source, sql/rpl_trx_boundary_parser.cc. This module does not
+read rows and does not verify checksums: the decoder of a span does both. It returns only whole
+transactions.
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ from .transaction import (
 CHUNK_TRANSACTIONS = 1 << 15
 # Entries of the state array.
 _POS, _RESUME, _CHECKSUM, _INTERRUPTED, _RELAY, _CLOSED = range(6)
-# numba knows no IntFlag.
+# numba does not support IntFlag.
 _RELAY_LOG, _IGNORABLE = int(EventFlag.RELAY_LOG), int(EventFlag.IGNORABLE)
 _MICROSECONDS = 1_000_000
-# Where in a transaction an event stands.
+# Phases of a transaction.
 _OUTSIDE, _HEADED, _BEGUN = range(3)
 _DONE = 3
 """the event ended the transaction"""
 _REFUSED = -1
-"""minus a Stop: the event can't stand there"""
+"""minus a Stop: the event is not allowed in this phase"""
 
 
 def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) -> Scan:
-    """Scans uint8 ``buf`` from ``start``, which lies outside of any transaction.
+    """Scan uint8 ``buf`` from ``start``, an offset outside any transaction.
 
-    ``relay``: a replica wrote the file, so its own events may stand inside a transaction.
+    ``relay``: a replica wrote the file, so a transaction may contain the replica's own events.
     """
     parts: list[Transactions] = []
     state = np.array([start, start, checksum, 0, relay, 0], np.int64)
@@ -79,8 +80,9 @@ def scan(buf: np.ndarray, start: int, checksum: bool, *, relay: bool = False) ->
 def _scan(
     buf: np.ndarray, state: np.ndarray, scratch: np.ndarray, transactions: Transactions
 ) -> tuple[int, Int]:
-    """(transactions, Stop). ``state`` is read and written: see the names with an underscore.
-    ``scratch``: the row of an event outside of any transaction, which nobody reads."""
+    """Scan until ``transactions`` is full or an event stops the scan. Return (number of
+    transactions, Stop). ``state`` is read and written; the names with an underscore are its
+    entries. ``scratch`` receives the row of an event outside any transaction; it is never read."""
     size = buf.size
     pos = state[_RESUME]
     n = 0
@@ -100,7 +102,7 @@ def _scan(
         kind = u8(buf, pos + 4)
         begins = _is_gtid(kind)
         if begins and phase != _OUTSIDE:
-            # A receiver that lost its connection gets the transaction again from its beginning.
+            # A receiver that lost its connection receives the transaction again from its beginning.
             if not state[_INTERRUPTED]:
                 return n, Stop.UNEXPECTED_EVENT
             phase = _OUTSIDE
@@ -119,7 +121,8 @@ def _scan(
                 phase = _OUTSIDE
         if phase == _OUTSIDE:
             ends = kind == EventType.STOP or kind == EventType.ROTATE
-            # In a replica's file the source's ROTATE ends nothing: its own is marked RELAY_LOG.
+            # In a replica's file the source's ROTATE does not end the file; the replica's own is
+            # marked RELAY_LOG.
             state[_CLOSED] = ends and (not state[_RELAY] or buf[pos + 17] & _RELAY_LOG)
         pos += length
 
@@ -135,7 +138,8 @@ def _is_gtid(kind: Int) -> bool:
 def _head(
     buf: np.ndarray, pos: int, end: int, state: np.ndarray, transactions: Transactions, n: int
 ) -> Any:
-    """Begins transaction ``n`` with its first event; before 5.7 that may be a Query."""
+    """Begin transaction ``n`` with its first event, which before 5.7 may be a Query. Return False
+    if the event is malformed."""
     row, uuid, tag = transactions.numbers[n], transactions.uuids[n], transactions.tags[n]
     kind = buf[pos + 4]
     row[:] = 0
@@ -157,8 +161,8 @@ def _head(
 
 @jit
 def _length(buf: np.ndarray, pos: int, tail: int) -> Int:
-    """The bytes of the event at ``pos``, ``tail`` of them behind its body; below 0 the Stop, where
-    it isn't whole."""
+    """Return the bytes of the event at ``pos``, whose body is followed by ``tail`` bytes. Return a
+    negated Stop if the event is not whole."""
     if pos + HEADER_LENGTH > buf.size:
         return -Stop.CUT
     length = u32(buf, pos + 9)
@@ -173,7 +177,7 @@ def _length(buf: np.ndarray, pos: int, tail: int) -> Int:
 def _step(
     buf: np.ndarray, pos: int, end: int, length: Int, phase: int, state: np.ndarray, row: np.ndarray
 ) -> int:
-    """The phase behind an event that is no GTID event; _DONE at the transaction's end."""
+    """Return the phase after an event that is no GTID event; _DONE at the transaction's end."""
     kind = u8(buf, pos + 4)
     if is_rows(kind):
         if phase != _BEGUN:
@@ -237,7 +241,7 @@ def _query(buf: np.ndarray, pos: int, end: int, phase: int, row: np.ndarray) -> 
 
 @jit
 def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
-    """The phase behind an event of LOAD DATA in statement format."""
+    """Return the phase after an event of LOAD DATA in statement format."""
     if phase == _OUTSIDE:
         return -Stop.UNEXPECTED_EVENT
     row[KIND] = Kind.STATEMENT
@@ -246,17 +250,17 @@ def _load_data(kind: Int, phase: int, row: np.ndarray) -> int:
 
 @jit
 def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarray) -> int:
-    """The phase behind an event without a part in the grammar."""
+    """Return the phase after an event that the grammar of transactions does not use."""
     kind = buf[pos + 4]
     if kind == EventType.FORMAT_DESCRIPTION:
         if length < HEADER_LENGTH + 57 + 1 + CRC_LENGTH:
             return -Stop.MALFORMED_EVENT
-        # Behind the head only a relay log has one: the source's, after a new connection.
+        # After the head of the file only a relay log has one: the source's, after a new connection.
         state[_CHECKSUM] = buf[pos + length - CRC_LENGTH - 1] == 1
         state[_INTERRUPTED] = 1
         return phase
     if kind == EventType.STOP or kind == EventType.ROTATE:
-        # A replica writes its own, where MySQL's source never has one inside a transaction.
+        # A replica writes its own inside a transaction; a MySQL source never does.
         return phase if phase == _OUTSIDE or state[_RELAY] else -Stop.UNEXPECTED_EVENT
     passes = (
         kind == EventType.INTVAR
@@ -269,7 +273,7 @@ def _control(buf: np.ndarray, pos: int, length: Int, phase: int, state: np.ndarr
     return phase if passes or buf[pos + 17] & _IGNORABLE else -Stop.UNKNOWN_EVENT
 
 
-# The receiver walks the same grammar over events as they arrive (receiver/packet).
+# The receiver applies this grammar to events as they arrive (receiver/packet).
 is_gtid, open_row, step = _is_gtid, _head, _step
 OUTSIDE, HEADED, BEGUN, DONE = _OUTSIDE, _HEADED, _BEGUN, _DONE
 STATE_CHECKSUM, STATE_ENTRIES = _CHECKSUM, 6

@@ -1,6 +1,6 @@
 """parse_table_map: the body of a TABLE_MAP event -> TableDefinition.
 
-The layout is that of the MySQL source, libs/mysql/binlog/event/rows_event.h (Table_map_event).
+The layout is in the MySQL source, libs/mysql/binlog/event/rows_event.h (Table_map_event).
 """
 
 from __future__ import annotations
@@ -54,18 +54,24 @@ _SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILI
 def parse_table_map(
     body: bytes, definitions: Mapping[str, TableDefinition] | None = None
 ) -> TableDefinition:
-    """``body``: the event without its 19-byte header and without checksum.
+    """Parse ``body``: the event without its 19-byte header and without checksum.
 
-    known: definitions by ``database.table``, from the schema history: with binlog_row_metadata=
-    MINIMAL the event itself names neither columns nor key. DecodeError for a body that is cut or
-    inconsistent, and for one without column names that ``definitions`` lacks or contradicts; of a
-    table that is LEFT_OUT or UNREAD there, or the server's own and unknown, it has no columns.
+    ``definitions``: by ``database.table``, from the schema history. With
+    binlog_row_metadata=MINIMAL the event itself names neither columns nor key.
+
+    The result has no columns if the table is UNREAD in ``definitions``. If the event names no
+    columns, it also has none for a table that is LEFT_OUT there, and for a table of the server's
+    own schemas that ``definitions`` lacks.
+
+    Raise DecodeError for a body that is truncated or inconsistent (LEFT_OUT tables get no columns
+    instead). Also raise it for any other event without column names whose table ``definitions``
+    lacks or contradicts.
     """
     return _parsed(body, None if definitions is None else definitions.get(table_of_map(body)))
 
 
 def table_of_map(body: bytes) -> str:
-    """``database.table`` of a TABLE_MAP body."""
+    """Return ``database.table`` of a TABLE_MAP body."""
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)
     return table_name(_name(packed), _name(packed))
@@ -79,7 +85,7 @@ def _parsed(body: bytes, declared: TableDefinition | None) -> TableDefinition:
     try:
         return _definition(packed, database, table, declared)
     except DecodeError as error:
-        if declared == LEFT_OUT:  # which of its columns change is not known then
+        if declared == LEFT_OUT:  # unknown: which of its columns change
             return replace(LEFT_OUT, database=database, table=table)
         raise error.at(table=table_name(database, table)) from error
 
@@ -128,7 +134,7 @@ def _definition(
             type=int(kind),
             meta=meta,
             nullable=bool(nullable[i >> 3] >> (i & 7) & 1),
-            unsigned=unsigned[i] or kind == ColumnType.YEAR,  # 8.0.15 does not say it
+            unsigned=unsigned[i] or kind == ColumnType.YEAR,  # 8.0.15 logs it as signed
             collation=collations[i] if kind in CHARACTER_TYPES else 0,
             literals=literals[i],
             visible=declared.columns[i].visible if declared else visible[i],
@@ -143,9 +149,9 @@ def _definition(
 def _check_known(
     declared: TableDefinition | None, kinds: list[tuple[int, int]], *, strict: bool
 ) -> None:
-    """The schema history must agree with what the event does say: types and lengths.
+    """Raise DecodeError unless the schema history agrees with the types and lengths in the event.
 
-    strict: the event names no character sets, so lengths in bytes have to agree too.
+    ``strict``: the event contains no character sets, so lengths in bytes must agree as well.
     """
     if declared is None:
         raise DecodeError(
@@ -155,7 +161,7 @@ def _check_known(
         )
     loose = () if strict else (_T.STRING, _T.VARCHAR, _T.BLOB)
     have = [(c.type, 0 if c.type in loose else c.meta) for c in declared.columns]
-    # CREATE TABLE says TIME of a table that an older server made, too.
+    # CREATE TABLE has the type TIME even if an older server created the table in the old format.
     want = [(_RENEWED.get(kind, int(kind)), 0 if kind in loose else meta) for kind, meta in kinds]
     both = _side_by_side(declared, kinds)
     for i, (own, theirs) in enumerate(zip(have, want, strict=False)):
@@ -176,7 +182,7 @@ def _check_known(
 
 
 def _side_by_side(declared: TableDefinition, kinds: list[tuple[int, int]]) -> str:
-    """Both definitions, each type with what the event says of its length."""
+    """Return both definitions as text, each type with the length that the event declares."""
     own = ", ".join(f"{c.name} {_printed(c.type, c.meta)}" for c in declared.columns)
     return f"by statements ({own}), in the log ({', '.join(_printed(*kind) for kind in kinds)})"
 
@@ -187,7 +193,7 @@ def _printed(code: int, meta: int) -> str:
 
 
 def _real_type(code: int, metadata: Packed) -> tuple[int, int]:
-    """(real type, Column.meta) of one column."""
+    """Return (real type, Column.meta) of one column."""
     if code not in ColumnType.__members__.values() or code == _T.TYPED_ARRAY:
         raise DecodeError(
             f"a column has the wire type {code}, which this version does not decode",
@@ -214,7 +220,7 @@ def _unpack_meta(code: int, raw: bytes) -> tuple[int, int]:
         return code, raw[0] if raw else 0
     if raw[0] in (_T.ENUM, _T.SET):
         return raw[0], raw[1]
-    # The two high bits of a length above 255 hide, inverted, in the type's byte.
+    # The two high bits of a length above 255 are stored, inverted, in the type's byte.
     if raw[0] & 0x30 != 0x30:
         return _T.STRING, raw[1] | (raw[0] & 0x30 ^ 0x30) << 4
     return _T.STRING, raw[1]
@@ -235,7 +241,7 @@ def _plausible(kind: int, meta: int) -> bool:
 
 
 def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]:
-    """One bit, highest first, for each column that has one; ``absent`` for the others."""
+    """Return one bit, highest first, for each column that has one; ``absent`` for the others."""
     if field is None:
         return [absent] * len(has_bit)
     raw = field.take((sum(has_bit) + 7) // 8)
@@ -249,7 +255,8 @@ def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]
 def _collations(
     types: list[int], fields: dict[int, Packed], declared: TableDefinition | None
 ) -> list[int]:
-    """Collation id per column, 0 where the type has none."""
+    """Return the collation id of each column, 0 if its type has none. Raise DecodeError if neither
+    the event nor the schema history has it."""
     collations = [0] * len(types)
     texts = [i for i, kind in enumerate(types) if kind in CHARACTER_TYPES or kind == _T.VECTOR]
     lists = [i for i, kind in enumerate(types) if kind in (_T.ENUM, _T.SET)]
@@ -289,7 +296,8 @@ def _literals(
     fields: dict[int, Packed],
     declared: TableDefinition | None,
 ) -> list[tuple[str, ...]]:
-    """ENUM and SET literals per column, in Unicode."""
+    """Return the ENUM and SET literals of each column, in Unicode. Raise DecodeError if neither the
+    event nor the schema history has them."""
     if declared:
         return [column.literals for column in declared.columns]
     literals: list[tuple[str, ...]] = [()] * len(types)
@@ -308,8 +316,8 @@ def _literals(
 
 
 def _literal(value: bytes, charset: str) -> str:
-    """Return a member's text; bytes are read as UTF-8, as a client shows them. Bytes without a
-    character become U+FFFD: only values that have such a member are refused."""
+    """Return a member's text. Read bytes as UTF-8, as a client displays them. Replace bytes without
+    a character by U+FFFD: only values that have such a member are refused."""
     return replaced_text(value, "utf8mb4" if charset == "binary" else charset)
 
 

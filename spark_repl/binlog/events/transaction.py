@@ -1,6 +1,6 @@
-"""What a transaction of the log is, and where a scan for them ended: no kernels, quick to import.
+"""A transaction of the log, and the result of a scan for transactions. No kernels, quick to import.
 
-``numbers`` rows are int64[11], one per transaction, with the columns named here.
+Rows of ``numbers`` are int64[11], one per transaction, with the columns named here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Kind(IntEnum):
-    """What a transaction is, as far as its boundaries tell."""
+    """The kind of a transaction, as far as its boundaries show it."""
 
     ROWS = 0
     """BEGIN … XID or COMMIT with row events (or compressed)"""
@@ -38,7 +38,7 @@ class Flag(IntEnum):
     ANONYMOUS = 2
     CHECKSUM = 4
     ROLLBACK_TO = 8
-    """holds a ROLLBACK TO SAVEPOINT: the row events before it are not all valid"""
+    """contains a ROLLBACK TO SAVEPOINT: not all row events before it are valid"""
 
 
 # Columns of the int64 array.
@@ -48,12 +48,12 @@ COLUMNS = 11
 
 
 class Stop(IntEnum):
-    """Why the scan ended."""
+    """The reason why the scan ended."""
 
     END = 0
     """at the end of the bytes, between transactions"""
     FULL = 1
-    """the arrays are full; goes on at ``resume``"""
+    """the arrays are full; the scan continues at ``resume``"""
     OPEN = 2
     """at the end of the bytes, inside a transaction"""
     CUT = 3
@@ -62,16 +62,16 @@ class Stop(IntEnum):
     """bytes that are no event header: a length below 19"""
     UNKNOWN_EVENT = 5
     UNEXPECTED_EVENT = 6
-    """an event that can't stand here"""
+    """an event that is not allowed at this place"""
     MALFORMED_EVENT = 7
-    """an event too short for what it must hold"""
+    """an event too short for its required fields"""
 
 
 class Transactions(NamedTuple):
-    """Transactions [n], or room for them."""
+    """Transactions [n], or arrays that are to be filled with them."""
 
     numbers: np.ndarray
-    """int64[n, 11], columns START … PAYLOAD_OFFSET (0 where there is none)"""
+    """int64[n, 11], columns START … PAYLOAD_OFFSET (0 if there is none)"""
     uuids: np.ndarray
     """uint8[n, 16]"""
     tags: np.ndarray
@@ -85,15 +85,16 @@ class Transactions(NamedTuple):
 
 @dataclass(frozen=True)
 class Scan:
-    """Transactions of one stretch of a file; offsets count from the buffer's beginning."""
+    """Transactions of one range of a file; offsets count from the buffer's beginning."""
 
     numbers: np.ndarray
     uuids: np.ndarray
     tags: np.ndarray
-    """all three as ``Transactions`` has them"""
+    """numbers, uuids and tags as in ``Transactions``"""
     stop: Stop
     resume: int
-    """behind the last complete transaction and what follows it outside of any: scan on here"""
+    """offset at which the next scan begins: after the last complete transaction and the events
+    outside any transaction that follow it"""
     bad: int
     """offset of the event that stopped the scan"""
     checksum: bool

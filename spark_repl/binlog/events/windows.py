@@ -1,7 +1,7 @@
-"""A transaction larger than memory, as windows of whole events with what is in force for them.
+"""A transaction larger than memory, as windows of whole events.
 
-Each window can be walked as if it were a transaction of its own: it begins with the last TABLE_MAP
-of every table id that the windows before it had, and the ROWS_QUERY of an unfinished statement.
+Each window can be walked like a transaction of its own. It begins with the last TABLE_MAP of every
+table id of the windows before it, and with the ROWS_QUERY of an unfinished statement.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .grammar import is_rows
 
 class Reader(Protocol):
     def read(self, size: int, /) -> bytes:
-        """1 to ``size`` bytes, none at the end."""
+        """Return 1 to ``size`` bytes, none at the end."""
 
 
 def windows(events: Reader, total: int, size: int) -> Iterator[Bytes]:
-    """uint8[n] of about ``size`` bytes each, more where one event has more: ``total`` bytes of
-    plain events.
+    """Divide ``total`` bytes of plain events into windows. Yield uint8[n] of about ``size`` bytes
+    each, or more if one event is larger.
 
-    Bytes that are no whole event come as they are in the last window: whoever walks it says so.
-    DecodeError when the reader has less.
+    The last window contains the bytes that are no whole event unchanged, so that the kernel that
+    walks it reports them. Raise DecodeError if the reader has less than ``total`` bytes.
     """
     maps: dict[int, bytes] = {}
     query = b""
@@ -51,7 +51,7 @@ def windows(events: Reader, total: int, size: int) -> Iterator[Bytes]:
 
 
 def read_exactly(events: Reader, size: int) -> bytes:
-    """Reads ``size`` bytes; DecodeError when there are less."""
+    """Read exactly ``size`` bytes. Raise DecodeError if the reader has less."""
     parts = []
     while size:
         part = events.read(size)
@@ -63,8 +63,8 @@ def read_exactly(events: Reader, size: int) -> bytes:
 
 
 def _event_length(data: bytes) -> int:
-    """Bytes of the event that begins here: those of a header while that is cut, a huge number where
-    it is none."""
+    """Return the bytes of the event at the beginning of ``data``. Return the bytes of a header if
+    the header is truncated, and 2**32 if the bytes are no event header."""
     if len(data) < HEADER_LENGTH:
         return HEADER_LENGTH
     length = int.from_bytes(data[9:13], "little")
@@ -84,7 +84,7 @@ def doubled(table: Ints) -> Ints:
 
 @jit
 def find_id(ids: Ints, count: Int, table: Int) -> Int:
-    """Row of ids int64[n, 3] (table id, ...) with this id, or ``count``."""
+    """Return the row of ``ids`` int64[n, 3] (table id, ...) with this id, or ``count``."""
     i = 0
     while i < count and ids[i, 0] != table:
         i += 1
@@ -93,9 +93,12 @@ def find_id(ids: Ints, count: Int, table: Int) -> Int:
 
 @jit_allocating
 def whole_events(buffer: Bytes) -> tuple[Int, Ints, Ints]:
-    """(where the first event begins that is not whole, int64[t, 3]: id, begin and end of the last
-    TABLE_MAP of each table id, int64[2]: those of the ROWS_QUERY in force at the end; 0, 0 for
-    none; -1, -1: as before)."""
+    """Return (offset of the first event that is truncated, tables, statement).
+
+    ``tables`` int64[t, 3]: table id, begin and end of the last TABLE_MAP of each table id.
+    ``statement`` int64[2]: begin and end of the ROWS_QUERY that applies at the end. It is 0, 0 if
+    none applies, and -1, -1 if the buffer does not change it.
+    """
     ids = np.empty((16, 3), np.int64)
     statement = np.full(2, -1, np.int64)
     count: Int = 0

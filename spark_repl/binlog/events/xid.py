@@ -1,4 +1,4 @@
-"""Xid: an XA transaction's identifier, as statements and XA_PREPARE events bear it."""
+"""Xid: an XA transaction's identifier, as in statements and XA_PREPARE events."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _PART_BYTES_MAX, _FORMAT_ID_MAX = 64, (1 << 32) - 1
 
 @dataclass(frozen=True, order=True)
 class Xid:
-    """An XA transaction's identifier. Its parts are compared as bytes: they may hold NUL and
-    quotes. ``format_id`` is 32 bits."""
+    """An XA transaction's identifier. Its parts are compared as bytes: they may contain NUL and
+    quotes. ``format_id`` has 32 bits."""
 
     format_id: int
     gtrid: bytes
@@ -29,7 +29,8 @@ class Xid:
 
     @classmethod
     def parse(cls, statement: bytes) -> Xid:
-        """The Xid of ``XA START X'..',X'..',n`` and its like. Raises StatementError."""
+        """Parse the Xid of ``XA START X'..',X'..',n``, or of XA COMMIT or XA ROLLBACK in this form.
+        Raise StatementError if it is missing or invalid."""
         match = _STATEMENT.match(statement)
         if match is None:
             printed = statement[:80].decode("utf-8", "replace")
@@ -43,7 +44,8 @@ class Xid:
 
     @classmethod
     def of_hex(cls, text: str) -> Xid:
-        """The Xid of ``gtrid[,bqual[,format_id]]``, the first two in hex. Raises ValueError."""
+        """Parse ``gtrid[,bqual[,format_id]]``, whose first two parts are hexadecimal. Raise
+        ValueError if it is invalid."""
         gtrid, bqual, format_id, *rest = [*text.split(","), "", ""][: max(3, text.count(",") + 1)]
         xid = cls(int(format_id or 1), bytes.fromhex(gtrid), bytes.fromhex(bqual))
         if rest or not text or not xid.is_valid:
@@ -70,7 +72,7 @@ class Xid:
 
     @property
     def logged(self) -> bytes:
-        """The bytes with which it ends an XA_PREPARE event."""
+        """The bytes of the Xid at the end of an XA_PREPARE event."""
         sizes = struct.pack("<III", self.format_id, len(self.gtrid), len(self.bqual))
         return sizes + self.gtrid + self.bqual
 
