@@ -1,6 +1,7 @@
-"""The way of one group: planned, read by workers, committed in order, and shown by a cut.
+"""The way of one group: it is planned, read by workers, committed in order, and shown by a cut.
 
-``coordinator`` plans groups; ``pipeline`` leads each from the reader (``group_reader``, ``stager``)
-to the committer (``group_committer``), in the order of ``commit_order``. ``low_water_mark`` is the
-place up to which every table has everything; ``cut_publisher`` publishes cuts.
+``coordinator`` plans groups. ``pipeline`` leads each group from the reader (``group_reader``,
+``stager``) to the committer (``group_committer``), in the order of ``commit_order``.
+``low_water_mark`` is the place up to which every table has everything. ``cut_publisher`` publishes
+cuts.
 """

@@ -1,8 +1,9 @@
-"""Cascading: a group's changes with those that foreign keys have carried on, unlogged.
+"""Cascading: adds to a group the changes that foreign keys made on the source without logging them.
 
-Done in the group's turn: the tables are as all groups before it have left them. Where one of them
-is ahead (a crash, or an attempt before this one), all are taken as the last cut shows them, and the
-groups behind it are followed too: what they did stays where it is, the rest is the group's.
+It works in the group's turn, when the tables are as all earlier groups left them. If a table is
+ahead (after a crash or an earlier attempt), it starts from all tables as the last cut shows them.
+Then it also follows the groups after that cut. Changes that a table already has remain as they are;
+the group gets the rest.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SCAN = 1000  # as much work as so many rows
+_SCAN = 1000  # rows that cost as much work as one scan
 _COPIED_HINT = "wait with it until the copy is shown; " + HINT
 
 
 @dataclass(frozen=True)
 class _Base:
-    """The tables' files before the ``groups`` that are to be followed."""
+    """The tables' files before the ``groups`` whose cascades are to be followed."""
 
     files: Mapping[str, tuple[LiveFile, ...]]
     groups: tuple[Group, ...]
 
 
 class Cascading:
-    """``followed`` is for one group at a time, in their order."""
+    """The cascades of groups. ``followed`` is for one group at a time, in the order of the log."""
 
     def __init__(self, stager: Stager, cuts: CutPublisher) -> None:
         self._stager, self._cuts = stager, cuts
@@ -60,8 +61,9 @@ class Cascading:
 
     @contextmanager
     def followed(self, staged: StagedGroup) -> Iterator[StagedGroup]:
-        """A context that has what was staged with what the source's engine did beside; its files
-        are gone behind it. Raises DecodeError where that can't be followed."""
+        """Return a context of the staged group, with the changes that the source's engine made by
+        foreign keys. The files of these changes are removed at its end. Raise DecodeError if the
+        changes can't be followed."""
         cascading = staged.cascading
         if not cascading:
             yield staged
@@ -113,7 +115,8 @@ class Cascading:
         return replace(staged, by_worker=by_worker)
 
     def _definitions(self, staged: StagedGroup) -> dict[str, TableDefinition]:
-        """Those of the tables that are there, with what the group's TABLE_MAPs say of them."""
+        """Return the definitions of the existing tables, with the character sets that the group's
+        TABLE_MAPs record."""
         definitions = self._tracking.logged_definitions()
         for part in staged.by_worker:
             for name, logged in part.definitions.items():
@@ -124,7 +127,7 @@ class Cascading:
     def _referencing_rows(
         self, task: CascadeTask, wanted: Iterable[tuple[int, Part]], base: _Base
     ) -> list[tuple[str, Part]]:
-        """The rows that reference the values ``wanted``, by their tables."""
+        """Return the rows that reference the ``wanted`` values, with the names of their tables."""
         looks: list[ReferencingTask] = []
         for number, values in wanted:
             key = task.plan.keys[number]
@@ -139,7 +142,7 @@ class Cascading:
             looks += [replace(look, of=replace(of, files=(f,))) for f in base.files[key.child]]
         missing = [task for look in looks for task in look.missing()]
         self._workers.run(build, missing, here=len(missing) < 2)
-        # By an index a look is done at once; by a scan it reads columns of a file.
+        # A look-up by an index costs almost nothing; a scan reads columns of a file.
         scans = sum(not look.by_index for look in looks)
         in_driver = self._workers.is_small(rows=len(looks) + scans * _SCAN)
         parts = self._workers.run(find_referencing, looks, here=in_driver)
@@ -150,7 +153,7 @@ class Cascading:
         ]
 
     def _check(self, following: CascadePlan, group: Group) -> None:
-        """Raises DecodeError where tables are not what they were on the source."""
+        """Raise DecodeError if a table differs from the source's, or can't be followed now."""
         executed, tracking = group.executed, self._tracking
         still = tracking.quarantines()
         for name in following.definitions:
@@ -211,8 +214,9 @@ class Cascading:
             return _seen(table, self._commits.live(table).adds)
 
     def _at_cut(self, table: Table) -> tuple[LiveFile, ...]:
-        """The files of the table as the last cut shows it; none if it was made behind it. It has
-        that name there, too: no statement lies between."""
+        """Return the files of the table as the last cut shows it, or none if the table was created
+        after the cut. The table has the same name in that cut, because no statement was applied
+        since."""
         cut = self._cuts.last_cut
         shown = cut.tables.get(table.name) if cut else None
         if shown is None:
@@ -224,8 +228,8 @@ class Cascading:
 
 
 def _seen(table: Table, adds: Mapping[str, Action]) -> tuple[LiveFile, ...]:
-    """The files of a table. Raises DecodeError where its log tells their names alone, not which of
-    their rows are live."""
+    """Return the files of a table. Raise DecodeError if the table's log records only the names of
+    the files, and not which of their rows are live."""
     if any("size" not in add for add in adds.values()):
         raise DecodeError(
             "a foreign key carries the change on, and the table's log can't be read as files",
@@ -235,7 +239,7 @@ def _seen(table: Table, adds: Mapping[str, Action]) -> tuple[LiveFile, ...]:
 
 
 def _without(part: Staged, following: CascadePlan) -> Staged:
-    """What a worker has staged of other tables than the plan's children."""
+    """Return what a worker has staged, without the tables that are the plan's children."""
     children = {fold(name) for name in following.children}
     return replace(
         part,

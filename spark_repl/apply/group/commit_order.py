@@ -1,12 +1,12 @@
 """CommitOrder: groups commit in the order in which they were dispatched (WL#6813).
 
-Invariant: what has been committed is always a prefix of the log. Every group takes a slot when it
-is dispatched, whatever its transactions are; its first commit waits until all slots before are done
-with. Once one has failed, every later one is turned away with MySQL's error 3030.
+Invariant: the committed groups are always a prefix of the log. Every group takes a slot when it is
+dispatched, whatever its transactions are. Its first commit waits until all earlier slots have
+ended. After a slot has failed, every later one is turned away with MySQL's error 3030.
 
-A ``CommitStrategy`` says how tables take groups: with ``apply.preserve_commit_order`` one group
-after the other (``StrictOrder``); without it each table goes on by itself (``PerTableOrder``), and
-only the low-water mark and the cuts keep the order.
+A ``CommitStrategy`` defines how tables take groups. With ``apply.preserve_commit_order`` they take
+one group after the other (``StrictOrder``). Without it each table proceeds on its own
+(``PerTableOrder``), and only the low-water mark and the cuts keep the order.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _TURNED_AWAY = (
 
 
 def turned_away(*, ends_branch: bool = False) -> CommitOrderError:
-    """Return the error of a transaction after one that failed: 3030, or 3197 where it was to end an
-    XA branch."""
+    """Return the error of a transaction after a failed one. The number is 3030, or 3197 if the
+    transaction was to end an XA branch."""
     if ends_branch:
         return CommitOrderError(_XA_RETRY, number=3197)
     return CommitOrderError(_TURNED_AWAY, number=3030)
@@ -44,13 +44,13 @@ def turned_away(*, ends_branch: bool = False) -> CommitOrderError:
 class CommitOrder:
     """A queue of slots. One thread calls ``dispatch``; any thread may call the rest.
 
-    ``on_wait`` is called with (slot, True) where a slot's wait begins, and with (slot, False) where
+    ``on_wait`` is called with (slot, True) when a slot's wait begins, and with (slot, False) when
     it ends. With ``PerTableOrder`` the slots order only the cuts.
     """
 
     def __init__(self, on_wait: Callable[[int, bool], None] | None = None) -> None:
         self._turn = threading.Condition()
-        self._next = self._head = 0  # slots given out; slots that are done with
+        self._next = self._head = 0  # next slot to give out; first slot that has not ended
         self._failed: int | None = None
         self._done: set[int] = set()
         self._on_wait = on_wait or (lambda slot, begins: None)
@@ -62,8 +62,8 @@ class CommitOrder:
             return slot
 
     def wait(self, slot: int, *, ends_branch: bool = False) -> None:
-        """Return when it is the slot's turn. Raise CommitOrderError when a slot before it failed:
-        3030, or 3197 where an XA branch was to end."""
+        """Return when it is the slot's turn. Raise CommitOrderError if an earlier slot failed:
+        3030, or 3197 if the group was to end an XA branch."""
         with self._turn:
             if self._head != slot:
                 self._on_wait(slot, True)
@@ -77,7 +77,7 @@ class CommitOrder:
         return self._failed is not None and self._failed < slot
 
     def done(self, slot: int) -> None:
-        """End a slot whose group is committed, or was empty: the next one may commit."""
+        """End a slot whose group is committed, or was empty, so that the next one may commit."""
         with self._turn:
             self._done.add(slot)
             while self._head in self._done:
@@ -86,7 +86,7 @@ class CommitOrder:
             self._turn.notify_all()
 
     def fail(self, slot: int) -> None:
-        """End a slot whose group can't be committed: all later ones are turned away."""
+        """End a slot whose group can't be committed, and turn all later slots away."""
         with self._turn:
             self._failed = slot if self._failed is None else min(slot, self._failed)
             self._turn.notify_all()
@@ -101,36 +101,37 @@ class CommitOrder:
 
 
 class CommitStrategy(Protocol):
-    """How the tables take what groups have for them.
+    """The way in which tables take their changes from groups.
 
-    One thread calls ``enter`` or ``refuse`` for each group, in the order of the log; then a thread
+    One thread calls ``enter`` or ``refuse`` for each group, in the order of the log. Then a thread
     of the group's own calls ``write`` for each group that entered. ``groups_max``: how many groups
-    may be between their dispatch and their cut; ``reads_on``: whether the next group is read
-    without regard to what is being written.
+    may be between their dispatch and their cut. ``reads_on``: whether the next group is read while
+    earlier ones are still being written.
     """
 
     groups_max: int
     reads_on: bool
 
     def enter(self, staged: StagedGroup) -> None:
-        """Take a group that was read. Raise CommitOrderError where none is taken any more."""
+        """Take a group that was read. Raise CommitOrderError if no group is taken any more."""
 
     def refuse(self) -> None:
         """Note that a group can't be read, so that none after it may enter."""
 
     def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
-        """Return when the group is in all of its tables and its turn has come. ``begins`` is
-        called, if at all, when its files begin to be written.
+        """Return when the group is in all of its tables and its turn has come. Call ``begins``, if
+        at all, when the group's files begin to be written.
 
-        Raise what ``CommitOrder.wait_to_commit`` and writing raise: RowError where rows don't fit,
-        and then nothing of the group is in a table.
+        Raise what ``CommitOrder.wait_to_commit`` and writing raise. After a RowError, which means
+        that rows don't fit, no table has any of the group.
         """
 
     def standstill(self) -> AbstractContextManager[bool]:
-        """Return a context of whether no later group writes a table; in the context none begins."""
+        """Return a context of whether no later group writes a table. No write begins in the
+        context."""
 
     def close(self) -> None:
-        """Return when nothing is written any more; no group may enter or be written after that."""
+        """Return when nothing is written any more. No group may enter or be written afterwards."""
 
 
 class StrictOrder:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _GROUPS_AHEAD = 5
-"""groups of the log that a head start looks at: the bounds of two depend on what follows them"""
+"""groups of the log that a head start plans: the bounds of two groups depend on later groups"""
 _CLOCK_S = 1.0
 """seconds after which the clock is read again while a group waits for delay_s"""
 
@@ -44,9 +44,10 @@ _CLOCK_S = 1.0
 class Coordinator:
     """Applies transactions of one log to one target. Not thread-safe: one batch at a time.
 
-    ``mark``: where the target stands; ``gaps``: what tables have beyond others; ``skip``:
-    transactions to leave out; ``until``: where to end; ``stopping`` ends it after the group that is
-    being committed, from any thread; ``wait_seconds``: how long commits waited for reading.
+    ``mark``: the low-water mark of the target. ``gaps``: the transactions that only some tables
+    have. ``skip``: transactions to leave out. ``until``: where to end. ``stopping``, which any
+    thread may set, ends it after the group that is being committed. ``wait_seconds``: how long
+    commits waited for reading.
     """
 
     def __init__(
@@ -74,9 +75,9 @@ class Coordinator:
             self._show_gaps()
 
     def apply(self, records: Records) -> None:
-        """Apply index records in log order; pass over those that every table has already.
+        """Apply index records in log order; pass over the records that every table already has.
 
-        Raise SparkReplError with the transaction's place when one can't be applied: then everything
+        Raise SparkReplError with the transaction's place if one can't be applied. Then everything
         before it has been committed, and nothing after it.
         """
         records = self._wanted(records)
@@ -112,15 +113,17 @@ class Coordinator:
             f"{', '.join(self._gaps.tables)}: ahead of the last cut: up to {self._gaps.end} the"
             " other tables are brought there first"
         )
-        # Every crash leaves such gaps, where several tables are committed side by side.
+        # Every crash leaves such gaps if several tables were being committed side by side.
         logger.info("%s", text)
         self._status.warns([text])
 
     def catch_up(self, offset: int | None) -> None:
-        """Apply what lies between the tables and the ``offset`` from which the stream resumes.
+        """Apply the transactions between the tables and the ``offset`` from which the stream
+        resumes.
 
-        A checkpoint that is ahead of the tables (an old copy of them was restored, or it survived
-        them) would otherwise skip transactions, and with an idle source no batch would come.
+        A checkpoint can be ahead of the tables: an old copy of them was restored, or it survived
+        them. Without this call the stream would skip transactions, and on an idle source no batch
+        would come.
         """
         if offset is None or offset <= self.mark.position:
             return
@@ -151,7 +154,7 @@ class Coordinator:
                 dispatched, commit = self._pipeline.dispatch(group)
                 self._learn(dispatched)
                 commits.append(commit)
-                # What follows a statement may need the definitions that it makes.
+                # Groups after a statement may need the definitions that it creates.
                 while len(commits) >= (self._pipeline.groups_max if group.with_rows else 1):
                     commits.popleft().result()
                 # Spark serves jobs in the order they come in: files first, so that the next group
@@ -165,13 +168,14 @@ class Coordinator:
             pass  # stop() came while an attempt was waited for
         finally:
             errors = [commit.exception() for commit in commits]
-        for error in errors:  # stop() must not hide what went wrong meanwhile
+        for error in errors:  # stop() must not hide an error of a commit
             if error is not None and not isinstance(error, Stopped | CommitOrderError):
                 raise error
 
     def begin_ahead(self, index: TransactionIndex) -> None:
-        """Have the first groups of what a stream will bring read, while the stream is started. Do
-        nothing where records are left out or wait. Show in the status whether there are any."""
+        """Have the reader read the first groups of a stream while Spark starts the stream. Do
+        nothing if records are left out or have to wait. Show in the status whether there are any
+        records."""
         self._show_what_is_left()
         if self._until or self._skip or self._apply.delay_s or self._gaps.are_open:
             return
@@ -180,7 +184,7 @@ class Coordinator:
         self._pipeline.reader.begin_ahead(records, self.mark.executed)
 
     def has_met_until(self) -> bool:
-        """Return whether ``until`` is met, also where no batch comes; read the log's end again."""
+        """Return whether ``until`` is met, even if no batch comes. Read the log's end again."""
         if self._until is not None and not self.reached_until:
             index = self._applied.refresh()
             if self._until.is_after_gaps:
@@ -192,8 +196,8 @@ class Coordinator:
         return self.reached_until
 
     def _wanted(self, records: Records) -> Records:
-        """Return the records without what the target has already, what is after --until, and what
-        is left out."""
+        """Return the records to apply: without those that the target already has, those after
+        --until, and those to leave out."""
         records = self.mark.after(records)
         if self._until is not None:
             until = self._until
@@ -207,7 +211,8 @@ class Coordinator:
         return records
 
     def _count_until(self, records: Records, until: Until) -> int | None:
-        """Return how many of the records come before the stop; None when it is not among them."""
+        """Return how many of the records come before the stop, or None if the stop is not among
+        them."""
         if until.is_after_gaps:
             return self._gaps.take(records)
         return until.count_before(
@@ -215,8 +220,8 @@ class Coordinator:
         )
 
     def _due(self, group: Group) -> bool:
-        """Wait until the group is ``delay_s`` old, and late enough after the previous group. Return
-        False when stop() came first."""
+        """Wait until the group is ``delay_s`` seconds old, and late enough after the previous
+        group. Return False if stop() came first."""
         seconds = seconds_until_due(group.records, self._apply.delay_s)
         if seconds > 0:
             self._pipeline.publish_held_back()
@@ -229,8 +234,8 @@ class Coordinator:
         return True
 
     def _delay(self, records: Records, seconds: float) -> bool:
-        """Wait until the records are old enough; return False when stop() came first. Read the
-        clock every second: a wrong clock that is set right must not be waited for."""
+        """Wait until the records are old enough; return False if stop() came first. Read the clock
+        every second, so that the wait ends soon after a wrong clock was corrected."""
         while seconds > 0:
             if self.stopping.wait(min(seconds, _CLOCK_S)):
                 return False
@@ -238,10 +243,9 @@ class Coordinator:
         return True
 
     def _learn(self, dispatched: Dispatched) -> None:
-        """Correct the planner's estimate by what this group was found to hold, before the next
-        group
-        is cut. It costs no time: one group is read at a time. While a worker tries again, do not
-        wait for it."""
+        """Correct the planner's estimate by the number of changes in this group, before the next
+        group is cut. This costs no time, because one group is read at a time. Do not wait for a
+        worker that tries again."""
         if dispatched.begun is None:
             return
         began = time.perf_counter()
@@ -254,7 +258,8 @@ class Coordinator:
             self._planner.observe(dispatched.group, changes)
 
     def close(self, error: BaseException | None = None) -> None:
-        """Return when nothing is under way any more. ``error``: what ended it, for the status."""
+        """Return when nothing is under way any more. ``error``: the error that ended it, for the
+        status."""
         self.stopping.set()  # a group that waits for a full disk waits no longer
         self._pipeline.close()
         ahead = self._pipeline.cuts.tables_ahead().items()

@@ -35,16 +35,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _HELD_BACK_S = 0.25
+"""seconds after the last publication in which a cut may be held back"""
 _HELD_BACK_MAX = 50
-"""cuts that are held back at most, and the seconds after the last publication in which they may"""
+"""number of cuts that are held back at most"""
 
 
 class CutPublisher:
     """Publishes the cuts of one applier's groups, one after the other.
 
-    ``mark``: the low-water mark; ``last_cut``: the newest cut, also while it is held back;
-    ``groups_after_cut``: the groups that were committed after it, None while a copy catches up and
-    nobody keeps them; ``held_back``: the last group whose cut is held back: it may be tried again.
+    ``mark``: the low-water mark. ``last_cut``: the newest cut, even while it is held back.
+    ``groups_after_cut``: the groups that were committed after it; None while a copy catches up and
+    no group is remembered. ``held_back``: the last group whose cut is held back; the write of its
+    cut may be retried.
     """
 
     def __init__(
@@ -68,8 +70,8 @@ class CutPublisher:
         self.groups_after_cut: list[Group] | None = [] if point.copy is None else None
 
     def cut_after(self, group: Group) -> Cut:
-        """Return the cut after a group, without the versions of the tables. A received log holds
-        the source's places. Raise what reading them from it does."""
+        """Return the cut after a group, without the versions of the tables. Raise the errors of
+        reading the source's places from the relay log."""
 
         def places() -> tuple[dict[str, Any], dict[str, Any]]:
             return self._applied.source_of(group.end), self._applied.source_before(group.start)
@@ -89,11 +91,11 @@ class CutPublisher:
     def publish(
         self, group: Group, cut: Cut, transactions: int, *, still: bool, more: bool = False
     ) -> bool:
-        """Publish the cut after a group which the mark has passed. Return False where there is
-        none: the tables are of no one state of the source.
+        """Publish the cut after a group that the mark has passed. Return False if there is no cut,
+        because the tables show no single state of the source.
 
-        ``still``: no table is being written; ``more``: a statement follows at once, whose cut, or
-        ``publish_held_back``, may publish this one as well. Raise what ``Control.publish`` does.
+        ``still``: no table is being written. ``more``: a statement follows at once, and its cut, or
+        ``publish_held_back``, may publish this cut as well. Raise what ``Control.publish`` raises.
         """
         self._ended += group.xa.ended
         tables = sorted(dict(self._tracking.tables).items())
@@ -119,8 +121,9 @@ class CutPublisher:
             self._hold_back(group)
             self.last_cut, self.groups_after_cut = cut, []
             return True
-        # A cut whose answer was lost is found, not written twice (``Control.write``). Without it
-        # the tables have their positions themselves, and the next group's cut shows them.
+        # If the answer to a write was lost, the cut is found and not written twice
+        # (``Control.write``). Without the cut each table has its own position, and the next
+        # group's cut shows them.
         reach("before_cut")
         self._publish(cut, group.slot)
         self.last_cut, self.groups_after_cut = cut, []
@@ -129,8 +132,8 @@ class CutPublisher:
         return True
 
     def _keep_group(self, group: Group, *, still: bool) -> None:
-        """Remember a group that no cut shows. A copy that catches up may take a million groups, so
-        none is kept meanwhile."""
+        """Remember a group that no cut shows. While a copy catches up, remember none: that may be a
+        million groups."""
         kept = self.groups_after_cut
         if kept is None or not still or self._catch_up.active(self.mark.executed):
             self.groups_after_cut = None
@@ -138,13 +141,13 @@ class CutPublisher:
             self.groups_after_cut = [*kept, group]
 
     def _may_hold_back(self) -> bool:
-        """Return whether the cut after a statement may be written with that of the next one."""
+        """Return whether the cut after a statement may wait for the next statement's cut."""
         fresh = time.monotonic() - self._published_at < _HELD_BACK_S
         needed = self._ended or self.mark.replayed_to or self._catch_up.active(self.mark.executed)
         return fresh and self._held_back_count < _HELD_BACK_MAX and not needed
 
     def publish_held_back(self) -> None:
-        """Publish the cuts that were held back. Raise what ``Control.publish`` does."""
+        """Publish the cuts that were held back. Raise what ``Control.publish`` raises."""
         if self.held_back is not None:
             reach("before_cut")
             self._write_held_back(self.held_back.slot)
@@ -189,8 +192,8 @@ class CutPublisher:
         }
 
     def _forget_ended(self) -> None:
-        """Remove the bytes of XA branches that have ended. Those that can't be removed now are
-        removed after the next cut, or at the next start."""
+        """Remove the bytes of XA branches that have ended. If that fails now, it is tried again
+        after the next cut, or at the next start."""
         try:
             self._store.forget(self._ended, self._settle)
             self._ended = []
@@ -207,16 +210,18 @@ class CutPublisher:
         self._note_published(cut.position)
 
     def next_by_hand(self) -> ByHand | None:
-        """Return where the next XA branch is ended by hand. None where too many were ended at this
-        place, and while no cut can show it: the next start would end it at another place again."""
+        """Return the place at which the next XA branch is ended by hand. Return None if too many
+        branches were ended at this place. Also return None while no cut can show it: the next start
+        would end the branch at another place again."""
         mark = self.mark
         at = ByHand(mark.position, mark.ended_by_hand, *self._last_transaction())
         waits = mark.lacks_cut(at.end, mark.place)
         return None if not mark.position or waits or mark.ended_by_hand == BY_HAND_MAX else at
 
     def _last_transaction(self) -> tuple[str, int]:
-        """Return (GTID, commit time) of the last transaction before the mark. Where the log does
-        not hold it, one of those that are executed stands for it: ("", 0) without any."""
+        """Return (GTID, commit time in microseconds) of the last transaction before the mark. If
+        the log does not hold that transaction, return an executed one, and ("", 0) if there is
+        none."""
         for record in self._applied.index.before(self.mark.position):
             if gtid := gtid_text(record)[0]:
                 return gtid, int(record["commit_time"])
@@ -226,5 +231,6 @@ class CutPublisher:
         return "", committed_us
 
     def has_begun(self, at: ByHand) -> bool:
-        """Return whether a table has rows of the branch that is ended by hand ``at`` a place."""
+        """Return whether a table has rows of the branch that is ended by hand at the place
+        ``at``."""
         return any(table.position == at.end for table in self._tracking.tables.values())

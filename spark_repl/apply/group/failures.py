@@ -1,6 +1,7 @@
-"""Failures: an error that has stopped a group gets its names: worker, transaction, file, position,
-table, what is ahead of the last cut; the status hears whose transactions failed or were turned
-away.
+"""Failures: completes an error that has stopped a group, and reports it in the status.
+
+The error gets the worker, transaction, file, position and table, and the tables that are ahead of
+the last cut. The status gets the workers whose transactions failed or were turned away.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _PLACED = (RowError, LogError, SchemaError, StatementError, OtherChannelError)
 
 
 def said(applied: AppliedLog, record: Any) -> str:
-    """An index record's transaction, and where it ends, as MySQL names them."""
+    """Return an index record's transaction and its end, in MySQL's words."""
     file, _, offset = applied.name_of(int(record["end"])).partition(":")
     return f"transaction '{gtid_name(record)}' at relay log {file}, end_log_pos {offset}"
 
 
 class Failures:
-    """Those of one applier's groups. Any thread may call it."""
+    """The failures of one applier's groups. Any thread may call it."""
 
     def __init__(
         self, applied: AppliedLog, control: Control, cuts: CutPublisher, status: ApplierStatus
@@ -47,7 +48,8 @@ class Failures:
         self._applied, self._control, self._cuts, self._status = applied, control, cuts, status
 
     def named(self, error: SparkReplError, group: Group) -> SparkReplError:
-        """Names the transaction: its GTID, file and position; or the owner that fences us off."""
+        """Add the transaction's GTID, file and position to the error, or the owner that fences this
+        applier off. Return the error."""
         workers = list(group.shares)
         single = len(group.records) == 1 or error.position is not None
         if isinstance(error, GivenUpError):
@@ -65,9 +67,9 @@ class Failures:
         return error
 
     def _given_up(self, error: GivenUpError, group: Group) -> list[int]:
-        """Says what was tried in vain as MySQL does: of the transaction at the error's position,
-        else of the last one that the failed worker has of the group; returns whose transactions
-        failed."""
+        """Put the transaction of a retried error into its message, as MySQL does; return the
+        workers whose transactions failed. The transaction is the one at the error's position.
+        Without a position it is the failed worker's last one in the group."""
         workers = [worker for worker in error.workers if worker in group.shares]
         if not self._cuts.tables_ahead():  # nothing of the group is in a table
             self._status.turned_away(group.shares.keys() - set(workers), turned_away())
@@ -82,7 +84,8 @@ class Failures:
         return workers
 
     def _tell_ahead(self, error: TargetError) -> None:
-        """Delta has no transaction over several tables: what some have got stays there."""
+        """Add the tables that are ahead of the last cut to the message. Delta has no transaction
+        over several tables, so tables that have the group keep it."""
         if ahead := self._cuts.tables_ahead():
             error.message += (
                 f"; ahead of the last cut: {', '.join(ahead)}: the next start brings all tables"

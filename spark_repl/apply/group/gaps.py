@@ -1,9 +1,10 @@
-"""Gaps: transactions that some tables have and others lack (WL#6813), and where the last one ends.
+"""Gaps: transactions that some tables have and others lack (WL#6813), and where the last gap ends.
 
-Without commit order tables advance apart; a crash, or a failure of one table, leaves them so. MySQL
-calls for START REPLICA UNTIL SQL_AFTER_MTS_GAPS before anything else is done with such a replica.
-Here each table passes over what it has, so the log is applied as ever: what is known here is the
-place up to which that must be done before all tables are of one state of the source.
+Without commit order, tables advance independently. A crash, or a failure of one table, leaves gaps.
+MySQL requires START REPLICA UNTIL SQL_AFTER_MTS_GAPS before anything else is done with such a
+replica. Here each table skips the transactions that it has, so the applier applies the log as
+usual. This module only finds the place that the applier has to reach before all tables show one
+state of the source.
 """
 
 from __future__ import annotations
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
     from ..log.applied_log import AppliedLog
     from .low_water_mark import LowWaterMark
 
-# What is committed by hand lands so many bytes behind a transaction, at most: it is no gap.
+# Bytes: a branch that is ended by hand lands at most this far after a transaction. That is no gap.
 _BY_HAND = 64
 
 
 class Gaps:
-    """The gaps that one start of the applier has found. ``tables``: those that are ahead of the
-    mark. ``until``: what a copy of some tables, to which the others are ahead, has to catch up
-    with."""
+    """The gaps that the applier found when it started.
+
+    ``tables``: the tables that are ahead of the mark. ``until``: the GTIDs up to which copied
+    tables have to catch up, because the other tables are ahead of the copy.
+    """
 
     def __init__(
         self,
@@ -38,7 +41,7 @@ class Gaps:
         until: GtidSet | None = None,
     ) -> None:
         self._applied, self._mark, self.by_copy = applied, mark, until is not None
-        # Below the log's beginning are positions of the log before.
+        # Positions before the start of this log belong to the previous log.
         begun = max(mark.position + _BY_HAND, applied.start)
         tables = tracking.all_tables()
         ahead = {t.name: t.position for t in tables if t.position > begun}
@@ -51,7 +54,7 @@ class Gaps:
         self._held = [*lacking.values(), *([until] if until else [])]
 
     def _lacks(self, extent: GtidSet | SourcePlace) -> bool:
-        """Whether the mark is before what a table holds."""
+        """Return whether the mark is before the transactions that a table holds."""
         if isinstance(extent, SourcePlace):
             place = self._mark.place
             return place is None or not place.reaches(extent)
@@ -59,21 +62,23 @@ class Gaps:
 
     @property
     def are_open(self) -> bool:
-        """Whether a table has still more than the mark is behind."""
+        """Return whether a table is still ahead of the mark."""
         return self._mark.position < self._last or any(map(self._lacks, self._held))
 
     @property
     def end(self) -> str:
-        """Where they end, for a message."""
+        """Return where the gaps end, for a message."""
         ends = [str(extent) for extent in self._held]
         return ", ".join([*ends, *([self._applied.name_of(self._last)] if self._last else [])])
 
     def take(self, records: Records) -> int | None:
-        """How many of the records are up to the end of the last gap; None when it lies behind all
-        of them. Raises HistoryError for files of the source that are not those of before."""
+        """Return how many of the records come up to the end of the last gap, or None if the gap
+        ends after all of them. Raise HistoryError if the source has other files under the recorded
+        names."""
         counts = [self._count(records, extent) for extent in self._held if self._lacks(extent)]
         if self._mark.position < self._last:
-            # Where a statement made a table whose rows come behind it, it ends inside of one.
+            # The last gap can end inside a transaction: after a statement that created a table,
+            # and before the rows of that table.
             count = int(np.searchsorted(records["position"], self._last, "left"))
             includes_end = count < len(records) or bool(count and records["end"][-1] >= self._last)
             counts.append(count if includes_end else None)

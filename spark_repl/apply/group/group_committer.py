@@ -1,11 +1,11 @@
 """GroupCommitter: commits a group to its tables in its turn, and has its cut published.
 
-The two phases of WL#3970: the workers have *staged* a group (decoded and folded it; no reader sees
-it). Here it is written and committed, table by table, in its turn (``commit_order``), and then the
-low-water mark moves and the cut is published.
+Two phases (WL#3970): first the workers *stage* a group; they decode and fold it, and no reader sees
+it. Then this module writes and commits the group, table by table, in its turn (``commit_order``).
+Afterwards the low-water mark moves and the cut is published.
 
-``RetryingWriter`` writes rows. An attempt that failed temporarily begins at the relay log again,
-for the workers whose changes a table lacks: what was committed is not written twice.
+``RetryingWriter`` writes rows. After a temporary failure, the workers whose changes a table lacks
+read the relay log again. No committed change is written twice.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _HELD_BACK = (
 class Dispatched:
     """A group between its dispatch and its cut.
 
-    ``begun``: each worker has tried once to read it; ``staged``: the group when it is read; both
-    None for a statement. ``writing`` is set when the next group may be read: this group's files
+    ``begun``: each worker has tried once to read it. ``staged``: the group when it is read. Both
+    are None for a statement. ``writing`` is set when the next group may be read: this group's files
     begin to be written, or never will be, or a worker waits before it tries again.
     """
 
@@ -69,7 +69,8 @@ class Dispatched:
 
 
 class GroupCommitter:
-    """``commit`` may run for several groups side by side, each in a thread of its own."""
+    """Commits groups. ``commit`` may run for several groups side by side, each in a thread of its
+    own."""
 
     def __init__(
         self,
@@ -89,9 +90,9 @@ class GroupCommitter:
     def commit(self, dispatched: Dispatched) -> None:
         """Commit a group and publish its cut, in its turn.
 
-        Raise CommitOrderError when a group before it failed; RowError, DecodeError, LogError and
-        StatementError for what can't be applied; TargetError when all attempts were in vain. Then
-        everything before the transaction that failed is committed.
+        Raise CommitOrderError if an earlier group failed. Raise RowError, DecodeError, LogError or
+        StatementError if a change can't be applied, and TargetError after all attempts have failed.
+        Then everything before the failed transaction is committed.
         """
         if dispatched.staged is None:
             self._commit_statement(dispatched.group)
@@ -138,8 +139,8 @@ class GroupCommitter:
         self._publish(group, self._cuts.cut_after(group), already=staged.already)
 
     def _commit_prefix(self, group: Group, fault: SparkReplError) -> None:
-        """Commit everything before the transaction that failed: what is committed is a prefix of
-        the log."""
+        """Commit everything before the failed transaction, so that the committed transactions are a
+        prefix of the log."""
         count = group.count_before(fault.position)
         if not count:
             return
@@ -149,7 +150,7 @@ class GroupCommitter:
         prefix = group.first(count, xa)
         try:
             written = self._rows.write(prefix)
-        except RowError as earlier:  # a later change of its row had hidden this one
+        except RowError as earlier:  # a later change of its row hid this error
             self._commit_prefix(group, earlier)
             raise
         self._rows.count(written)
@@ -157,7 +158,7 @@ class GroupCommitter:
 
     def end_by_hand(self, group: Group, position: int) -> None:
         """Commit or roll back the XA branch of a group that is in no log: its rows land after the
-        cut at ``position``. Nothing else may be under way. Raise RowError."""
+        cut at ``position``. Call it only while nothing else is under way. Raise RowError."""
         if group.xa.commits:
             self._rows.count(self._rows.write(group))
         cut = replace(self._cuts.cut_after(group), position=position)
@@ -215,8 +216,9 @@ def _nothing() -> None:
 
 
 class RetryingWriter:
-    """Writes the rows of groups, or one table's part of them, again where that failed for a while.
-    ``write`` may run side by side for several groups, and for several tables of one."""
+    """Writes the rows of groups, or one table's part of them, and retries after a temporary
+    failure. ``write`` may run side by side for several groups, and for several tables of one
+    group."""
 
     def __init__(
         self,
@@ -247,10 +249,10 @@ class RetryingWriter:
         begins: Callable[[], None] = _nothing,
         checked: Callable[[], None] = _nothing,
     ) -> StagedGroup:
-        """Write the group, or one ``table``'s part of it, to the tables; return what was written.
+        """Write the group, or one ``table``'s part of it, to the tables. Return the written group.
 
-        Without ``staged`` the group is read first. After a temporary failure it is read again, for
-        the workers whose changes a table lacks. ``begins``, ``checked``: see ``GroupWriter.write``.
+        Without ``staged`` the group is read first. After a temporary failure, the workers whose
+        changes a table lacks read it again. ``begins``, ``checked``: see ``GroupWriter.write``.
         """
         parts = StagedParts(self._reader, group, staged)
 
@@ -283,7 +285,7 @@ class RetryingWriter:
             parts.close()
 
     def count(self, staged: StagedGroup) -> None:
-        """Count a group that is in its tables, and keep what it holds for tables in quarantine."""
+        """Count a group that is in its tables, and keep its changes for tables in quarantine."""
         stager = self._reader.stager
         self._retries.run(lambda: stager.quarantining.keep(staged), slot=staged.group.slot)
         stager.note_tables(staged)
@@ -299,11 +301,11 @@ class RetryingWriter:
 
 
 class StagedParts:
-    """The staged parts of a group over several attempts to write it.
+    """The staged parts of a group over several attempts to write it. For one thread.
 
-    An attempt fails for the tables that lack their part then: the workers that have changes of them
-    read their spans again, from start to end (WL#6964). What other workers have staged stays. The
-    caller owns ``staged``; ``close`` drops what was read here. For one thread.
+    After a failed attempt, some tables lack their part. The workers that have changes of these
+    tables read their spans again, from start to end (WL#6964). The parts of other workers remain.
+    The caller owns ``staged``; ``close`` removes the parts that were read here.
     """
 
     def __init__(self, reader: GroupReader, group: Group, staged: StagedGroup | None) -> None:
@@ -314,8 +316,8 @@ class StagedParts:
         """the workers that have to read again"""
 
     def complete(self) -> StagedGroup:
-        """Return the group, with what was lost read again. Raise what ``GroupReader.read_again``
-        does."""
+        """Return the group, and read lost parts again. Raise what ``GroupReader.read_again``
+        raises."""
         if self._staged is not None and not self.lost:
             return self._staged
         fresh = self._reader.read_again(self._group, self.lost if self._staged else None)
@@ -327,21 +329,21 @@ class StagedParts:
         return self._staged
 
     def lose(self, tables: Iterable[str]) -> None:
-        """Have the parts of these tables, which an attempt failed to write, read again."""
+        """Have the parts of these tables read again, because an attempt failed to write them."""
         if self._staged is not None:
             names = frozenset(tables)
             parts = self._staged.by_worker
             self.lost = frozenset(part.worker for part in parts if names & part.definitions.keys())
 
     def drop(self) -> None:
-        """Drop all that was read, to make room on a full disk, and have everything read again."""
+        """Remove everything that was read, to make room on a full disk, and have it read again."""
         self.close()
         if self._staged is not None:
             drop_staged(self._staged)
         self._staged, self.lost = None, frozenset()
 
     def close(self) -> None:
-        """Drop what was read here."""
+        """Remove the parts that were read here."""
         for fresh in self._read:
             drop_staged(fresh)
         self._read.clear()

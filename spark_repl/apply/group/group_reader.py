@@ -1,7 +1,7 @@
-"""GroupReader: has groups read by the workers one after the other, in the order of the log.
+"""GroupReader: has the workers read groups one after the other, in the order of the log.
 
-While one group commits, the next one is being read, and then waits for its turn. A worker that
-fails for a while reads its spans again, by itself (WL#6964): what other workers have read stays,
+While one group commits, the next one is read, and then waits for its turn. A worker with a
+temporary failure reads only its own spans again (WL#6964). What other workers have read remains,
 the next group is read meanwhile, and only the group's commit waits for the pause.
 
 While Spark starts a stream (about half a second), the reader already reads the first groups that
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...runtime.retry import Retries
     from .stager import ReadAttempt, Stager
 
-# The batch arrives while later ones would be read. Each takes room below ``_repl/staging``.
+# The batch arrives while a third group would be read. Each group takes space in ``_repl/staging``.
 _GROUPS_AHEAD_MAX = 2
 
 
@@ -65,13 +65,13 @@ class PendingRead:
 
     @property
     def changes(self) -> int | None:
-        """How many row changes the group holds; None while a worker tries again."""
+        """Return how many row changes the group holds, or None while a worker tries again."""
         return self.attempt.staged_group().changes if self.attempt.is_complete else None
 
     def wait(self) -> StagedGroup:
-        """Return the group when every worker has read its part. When no worker is reading any more,
-        raise what one failed with: first an error without a place in the log, else the error at the
-        first place."""
+        """Return the group when every worker has read its part. If a worker failed, raise its error
+        when no worker reads any more. An error without a place in the log comes first, else the
+        error at the first place."""
         errors = [error for part in self.parts if (error := part.exception()) is not None]
         if errors:
             raise min(errors, key=_rank)
@@ -81,8 +81,8 @@ class PendingRead:
 def _retried(
     task: StageTask, error: Exception, read_again: Callable[[StageTask], Staged]
 ) -> Callable[[], Staged]:
-    """Return the work of a task whose first attempt has failed already: it raises that error first,
-    so that the attempt is counted."""
+    """Return the work of a task whose first attempt has already failed. The work raises that error
+    first, so that the retries count the attempt."""
     first = [error]
 
     def work() -> Staged:
@@ -124,9 +124,9 @@ class GroupReader:
             self._thread.submit(self._head_start.begin, records, executed, idempotent)
 
     def submit(self, group: Group) -> Future[PendingRead]:
-        """Return at once; the result is there when every worker has tried once to read the group.
-        It raises OSError where no worker could be asked."""
-        if self._head_start.has(group):  # at once: the thread may be reading the group after it
+        """Return at once a future of the group. It has its result when every worker has tried once
+        to read the group. It raises OSError if no worker could be asked."""
+        if self._head_start.has(group):  # without the thread, which may be reading a later group
             begun: Future[PendingRead] = Future()
             begun.set_result(self._begin(group))
             return begun
@@ -140,8 +140,8 @@ class GroupReader:
         return PendingRead.of(attempt, self.stager.read_again, self._retries)
 
     def finish(self, pending: PendingRead) -> StagedGroup:
-        """Return the group when it is read. Raise LogError, DecodeError, OSError; GivenUpError when
-        all attempts were in vain."""
+        """Return the group when it is read. Raise LogError, DecodeError and OSError, and
+        GivenUpError after all attempts have failed."""
         try:
             staged = pending.wait()
             self.stager.check_cascades(staged)
@@ -151,14 +151,14 @@ class GroupReader:
         return staged
 
     def read_again(self, group: Group, workers: Container[int] | None = None) -> StagedGroup:
-        """Read a group from the relay log again, in the caller's thread, into a folder of its own;
-        only for these ``workers`` where they are named."""
+        """Read a group from the relay log again, in the caller's thread, into a folder of its own.
+        Read only the parts of ``workers`` if they are given."""
         self._show(group)
         attempt = self.stager.read(group, workers)
         return self.finish(PendingRead.of(attempt, self.stager.read_again, self._retries))
 
     def _show(self, group: Group) -> None:
-        """Show the group in the status. One that was read ahead had no slot before."""
+        """Show the group in the status. A group that was read ahead had no slot before."""
         self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
 
     def close(self) -> None:
@@ -180,10 +180,12 @@ class HeadStart:
         self._batch_has_come = threading.Event()
 
     def begin(self, records: Records, executed: GtidSet, idempotent: Container[str]) -> None:
-        """Read groups one after the other, until the batch is there. Forget a group that can't be
+        """Read groups one after the other, until the batch arrives. Forget a group that can't be
         read: its error is raised when the group is read in its turn.
 
-        Stop at a statement: what rows after it mean is not known before it was carried out."""
+        Stop at a statement: the meaning of later rows is known only after the statement was
+        executed.
+        """
         self._forget()
         self._batch_has_come.clear()
         planner = Planner(self._stager.settings)
@@ -203,8 +205,8 @@ class HeadStart:
             group = planner.group(batch, group.last)
 
     def _keep(self, attempt: ReadAttempt) -> bool:
-        """Keep an attempt; return whether it is complete, so that the next group may be read. A
-        worker's retry happens, and is counted, after the group was dispatched."""
+        """Keep an attempt, and return whether it is complete, so that the next group may be read.
+        Retries of a worker begin, and are counted, after the group was dispatched."""
         if not attempt.is_worth_a_retry:
             drop_staged(attempt)
             return False
@@ -213,14 +215,14 @@ class HeadStart:
         return attempt.is_complete
 
     def has(self, group: Group) -> bool:
-        """Return whether exactly this group was read: then ``take`` returns it at once, in any
+        """Return whether exactly this group was read. Then ``take`` returns it at once, in any
         thread."""
         self._batch_has_come.set()
         with self._lock:
             return bool(self._read) and self._read[0].group.reads_as(group)
 
     def take(self, group: Group) -> ReadAttempt | None:
-        """Return what was read of exactly this group, once; the caller owns it then."""
+        """Return the attempt to read exactly this group, once, or None. The caller then owns it."""
         if not self.has(group):
             self._forget()
             return None

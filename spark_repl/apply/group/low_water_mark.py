@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 class LowWaterMark:
     """A mark that moves over whole groups, in the order of the log.
 
-    ``executed``: the GTIDs of all that is in the tables; ``position``: the packed end of the last
-    transaction that every table has; ``ended_by_hand``: how many XA branches were ended by hand
+    ``executed``: the GTIDs of all that is in the tables. ``position``: the packed end of the last
+    transaction that every table has. ``ended_by_hand``: how many XA branches were ended by hand
     after that transaction. ``replayed_to``: up to this packed position the applier repeats, for
-    copied tables, what the other tables have; 0 where nothing is repeated.
+    copied tables, the transactions that the other tables have; 0 if nothing is repeated.
     """
 
     def __init__(
@@ -40,13 +40,13 @@ class LowWaterMark:
         self._catch_up, self._retries = catch_up, retries
         self.executed, self.position = point.executed.union(point.absent), point.position
         self.ended_by_hand, self.replayed_to = point.by_hand, point.replayed_to
-        # Another log may have brought these, also where a cut was published in this log since.
+        # These may come from another log, even if a cut was published in this log since.
         self._executed_at_start = point.executed
         self._executed_of_newest_cut = point.shown
 
     @property
     def place(self) -> SourcePlace | None:
-        """The mark's place on the source; None before the first group."""
+        """Return the mark's place on the source, or None before the first group."""
         if not self.position:
             return None
         return SourcePlace.of(self._retries.run(lambda: self._applied.source_of(self.position)))
@@ -56,12 +56,11 @@ class LowWaterMark:
         return records[int(np.searchsorted(records["end"], self.position, "right")) :]
 
     def empty_existing(self, records: Records) -> Records:
-        """Return the records with those made empty that all tables have by other ways: from another
-        log, or from a copy. Statements that were carried out before stay: they say what names mean.
-        """
+        """Return the records, emptied where all tables have the transaction from another log or
+        from a copy. Statements that were executed before are kept: later names depend on them."""
         records, _ = skip_transactions(
             records, self._executed_at_start
-        )  # they take slots, change nothing
+        )  # emptied records take slots and change nothing
         return skip_copied(records, self._catch_up.copied)
 
     def count_new(self, group: Group) -> int:
@@ -73,13 +72,14 @@ class LowWaterMark:
 
     def move_past(self, group: Group, position: int) -> None:
         """Move the mark past a group, to a packed position. A branch that is ended by hand leaves
-        the position where it is: its rows land after it."""
+        the position unchanged: its rows land after that position."""
         self.executed, self.position = self.executed.union(group.gtids), position
         self.ended_by_hand = self.ended_by_hand + 1 if position < group.end else 0
 
     def lacks_cut(self, end: int, place: SourcePlace | None) -> bool:
-        """Return whether the tables are of no one state of the source at ``end``: a copy catches
-        up, a table is ahead after a crash, or the newest cut is later, as the applier went back."""
+        """Return whether the tables show no single state of the source at ``end``. That is so while
+        a copy catches up, while a table is ahead after a crash, or while the newest cut is later
+        because the applier went back."""
         if self._catch_up.active(self.executed):
             return True
         if not self._executed_of_newest_cut.issubset(self.executed):
@@ -87,6 +87,6 @@ class LowWaterMark:
         return self._tracking.is_ahead(end, self.executed, place)
 
     def lacking(self, tables: Iterable[str], position: int) -> list[str]:
-        """Return those of the tables that lack something before the packed position."""
+        """Return the given tables that lack a change before the packed position."""
         tracked = self._tracking.tables
         return [name for name in tables if name not in tracked or tracked[name].position < position]

@@ -1,8 +1,9 @@
-"""Pace: how far apart groups begin, so that what comes meanwhile is gathered into one.
+"""Pace: the time between the starts of two groups, in which changes gather into one group.
 
-``apply.max_commits_per_hour`` keeps any two groups apart, each of which commits to a table once;
-``apply.max_latency_ms`` only what the stream brings: of a backlog groups are full already. A change
-that comes while nothing was applied for so long is applied at once.
+``apply.max_commits_per_hour`` keeps any two groups apart, because each group commits once to a
+table. ``apply.max_latency_ms`` applies only to changes that the stream brings, because groups of a
+backlog are full already. A change that arrives after no group was applied for that long is applied
+at once.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from ...config import Apply
 
 _LOOKED_AT = 8
-"""batches, the slowest of which says how long before a change is too old it has to be taken up"""
+"""recent batches; the slowest of them is the time that the applier allows for the next one"""
 _LOOK_S = 0.1
 
 
 class Pace:
-    """``last``: when the group before, of an earlier run, was shown."""
+    """The pace of one applier. ``last``: when an earlier run's last group was published."""
 
     def __init__(
         self,
@@ -41,28 +42,28 @@ class Pace:
         self._batch = clock()
 
     def begin_batch(self) -> None:
-        """The stream has brought what is applied now."""
+        """Note that the stream has brought the batch that is applied now."""
         self._batch = self._clock()
 
     def end_batch(self) -> None:
-        """All of it can be seen by readers."""
+        """Note that readers can see the whole batch."""
         self._took.append(self._clock() - self._batch)
 
     def begin_group(self) -> None:
         self._begun = self._clock()
 
     def until_group(self) -> float:
-        """Seconds until the next group may begin."""
+        """Return the seconds until the next group may begin."""
         return self._left(self._begun, self._apart)
 
     def until_batch(self) -> float:
-        """Seconds until more has to be looked for: what comes right after that a look has missed is
-        seen by the end of the next batch."""
+        """Return the seconds until the applier has to look for more changes. A change that arrives
+        right after a look is visible by the end of the next batch."""
         gathered = self._left(self._batch, self._latency - max(self._took))
         return max(self.until_group(), gathered)
 
     def wait(self, left: Callable[[], float], is_stopping: Callable[[], bool]) -> bool:
-        """Waits until nothing is ``left``; False when it was to end first."""
+        """Wait until ``left`` returns 0 seconds. Return False if ``is_stopping`` came first."""
         while (seconds := left()) > 0:
             if is_stopping():
                 return False

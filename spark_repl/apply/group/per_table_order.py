@@ -1,23 +1,26 @@
-"""PerTableOrder: without commit order each table takes its parts of the groups by itself, in log
-order.
+"""PerTableOrder: without commit order, each table applies its parts of the groups on its own.
 
-A part has two steps: it is checked (planned on its table, its files written: all that can fail by
-data), then committed. Between them the parts of a group *meet*.
+Each table applies its parts in log order. A part has two steps. First the applier checks the part:
+it plans the part on its table and writes its files, so that every failure that the data can cause
+happens here. Then it commits the part. Between the two steps the parts of a group *meet*.
 
-Invariant: nothing of a group is committed before all its parts were found to fit. So a transaction
-is in all of its tables or in none, except while a group is being committed; if that is cut off (a
-crash, storage that fails for good), the next start completes it, and no cut is published before.
-Where a part fails, none of its group is committed and all tables of the group are stuck: they take
-no later group, which then can't be committed to its other tables either. Groups that meet no stuck
-table go on, while at most ``groups_max`` are under way. A part that is planned anew behind the
-meeting (a retry, somebody's OPTIMIZE) is checked anew; it can only fail if somebody else has
-changed the table's rows, and says so.
+Invariant: no part of a group is committed before all parts of the group are found to fit. So a
+transaction is in all of its tables or in none, except while a group is being committed. If the
+commit is cut off (a crash, storage that fails for good), the next start completes it, and publishes
+no cut before.
 
-No deadlock: a part waits for the parts before it in its lane, and at the meeting for those of its
-own group. A group enters all its lanes at once, and groups enter in the order of the log. So the
-first group that is not done stands at the head of all its lanes, each a thread of its own: none of
-its parts waits for another group, and each comes to the meeting or breaks it. Meanwhile it holds
-the lock of its own table alone; whoever else wants that one (compaction) holds no other.
+If a part fails, none of its group is committed, and all tables of the group are stuck. A stuck
+table takes no later group, so such a group can't be committed to its other tables either. Groups
+without a stuck table continue, while at most ``groups_max`` are under way. A part that is planned
+again after the meeting (a retry, a user's OPTIMIZE) is also checked again. That check can fail only
+if another writer has changed the table's rows, and the error reports this.
+
+No deadlock: a part waits for the earlier parts in its lane, and at the meeting for the other parts
+of its group. A group enters all its lanes at once, and groups enter in the order of the log. So the
+first unfinished group is at the head of all its lanes, each of which is a thread of its own. None
+of its parts waits for another group, and each part reaches the meeting or breaks it. Meanwhile a
+part holds only the lock of its own table. Compaction, which also uses that lock, holds no other
+table's lock.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ if TYPE_CHECKING:
 
 
 class Meeting:
-    """Where the parts of one group wait for each other, by table. Any thread may call it."""
+    """A point at which the parts of one group, one per table, wait for each other. Any thread may
+    call it."""
 
     def __init__(self, tables: Iterable[str]) -> None:
         self._awaited = set(tables)
@@ -48,7 +52,7 @@ class Meeting:
         self._changed = threading.Condition()
 
     def comes(self, table: str) -> None:
-        """Returns when all parts of the group fit. Raises Withdrawn when one doesn't."""
+        """Return when all parts of the group fit. Raise Withdrawn if one does not."""
         with self._changed:
             self._awaited.discard(table)
             self._changed.notify_all()
@@ -57,26 +61,30 @@ class Meeting:
                 raise Withdrawn("another table can't take its part of this group")
 
     def breaks(self) -> None:
-        """A part can't come. Of no effect when all have been there."""
+        """Break the meeting because a part can't reach it. Do nothing if all parts have reached
+        it."""
         with self._changed:
             self._broken = True
             self._changed.notify_all()
 
     @property
     def is_held(self) -> bool:
-        """Whether all were there, so that each may be committed."""
+        """Return whether all parts have reached the meeting, so that each may be committed."""
         return not self._awaited
 
 
 class PerTableOrder:
-    """A ``CommitStrategy``. ``write_part`` writes one table's part of a group, with retries. It is
-    called for each table in the order in which the groups entered, and calls its argument between
-    check and commit. Only one thread calls ``enter``."""
+    """A ``CommitStrategy`` that orders the parts of each table, and not the groups.
 
-    # As long as MySQL's queue of assigned groups would be, had it one thread for each of them.
+    ``write_part`` writes one table's part of a group, with retries. It is called for each table in
+    the order in which the groups entered, and calls its argument between check and commit. Only one
+    thread calls ``enter``.
+    """
+
+    # As long as MySQL's queue of assigned groups would be with one thread for each group.
     groups_max, reads_on = 64, True
     idle_max = 256
-    """so many threads stay for tables that have nothing to do"""
+    """number of threads that are kept for tables without work"""
 
     def __init__(
         self,
@@ -94,11 +102,12 @@ class PerTableOrder:
         self._closed = False
 
     def refuse(self) -> None:
-        """A group can't be entered, so none behind it may be."""
+        """Note that a group can't enter, so that no later group may enter."""
         self._closed = True
 
     def enter(self, staged: StagedGroup) -> None:
-        """Queues a part for each table. Raises CommitOrderError behind a group that was refused."""
+        """Queue a part for each table of the group. Raise CommitOrderError after a group that was
+        refused."""
         if self._closed:
             raise CommitOrderError("a group before this one could not be read", number=3030)
         meeting = Meeting(staged.tables)
@@ -116,7 +125,8 @@ class PerTableOrder:
         self._parts[staged.group.slot] = parts
 
     def _end_idle(self) -> None:
-        """End the lanes that have nothing to do, where there are many: each is a thread."""
+        """End the lanes without work if there are more than ``idle_max`` lanes: each lane is a
+        thread."""
         if len(self._lanes) <= self.idle_max:
             return
         with self._lock:
@@ -141,19 +151,20 @@ class PerTableOrder:
             with self._lock:
                 self._running -= 1
                 self._queued[name] -= 1
-                self._queued += Counter()  # drops what is zero
+                self._queued += Counter()  # removes tables with no part
 
     def write(self, staged: StagedGroup, begins: Callable[[], None]) -> None:
         """Wait for the group's parts, then for the turn of its cut: the tables may have the group
-        before that. ``begins`` is not called: nobody waits for it."""
+        before that. ``begins`` is not called, because no thread waits for it."""
         self.finish(staged.group)
         self._order.wait_to_commit(staged.group)
 
     def finish(self, group: Group) -> None:
-        """Returns when all parts of the group are in their tables.
+        """Return when all parts of the group are in their tables.
 
-        Raises what failed otherwise, when no part is under way any more. Only if nothing but rows
-        that don't fit failed it is a RowError, the first one in the log, and no part is committed.
+        If a part failed, raise its error as soon as no part of the group is under way. Raise
+        RowError, the first one in the log, only if all failures are rows that don't fit. Then no
+        part is committed.
         """
         parts = self._parts.pop(group.slot)
         errors = [error for part in parts if (error := part.exception()) is not None]
@@ -163,12 +174,12 @@ class PerTableOrder:
 
     @contextmanager
     def standstill(self) -> Iterator[bool]:
-        """Whether no table is being written; while it lasts none begins."""
+        """Return a context of whether no table is being written. No write begins in the context."""
         with self._lock:
             yield not self._running
 
     def close(self) -> None:
-        """Parts that have not met by now never will."""
+        """Break the open meetings, cancel the queued parts, and return when no part runs."""
         for lane in self._lanes.values():
             lane.shutdown(wait=False, cancel_futures=True)
         for meeting in self._meetings:
@@ -178,7 +189,7 @@ class PerTableOrder:
 
 
 def _rank(error: BaseException) -> tuple[int, int]:
-    """Which of a group's errors is said: a row that doesn't fit only if that is all."""
+    """Return the rank of an error; the lowest is raised. A row that doesn't fit ranks last."""
     if isinstance(error, RowError):
         return 2, RelayPosition.parse(str(error.position)).packed
     return int(isinstance(error, CommitOrderError)), 0

@@ -49,12 +49,12 @@ logger = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """``begin`` a batch's records, then ``dispatch`` its groups one after the other; each is
-    committed in a thread of its own. One thread calls it.
+    """The way of a batch's groups into the tables. One thread calls it.
 
-    ``mark``: where the target stands; ``cuts``: publishes cuts; ``reader``, ``writer``: of groups;
-    ``xa``: the branches; ``retries``: the attempts of everything; ``groups_max``: how many groups
-    may be dispatched and not committed.
+    ``begin`` a batch's records, then ``dispatch`` its groups one after the other; each is committed
+    in a thread of its own. ``mark``: the low-water mark of the target. ``cuts``: publishes cuts.
+    ``reader``, ``writer``: of groups. ``xa``: the branches. ``retries``: the attempts of
+    everything. ``groups_max``: how many groups may be dispatched and not committed.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Pipeline:
         writer: GroupWriter,
         statements: Statements,
     ) -> None:
-        """Raise TargetError when bytes of a prepared XA branch are gone, FencedError when another
+        """Raise TargetError if bytes of a prepared XA branch are gone, and FencedError if another
         applier owns the target now."""
         self._applied, self._status, self.retries = applied, status, retries
         self._stager, self._catch_up = stager, stager.catch_up
@@ -98,8 +98,8 @@ class Pipeline:
         self._dispatched = GtidSet()  # executed, when all that was dispatched is committed
 
     def publish_held_back(self) -> None:
-        """Publish the cuts that were held back. Raise what publishing a cut does, with the place of
-        the last statement."""
+        """Publish the cuts that were held back. Raise what publishing a cut raises, with the place
+        of the last statement."""
         group = self.cuts.held_back
         try:
             self.cuts.publish_held_back()
@@ -107,7 +107,7 @@ class Pipeline:
             raise (self._failures.named(error, group) if group else error) from error
 
     def begin(self, records: Records) -> tuple[Records, SparkReplError | None]:
-        """Begin a batch; return the records that can be applied, and what is wrong after them."""
+        """Begin a batch. Return the records to apply, and the error after them or None."""
         records, self._branches, wrong = self.xa.resolve(
             self._applied, records, self._catch_up.copied, self.retries
         )
@@ -115,8 +115,9 @@ class Pipeline:
         return records, wrong
 
     def dispatch(self, group: Group) -> tuple[Dispatched, Future[None]]:
-        """Return the dispatched group, and its end, which raises what stops the applier. Raise that
-        here where a branch that the group leaves prepared can't be kept."""
+        """Return the dispatched group, and the future of its commit, which raises the errors that
+        stop the applier. Raise the error here if a branch that the group leaves prepared can't be
+        kept."""
         slot, writing = self._order.dispatch(), Event()
         group = replace(
             self._stager.share_out(group),
@@ -137,7 +138,7 @@ class Pipeline:
         return dispatched, self._committing.submit(self._commit, dispatched)
 
     def _enter_branches(self, group: Group) -> XaGroup:
-        """Return what the group does to XA branches; those that it leaves prepared are kept."""
+        """Return what the group does to XA branches. Keep the branches that it leaves prepared."""
         if self._branches:
             self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
         try:
@@ -154,8 +155,9 @@ class Pipeline:
             raise
 
     def _enter(self, begun: Future[PendingRead]) -> StagedGroup:
-        """Wait until a group is read, and have the tables take it, in the order of the log. Raise
-        what ``GroupReader.finish`` does, and CommitOrderError after a group that can't be read."""
+        """Wait until a group is read, and enter it into the tables' queues, in the order of the
+        log. Raise what ``GroupReader.finish`` raises, and CommitOrderError after a group that can't
+        be read."""
         try:
             staged = self.reader.finish(begun.result())
             try:
@@ -193,14 +195,14 @@ class Pipeline:
         self._order.done(group.slot)
 
     def fault_of(self, error: SparkReplError) -> Fault | None:
-        """Return an error that has stopped a group of rows, if its table may go into quarantine. A
-        statement's table may not."""
+        """Return the fault of an error that has stopped a group of rows, if its table may go into
+        quarantine. A statement's table may not."""
         if error not in self._faults:
             return None
         return self._stager.quarantining.fault_of(error, self.mark.executed)
 
     def _publish_before(self) -> None:
-        """Publish the cuts of the statements before the one that failed."""
+        """Publish the cuts of the statements before the failed one."""
         try:
             self.cuts.publish_held_back()
         except (SparkReplError, OSError) as error:  # the next start repeats those statements
@@ -210,16 +212,16 @@ class Pipeline:
         """End the XA branches that the user has decided about, after all that is in the tables.
 
         The rows of the n-th branch at one place land n bytes after the cut's position, so that a
-        crash between two tables is seen; the cut's own position stays the end of a transaction.
-        While a table is ahead (after a crash) no place is after all tables: then it is done after
-        the next batch. Raise RowError where a branch's rows don't fit.
+        crash between two tables is visible. The cut's own position remains the end of a
+        transaction. While a table is ahead (after a crash), no place is after all tables, so the
+        branches are ended after the next batch. Raise RowError if a branch's rows don't fit.
         """
         self._status.warns(self.xa.old(self._status.xa_age_limit_s))
         for branch in self.xa.waiting():
             executed, at = self.mark.executed, self.cuts.next_by_hand()
             if at is None:
                 return
-            # Where some tables have its rows it can't be taken back.
+            # After a table has its rows, the user can't take the decision back.
             xa = self.xa.end_by_hand(branch, begun=self.cuts.has_begun(at))
             group = self._stager.share_out(Group.of_branch(branch, at, xa, executed))
             self.retries.begin(group.slot, group.shares, lambda: None)
@@ -238,7 +240,7 @@ class Pipeline:
         return {"stage_s": self._stager.seconds, **self.writer.phases()}
 
     def close(self) -> None:
-        """Return when nothing is under way any more; remove what is staged."""
+        """Return when nothing is under way any more. Remove the staged files."""
         self._committing.shutdown(wait=True, cancel_futures=True)
         self.reader.close()
         self._entering.shutdown(wait=True, cancel_futures=True)

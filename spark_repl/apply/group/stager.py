@@ -1,7 +1,7 @@
 """Stager: has the workers read and decode a group once, into files that no reader sees.
 
-Staged groups lie below the owner's staging folder, each in a folder of its own; tiny ones stay in
-memory. What a worker could not read is an exception in its place (``ReadAttempt``).
+Staged groups are below the owner's staging folder, each in a folder of its own; tiny ones stay in
+memory. If a worker can't read its part, an exception takes the part's place (``ReadAttempt``).
 """
 
 from __future__ import annotations
@@ -75,16 +75,17 @@ class ReadAttempt:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every worker has read its part."""
+        """Return whether every worker has read its part."""
         return not self.errors
 
     @property
     def is_worth_a_retry(self) -> bool:
-        """Whether every error is temporary, and no disk is full; also without any error."""
+        """Return whether every error is temporary and no disk is full. Without errors, return
+        True."""
         return all(temporary(error) and not disk_full(error) for error in self.errors)
 
     def staged_group(self) -> StagedGroup:
-        """Return the group. Raise the first error, where there is one."""
+        """Return the group. Raise the first error, if there is one."""
         return self.with_parts(all_of(self.outcomes))
 
     def with_parts(self, parts: Sequence[Staged]) -> StagedGroup:
@@ -93,11 +94,11 @@ class ReadAttempt:
 
 
 class Stager:
-    """Has groups read, each once. ``stage`` and ``emulate`` are a worker's functions, ``catch_up``
-    is what tables have from a first copy, ``seconds`` is how long reading took.
+    """Has groups read, each once.
 
-    The keys of a table are cut into shards where the last group changed fewer tables than there
-    are workers.
+    ``stage`` and ``emulate`` are a worker's functions, ``catch_up`` is what tables have from a
+    first copy, and ``seconds`` is how long reading took. The keys of a table are cut into shards if
+    the last group changed fewer tables than there are workers.
     """
 
     def __init__(
@@ -126,8 +127,8 @@ class Stager:
         succeed(self._folder, inherit=False)
 
     def share_out(self, group: Group) -> Group:
-        """Return the group shared out among the workers, with the foreign keys of now. One worker
-        has all of a tiny group."""
+        """Return the group shared out among the workers, with the current foreign keys. One worker
+        gets all of a tiny group."""
         foreign_keys = self.tracking.foreign_keys()
         small = self.workers.is_small(log_bytes=group.length)
         return replace(
@@ -143,9 +144,9 @@ class Stager:
         return EveryTable(copied) if self.settings.exec_mode == "idempotent" else strict
 
     def read(self, group: Group, workers: Container[int] | None = None) -> ReadAttempt:
-        """Have the group read once, as it is shared out, from its first position to its last; only
-        by ``workers`` where they are named. An error of a worker stands in the place of its part.
-        """
+        """Have the group read once, as it is shared out, from its first position to its last. Read
+        only the parts of ``workers`` if they are given. A worker's error takes the place of its
+        part."""
         in_driver = self.workers.is_small(log_bytes=group.length)
         folder = None if in_driver else self._folder_name()
         skip = self._skip(group)
@@ -156,8 +157,8 @@ class Stager:
         return ReadAttempt(group, tuple(tasks), tuple(self._outcomes(tasks)), folder, already)
 
     def read_again(self, task: StageTask) -> Staged:
-        """Read one worker's spans, from start to end, for which it has failed before. Raise
-        LogError, DecodeError, OSError."""
+        """Read the spans of a worker that has failed before, from start to end. Raise LogError,
+        DecodeError and OSError."""
         (staged,) = all_of(self._outcomes([task]))
         return staged
 
@@ -188,7 +189,7 @@ class Stager:
             idempotent=group.idempotent,
             cascades=group.cascades,
             forms=self.tracking.forms,
-            # What a log with binlog_row_metadata=MINIMAL doesn't say itself.
+            # A log with binlog_row_metadata=MINIMAL lacks these.
             definitions=KnownTables(definitions, ignored, group.cascades.keys, self._packer),
             wider=self._wider(),
             leftover=self._leftover(),
@@ -200,17 +201,20 @@ class Stager:
         return stage_tasks(self.applied.relay, self.applied.base, group, skip, template)
 
     def _wider(self) -> dict[str, TableDefinition]:
-        """Return the tables of which the target keeps more than the source has, at that place."""
+        """Return the tables of which the target keeps more than the source has, as they are at this
+        place of the log."""
         tables = list(self.tracking.tables.items())
         return {name: table.at_place for name, table in tables if table.keeps_more}
 
     def _leftover(self) -> frozenset[str]:
-        """Return the tables with rows that the source has removed by TRUNCATE, at that place."""
+        """Return the tables with rows that the source has removed by TRUNCATE, at this place of the
+        log."""
         tables = list(self.tracking.tables.items())
         return frozenset(name for name, table in tables if table.at_place.truncated)
 
     def local_copy(self, path: str) -> str:
-        """Return where workers read a file of the target: a copy, if that is on an object store."""
+        """Return where workers read a file of the target: a local copy if the file is on an object
+        store."""
         if not is_remote(path):
             return path
         copied = os.path.join(self.new_folder(), os.path.basename(path))
@@ -221,8 +225,9 @@ class Stager:
     def stage_table(
         self, group: Group, name: str, spans: Sequence[Span], commits: Commits | None = None
     ) -> StagedGroup:
-        """Stage only what some transactions have of one table, as a group of their own.
-        ``commits``: theirs; a quarantine keeps none. Raise LogError, DecodeError, OSError."""
+        """Stage only the changes that some transactions have for one table, as a group of their
+        own. ``commits``: their commits; a quarantine keeps none. Raise LogError, DecodeError and
+        OSError."""
         folder, definitions = self._folder_name(), self.tracking.logged_definitions()
         rewrites = self._filters.now.rewrites
         shares = np.array_split(np.arange(len(spans)), self.workers.count)
@@ -248,11 +253,12 @@ class Stager:
             raise
 
     def tasks_of_one_worker(self, group: Group) -> list[StageTask]:
-        """Return the tasks of the group for one worker; each table passes over what it has."""
+        """Return the tasks of the group for one worker. Each table passes over the changes that it
+        has."""
         return self._tasks(assign_workers(group, 1), self._skip(group), 1, None)
 
     def check_cascades(self, staged: StagedGroup) -> None:
-        """Raise DecodeError for the first change of a referenced table, when the foreign keys of a
+        """Raise DecodeError for the first change of a referenced table if the foreign keys of a
         table are not known. Call it for groups in the order of the log."""
         referred = dict[str, int]()
         for part in staged.by_worker:
@@ -278,12 +284,12 @@ class Stager:
         return folder
 
     def _folder_name(self) -> str:
-        # Retries stage in a thread of their own: one step gives one number to one group.
+        # Retries stage in threads of their own: ``next`` is atomic, so no number is used twice.
         return os.path.join(self._folder, f"group-{next(self._numbers)}")
 
     def _skip(self, group: Group) -> dict[str, Mask]:
-        """Return which transactions each table has already (invariant 3); any only after a crash,
-        from a copy, or from another log."""
+        """Return which transactions each table already has (invariant 3). There are none except
+        after a crash, from a copy, or from another log."""
         records, masks = group.records, dict[str, Mask]()
         for table in list(self.tracking.tables.values()):
             if table.position > group.start:
@@ -300,22 +306,22 @@ class Stager:
         return masks
 
     def begins_within(self, reached: TableProgress, group: Group) -> bool:
-        """Return whether a table that has ``reached`` has more than what is before the group."""
+        """Return whether a table that has ``reached`` has changes beyond the start of the group."""
         if isinstance(reached, SourcePlace):
             return bool(self.applied.count_up_to(group.records[:1], reached))
         return not reached.issubset(group.executed)
 
     def _reached(self, executed: GtidSet) -> Iterable[tuple[str, TableProgress]]:
-        """Return what tables hold by GTID or place, of another log or from a copy."""
+        """Return what tables hold by GTID or place, from another log or from a copy."""
         return [*self.tracking.ahead().items(), *self.catch_up.held(executed).items()]
 
     def clean(self) -> None:
-        """Remove what this owner has staged of any group."""
+        """Remove everything that this owner has staged."""
         _remove(self._folder)
 
 
 def drop_staged(staged: StagedGroup | ReadAttempt) -> None:
-    """Remove what was staged of a group."""
+    """Remove the staged files of a group."""
     _remove(staged.folder)
 
 

@@ -44,9 +44,10 @@ OnKeep = Callable[[Branch], None]
 
 
 class XaParts:
-    """``resolve`` names the branch of every XA record; ``enter`` follows it group by group.
+    """The XA branches of one log. ``resolve`` names the branch of every XA record; ``enter``
+    follows the branches group by group.
 
-    ``decisions``: what somebody has decided by hand.
+    ``decisions``: the user's decisions to end branches by hand.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class XaParts:
     ) -> None:
         self.store = store
         self._decided: dict[int, str] = {}  # by the position of the XA PREPARE
-        self._by_hand: dict[Xid, str] = {}  # said of a second part that comes late
+        self._by_hand: dict[Xid, str] = {}  # for a second part that comes late
         for decision in decisions:
             self._decided[decision.position] = decision.action
             who = f"XA {decision.action} by {decision.user} on {decision.host}"
@@ -65,13 +66,13 @@ class XaParts:
         self._seen = Branches(prepared)  # up to the last record that was resolved
         self._now = Branches(self._seen)  # up to the last group that was entered
         self._said_old: set[int] = set()
-        self._reread: dict[int, int] = {}  # position of a part -> how often it was tried again
+        self._reread: dict[int, int] = {}  # position of a part -> number of retries
 
     @classmethod
     def of(cls, tracking: Tracking, cut: Cut | None, *, keep_all: bool) -> XaParts:
-        """The branches that the cut names, with their bytes and what was decided about them.
-        Raises TargetError when bytes are gone, FencedError when another one owns the target now,
-        OSError when what shows that others have ended can't be made durable."""
+        """Return the branches that the cut names, with their bytes and the user's decisions about
+        them. Raise TargetError if bytes are gone, FencedError if another applier owns the target
+        now, and OSError if the record that other branches have ended can't be made durable."""
         control, layout = tracking.control, tracking.layout
         rules = tracking.column_rules
         hidden = partial(_hidden, tracking) if rules.any else None
@@ -83,7 +84,7 @@ class XaParts:
         decisions = xa_decisions(control)
         dropped = {decision.position for decision in decisions if decision.action == ROLLBACK}
         store.check(branch for branch in prepared if branch.position not in dropped)
-        control.check_owner()  # else another's branches may lie there by now
+        control.check_owner()  # else the folder may hold another owner's branches
         store.clean(prepared, tracking.settle)
         if prepared:
             named = ", ".join(str(branch.xid) for branch in prepared[:_NAMED])
@@ -96,7 +97,8 @@ class XaParts:
         return list(self._now)
 
     def old(self, limit_s: int) -> list[str]:
-        """Warnings of branches that have been prepared for longer, each once."""
+        """Return warnings about branches that have been prepared for more than ``limit_s`` seconds.
+        Warn once about each branch."""
         now, texts = time.time(), []
         for branch in self._now:
             age = now - branch.prepared_at / 1e6
@@ -108,14 +110,14 @@ class XaParts:
         return texts
 
     def waiting(self) -> list[Branch]:
-        """Branches that somebody has decided to end by hand, and that are still prepared; in the
-        order of the decisions, so that none comes before one that a crash has cut off."""
+        """Return the prepared branches that the user has decided to end, in the order of the
+        decisions. So a branch whose end was cut off by a crash comes first again."""
         now = {branch.position: branch for branch in self._now}
         return [now[position] for position in self._decided if position in now]
 
     def end_by_hand(self, branch: Branch, *, begun: bool) -> XaGroup:
-        """A group that does nothing else; a commit that has ``begun`` stays one. Between two
-        batches only."""
+        """Return a group that only ends a branch by hand. A commit that has ``begun`` remains a
+        commit. Call it only between two batches."""
         self._seen.end(branch.xid)
         commits = begun or self._decided[branch.position] == COMMIT
         kind = Kind.XA_COMMIT if commits else Kind.XA_ROLLBACK
@@ -126,14 +128,14 @@ class XaParts:
     def resolve(
         self, applied: AppliedLog, records: Records, copied: GtidSet, retries: Retries
     ) -> tuple[Records, dict[int, Branch], SparkReplError | None]:
-        """Return (records, branch by the position of its part, what is wrong after these records).
+        """Return (records, branch by the position of its part, error after these records or None).
 
-        An XA COMMIT gets the size of its branch. A second part that comes after the branch was
-        ended by hand is made empty. Wrong are an unknown XID (1397; no error for transactions of
-        ``copied``, which a copy holds), a duplicate (1440), a first part that is malformed, and a
-        part that could not be read, with all ``retries`` in vain.
+        Give an XA COMMIT the size of its branch, and empty a second part that comes after the
+        branch was ended by hand. The error is one of these: an unknown XID (1397), a duplicate XID
+        (1440), a malformed first part, or a part that all ``retries`` failed to read. An unknown
+        XID is no error in transactions of ``copied``, which a copy holds.
         """
-        # Rows behind XA START, whose offset the record has, without an XA_PREPARE event.
+        # Rows after an XA START, whose offset the record has, without an XA_PREPARE event.
         unended = (records["kind"] == Kind.ROWS) & (records["query_offset"] > 0)
         places = np.flatnonzero(np.isin(records["kind"], XA_PARTS) | unended)
         if not len(places):
@@ -181,8 +183,8 @@ class XaParts:
         return branch
 
     def reread(self, group: Group) -> dict[int, int]:
-        """How often the group's XA statements were tried again before they could be read, by the
-        worker that has them: the most of each."""
+        """Return how often the group's XA statements were read again, by worker. A worker with
+        several statements gets its highest number."""
         had: dict[int, int] = {}
         for position, count in self._reread.items():
             for worker in group.worker[group.records["position"] == position].tolist():
@@ -190,7 +192,8 @@ class XaParts:
         return had
 
     def _part(self, applied: AppliedLog, record: Any, *, lenient: bool) -> Branch | None:
-        """Raises OSError before anything is taken in: then it may be called again."""
+        """Return the branch of an XA record, or None if the record has to be passed over. Raise
+        OSError before any state changes, so that the call can be repeated."""
         position = int(record["position"])
         path = applied.relay.file((position >> OFFSET_BITS) - applied.base).path
         start, end = position & OFFSET_MASK, int(record["end"]) & OFFSET_MASK
@@ -215,14 +218,14 @@ class XaParts:
             xid, position, gtid_text(record)[0], int(record["commit_time"]), path, start, end,
             checksum, compressed, int(record["uncompressed"]), pieces,
         )  # fmt: skip
-        if not compressed:  # else the index has looked
+        if not compressed:  # the index has checked compressed ones
             _check_prepared(branch)
         self._seen.prepare(branch)
         return branch
 
     def enter(self, records: Records, branches: Mapping[int, Branch], on_keep: OnKeep) -> XaGroup:
-        """Follows a group's parts; ``on_keep`` is told of each branch before it is kept. Raises
-        OSError when a branch can't be made durable."""
+        """Follow a group's parts, and call ``on_keep`` with each branch before its bytes are kept.
+        Raise OSError if a branch can't be made durable."""
         if not branches:
             now = tuple(self.prepared)
             return XaGroup(now, (), now)
@@ -236,13 +239,15 @@ class XaParts:
         return group
 
     def prefix(self, group: XaGroup, count: int, on_keep: OnKeep) -> XaGroup:
-        """The same of a group's first ``count`` records alone."""
+        """Return what only the first ``count`` records of a group do to branches. Call ``on_keep``
+        as ``enter`` does."""
         steps = [step for step in group.steps if step[0] < count]
         return self._follow(group.before, steps, on_keep)
 
     def _follow(self, before: Iterable[Branch], steps: Iterable[Step], on_keep: OnKeep) -> XaGroup:
-        """A branch that stays prepared behind the group is made durable before the group can
-        commit; one that also ends in it is read from where it lies."""
+        """Return what the steps do to the branches ``before``. A branch that is still prepared
+        after the group is made durable before the group can commit. A branch that also ends in the
+        group is read from the relay log."""
         before, steps = tuple(before), tuple(steps)
         now, fresh = Branches(before), set[Xid]()
         ended, commits = list[Branch](), dict[int, Branch]()
@@ -251,7 +256,7 @@ class XaParts:
                 now.prepare(branch)
                 fresh.add(branch.xid)
                 continue
-            # Kept by an earlier group, or still in the relay log.
+            # An earlier group has kept it, or it is still in the relay log.
             ended_branch = now.end(branch.xid)
             fresh.discard(branch.xid)
             ended.append(ended_branch)
@@ -266,12 +271,12 @@ class XaParts:
 
 
 def keep_with_retries(work: Callable[[OnKeep], XaGroup], group: Group, retries: Retries) -> XaGroup:
-    """Return what ``work`` finds that the group does to branches. ``work`` calls its argument with
-    each branch before it keeps the branch's bytes.
+    """Call ``work`` with retries; return what it finds that the group does to branches. ``work``
+    calls its argument with each branch before it keeps the branch's bytes.
 
-    A failure counts for the worker that has the XA PREPARE, whoever has transactions beside it.
-    Raise what is not temporary as it is, and GivenUpError at the XA PREPARE when all attempts were
-    in vain.
+    A failure counts for the worker that has the XA PREPARE, even if other workers share the group.
+    Raise an error that is not temporary unchanged. Raise GivenUpError at the XA PREPARE after all
+    attempts have failed.
     """
     begun: list[Branch] = []
 
@@ -292,7 +297,7 @@ def keep_with_retries(work: Callable[[OnKeep], XaGroup], group: Group, retries: 
 
 
 def _check_prepared(branch: Branch) -> None:
-    """Raises StatementError when the XA_PREPARE event is of another XID than its XA START."""
+    """Raise StatementError if the XA_PREPARE event has another XID than its XA START."""
     want = branch.xid.logged
     with branch.open() as file:
         file.seek(branch.end - CRC_LENGTH * branch.checksum - len(want))
@@ -303,8 +308,9 @@ def _check_prepared(branch: Branch) -> None:
 
 
 def _hidden(tracking: Tracking, logged: str) -> str:
-    """What the target calls the source's table ``logged``, "" for one without hidden columns. While
-    it is not known whether the source's names are in lower case, they may be."""
+    """Return the target's name of the source's table ``logged``, or "" if the table has no hidden
+    columns. Until the applier knows whether the source's names are in lower case, it also compares
+    them in lower case."""
     rules, names, filters = tracking.column_rules, tracking.names, tracking.filters
     rewrites = filters.now.rewrites
     name, asks = rewrites.table(logged), names.value == ASK
