@@ -1,5 +1,6 @@
 """+ - * / DIV MOD and the functions of numbers, with MySQL's types: integers of 64 bits, decimals
-of 65 digits, doubles. What goes beyond them is an error on the server, too."""
+of 65 digits, doubles. MySQL also raises an error for a result out of these ranges.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ _KERNELS = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 
 
 def build_sum(operator: str, inputs: Sequence[Node]) -> Node:
-    """+ and - and *."""
+    """Build +, - and *."""
     left, right = (numeric(operand) for operand in inputs)
     a, b = left.type, right.type
     if ResultType.REAL in (a.result, b.result):
@@ -68,7 +69,8 @@ def _decimal256(values: pa.Array) -> pa.Array:
 
 
 def whole(values: pa.Array, node: Node) -> pa.Array:
-    """An INTEGER of the type's range. Raises Unconvertible for one beyond it."""
+    """Cast values to INTEGER, in the range of the node's type. Raise Unconvertible for a value out
+    of range."""
     low, high = _RANGES[node.type.unsigned]
     edges = (pa.scalar(str(edge)).cast(pa.decimal256(INTEGER_DIGITS, 0)) for edge in (low, high))
     least, most = edges
@@ -79,14 +81,14 @@ def whole(values: pa.Array, node: Node) -> pa.Array:
 
 
 def finite(values: pa.Array) -> pa.Array:
-    """Raises Unconvertible for doubles that are infinite or none."""
+    """Return the doubles. Raise Unconvertible if a value is infinite or NaN."""
     if not pc.all(pc.is_finite(values)).as_py() and len(values) > values.null_count:
         raise uncertain("a DOUBLE value is out of range, which every server refuses")
     return values
 
 
 def build_quotient(operator: str, inputs: Sequence[Node]) -> Node:
-    """/ DIV and MOD; NULL where the divisor is 0."""
+    """Build /, DIV and MOD. The result is NULL where the divisor is 0."""
     left, right = (numeric(operand) for operand in inputs)
     a, b = left.type, right.type
     is_real = ResultType.REAL in (a.result, b.result)
@@ -139,7 +141,7 @@ def _raised(values: pa.Array, scale: int) -> pa.Array:
 
 
 def unscaled(values: pa.Array) -> pa.Array:
-    """All digits as a whole number."""
+    """Return all digits of decimals as a whole number."""
     digits = values.type.precision
     wide = values.cast(pa.decimal256(_ARROW_DIGITS, values.type.scale))
     kind = pa.decimal256(_ARROW_DIGITS, 0)
@@ -148,14 +150,14 @@ def unscaled(values: pa.Array) -> pa.Array:
 
 
 def _scaled(digits: pa.Array, scale: int) -> pa.Array:
-    """Whole numbers as the digits of decimals."""
+    """Return decimals of ``scale`` whose digits are these whole numbers."""
     wide = digits.cast(pa.decimal256(_ARROW_DIGITS, 0))
     kind = pa.decimal256(_ARROW_DIGITS, scale)
     return pa.Array.from_buffers(kind, len(wide), wide.buffers(), wide.null_count, wide.offset)
 
 
 def divided(left: pa.Array, right: pa.Array, scale: int) -> pa.Array:
-    """Quotients times 10 ** ``scale``, the rest cut off, as whole numbers."""
+    """Return quotients times 10 ** ``scale`` as whole numbers, truncated."""
     shift = scale + right.type.scale - left.type.scale
     top = unscaled(_raised(left, left.type.scale + max(shift, 0)))
     bottom = unscaled(_raised(right, right.type.scale - min(shift, 0)))
@@ -163,7 +165,7 @@ def divided(left: pa.Array, right: pa.Array, scale: int) -> pa.Array:
 
 
 def _check_digits(a: ValueType, b: ValueType, scale: int) -> None:
-    """Raises NotComputed where Arrow has too few digits for a quotient."""
+    """Raise NotComputed if a quotient needs more digits than Arrow has."""
     shift = scale + b.scale - a.scale
     most = INTEGER_DIGITS
     digits = (most if a.result == ResultType.INTEGER else a.digits) + max(shift, 0)
@@ -173,8 +175,8 @@ def _check_digits(a: ValueType, b: ValueType, scale: int) -> None:
 
 
 def _quotient_scale(a: ValueType, b: ValueType) -> tuple[int, int]:
-    """(digits behind the point that the server's division makes, those that it keeps): it counts by
-    words of nine digits."""
+    """Return the number of fractional digits that the server's division computes, and the number
+    that it keeps. The server computes in words of nine digits."""
     padded = [-(-kind.scale // _WORD) * _WORD for kind in (a, b)]
     more = max(_QUOTIENT_SCALE - (padded[0] - a.scale) - (padded[1] - b.scale), 0)
     scale = -(-(sum(padded) + more) // _WORD) * _WORD

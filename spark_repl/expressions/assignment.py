@@ -1,7 +1,8 @@
-"""An expression's values into its column: by the conversions of ALTER TABLE, where a server was
-seen to store such a value in the same way (``tests/live/test_assignments.py``). MODIFY converts a
-column, an expression is assigned: numbers into ENUM, FLOAT into text and DATE into YEAR become
-something else. All that is not in ``_STORED`` is refused: the table is copied.
+"""Store an expression's values in its column. The conversions are those of ALTER TABLE, for pairs
+of types that a server was measured to store in the same way (``tests/live/test_assignments.py``).
+MODIFY converts a column, but an expression is assigned: numbers in ENUM, FLOAT in text and DATE in
+YEAR have other results. A pair that is not in ``_STORED`` is refused, and the applier copies the
+table.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ Convert = Callable[[pa.Array, TypeChange], pa.Array]
 
 
 def check(node: Node, column: Column) -> None:
-    """Raises NotComputed where it isn't known how a server stores such values."""
+    """Raise NotComputed if it is not known how a server stores such values."""
     kind, after = node.type, family_of(column)
     if kind.result == ResultType.NULL:
         return
     stored = _STORED[kind.result].split()
     if node.operator == "column" and kind.result == ResultType.DECIMAL:
-        # A computed zero loses its fraction here, and keeps it within CONCAT.
+        # MySQL drops the fraction of a computed zero here, but keeps it in CONCAT.
         stored += _TEXTS.split()
     if after is None or after.name not in stored:
         name = after.name if after else column.type_name
@@ -85,8 +86,9 @@ def assigned(
     session: Session,
     convert: Convert,
 ) -> pa.Array:
-    """``stored``: the column of the same type whose values these are, as the table has them; None
-    for values as ``ValueType.arrow`` has them. Raises Unconvertible."""
+    """Return values as ``column`` stores them. ``stored`` is the column whose values these are, if
+    it has the same type and the values are as the table has them; None for values as
+    ``ValueType.arrow`` has them. Raise Unconvertible if the outcome is not known."""
     if stored is not None:
         plain = stored.detail == column.detail == ""
         return convert(values, TypeChange(stored, column, session, plain=plain))
@@ -112,7 +114,7 @@ def assigned(
 
 
 def _as_column(kind: ValueType) -> Column:
-    """A column that has such values."""
+    """Return a column that has such values."""
     if kind.result == ResultType.INTEGER:
         return Column("", _T.LONGLONG, 0, nullable=True, unsigned=kind.unsigned, detail="")
     if kind.result == ResultType.DECIMAL:
@@ -145,7 +147,8 @@ def _stored(values: pa.Array, column: Column) -> pa.Array:
 
 
 def _clipped(values: pa.Array, column: Column, session: Session) -> pa.Array:
-    """Decimals as integers: an unsigned column has them up to 64 bits. Raises Unconvertible."""
+    """Return decimals as integers in the column's range: an unsigned column has up to 64 bits.
+    Raise Unconvertible if the session is strict and a value is out of range."""
     room = pa.decimal256(min(values.type.precision + 1, 76), values.type.scale)
     integers = rounded(values.cast(room), 0).cast(INTEGRAL)
     low, high = (pa.scalar(str(edge)).cast(INTEGRAL) for edge in integer_range(column))
@@ -157,8 +160,9 @@ def _clipped(values: pa.Array, column: Column, session: Session) -> pa.Array:
 
 
 def _check_letters(texts: pa.Array, column: Column) -> None:
-    """Raises Unconvertible for letters whose bytes may be those of CHARACTER SET binary, which
-    another set takes for other letters."""
+    """Raise Unconvertible for letters beyond ASCII, unless the column's character set is UTF-8.
+    Their bytes may be of CHARACTER SET binary, and another character set reads them as other
+    letters."""
     ascii_only = pc.all(pc.string_is_ascii(texts)).as_py() is not False
     if charset_of(column.collation) not in UTF8 and not ascii_only:
         raise uncertain("letters beyond ASCII of a character set that is not known")
@@ -170,7 +174,8 @@ def _check_real(values: pa.Array) -> None:
 
 
 def _of_json(values: pa.Array, after: TypeFamily | None) -> tuple[pa.Array, ValueType]:
-    """Documents that are numbers, as numbers. Raises Unconvertible for all others."""
+    """Return JSON documents that are numbers, as numbers. Raise Unconvertible for other
+    documents."""
     texts = [None if text is None else number_of(text) for text in values.to_pylist()]
     if all(text is None or _WHOLE.fullmatch(text) for text in texts):
         return pa.array(texts, pa.string()), ValueType(ResultType.TEXT)

@@ -1,4 +1,4 @@
-"""What an expression's operators stand between: literals, columns, functions, CASE, CAST."""
+"""Read the operands of an expression: literals, columns, functions, CASE, CAST."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SYNONYMS = {
     "DAYOFMONTH": "DAY", "CHARACTER_LENGTH": "CHAR_LENGTH", "OCTET_LENGTH": "LENGTH",
     "POWER": "POW", "SHA": "SHA1", "ADDDATE": "DATE_ADD", "SUBDATE": "DATE_SUB",
 }  # fmt: skip
-# Words that begin a literal if a string follows, and are names else.
+# Words that begin a literal if a string follows; otherwise they are names.
 _MOMENTS = ("DATE", "TIME", "TIMESTAMP")
 _NO_ARGUMENTS = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME",
                  "LOCALTIMESTAMP", "CURRENT_USER", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP",
@@ -27,7 +27,7 @@ _NO_ARGUMENTS = ("CURRENT_TIMESTAMP", "CURRENT_DATE", "CURRENT_TIME", "LOCALTIME
 
 
 class Inner(Protocol):
-    """Reads the expressions within."""
+    """A reader of the expressions within an operand."""
 
     def expression(self) -> Syntax: ...
     def within(self, cursor: Cursor) -> Inner: ...
@@ -36,7 +36,7 @@ class Inner(Protocol):
 
 
 def interval(inner: Inner, cursor: Cursor) -> tuple[Syntax, str]:
-    """Takes INTERVAL n unit. Raises NotComputed."""
+    """Read INTERVAL n unit. Raise NotComputed for any other unit."""
     cursor.expect(INTERVAL)
     amount = inner.expression()
     if not (unit := cursor.word(*_UNITS)):
@@ -45,7 +45,8 @@ def interval(inner: Inner, cursor: Cursor) -> tuple[Syntax, str]:
 
 
 def call(inner: Inner, cursor: Cursor) -> Syntax:
-    """Takes a literal, a name or a function with its arguments. Raises NotComputed."""
+    """Read a literal, a name, or a function with its arguments. Raise NotComputed for anything
+    else."""
     token, following = cursor.next(), cursor.peek()
     if token.kind == NUMBER:
         return Syntax("number", words=(token.text,))
@@ -123,7 +124,7 @@ def _function(inner: Inner, cursor: Cursor, name: str) -> Syntax:
 
 
 def _case(inner: Inner, cursor: Cursor) -> Syntax:
-    """CASE [x] WHEN a THEN b ... [ELSE c] END: inputs a, b, ..., c."""
+    """Read CASE [x] WHEN a THEN b ... [ELSE c] END. The inputs are a, b, ..., c."""
     subject = None if cursor.at("WHEN") else inner.expression()
     inputs: list[Syntax] = []
     while cursor.word("WHEN"):

@@ -37,7 +37,8 @@ _DOUBLE = Column("", ColumnType.DOUBLE, 8, nullable=True, detail="")
 
 
 def build_cast(inputs: Sequence[Node], words: Sequence[str]) -> Node:
-    """Raises NotComputed."""
+    """Build a CAST from its operand and (type, sizes, character set). Raise NotComputed for any
+    other cast."""
     (value,), (kind, numbers, charset) = inputs, words
     sizes = [int(number) for number in numbers.split(",") if number]
     if kind in ("SIGNED", "UNSIGNED"):
@@ -88,7 +89,8 @@ def _char(value: Node, sizes: Sequence[int], charset: str) -> Node:
 
 
 def cast_integer(node: Node, values: pa.Array) -> pa.Array:
-    """Integers keep their 64 bits; what has to be rounded must fit."""
+    """Cast numbers to integers. An integer keeps its 64 bits. Raise Unconvertible if a rounded
+    number does not fit."""
     kind = node.type
     if pa.types.is_floating(values.type):
         number = np.rint(np.asarray(pc.fill_null(values, 0.0)))
@@ -120,7 +122,8 @@ def _rounded_integer(node: Node, values: pa.Array) -> pa.Array:
 
 
 def cast_text(node: Node, values: pa.Array) -> pa.Array:
-    """Text as an integer: all digits up to what is none."""
+    """Cast text to integers: the digits before the first other character. Raise Unconvertible for
+    text without such digits, for more than 18, and for a negative number as UNSIGNED."""
 
     def read(value: str | None) -> tuple[int | None, bool]:
         if value is None:
@@ -135,7 +138,7 @@ def cast_text(node: Node, values: pa.Array) -> pa.Array:
 
 
 def cast_decimal(node: Node, values: pa.Array) -> pa.Array:
-    """Raises Unconvertible for what doesn't fit."""
+    """Cast numbers to DECIMAL. Raise Unconvertible for a number that does not fit."""
     digits, scale = node.type.digits, node.type.scale
     after = Column("", ColumnType.DECIMAL, digits << 8 | scale, nullable=True)
     if pa.types.is_floating(values.type):
@@ -163,7 +166,8 @@ def cast_binary(node: Node, values: pa.Array) -> pa.Array:
 
 
 def cast_datetime(node: Node, values: pa.Array) -> pa.Array:
-    """Fractions are rounded; the year 10000 is refused."""
+    """Round moments to the fraction's digits. Raise Unconvertible for one that is rounded to the
+    year 10000."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     moments = rounded(micros + _END, node.type.scale, False) - _END

@@ -1,6 +1,5 @@
-"""Coercions: a value of one type made another where an operator needs it.
-
-The functions that take a Node build nodes; ``COERCIONS`` computes their values.
+"""Coercions: values converted to the type that an operator needs. The functions that take a Node
+build nodes; ``COERCIONS`` computes their values.
 """
 
 from __future__ import annotations
@@ -43,7 +42,8 @@ _DOUBLE = Column("", ColumnType.DOUBLE, 8, nullable=True, detail="")
 
 
 def numeric(node: Node) -> Node:
-    """What arithmetic takes the value for: exact, or REAL. Raises NotComputed."""
+    """Return the value as arithmetic reads it: exact, or REAL. Raise NotComputed for ENUM and
+    SET."""
     kind = node.type
     if kind.result == ResultType.REAL:
         return node
@@ -57,8 +57,8 @@ def numeric(node: Node) -> Node:
 
 
 def numeric_but_moments(node: Node, operator: str) -> Node:
-    """What functions of one number take the value for. Raises NotComputed for dates and times,
-    which they take for doubles, unlike the operators with two operands."""
+    """Return the value as functions of one number read it. Raise NotComputed for dates and times:
+    these functions read them as doubles, unlike operators with two operands."""
     if _has_moment(node):
         raise NotComputed(f"{operator} of a date or time is not computed here")
     return numeric(node)
@@ -72,7 +72,7 @@ def _has_moment(node: Node) -> bool:
 
 
 def exact(node: Node) -> Node:
-    """INTEGER or DECIMAL. Raises NotComputed for what is neither."""
+    """Return the value as INTEGER or DECIMAL. Raise NotComputed if it is neither."""
     kind = node.type
     if kind.source == "TRUTH":
         return Node("TO EXACT", replace(kind, source=""), (node,))
@@ -94,7 +94,7 @@ def exact(node: Node) -> Node:
 
 
 def real(node: Node) -> Node:
-    """REAL. Raises NotComputed."""
+    """Return the value as REAL. Raise NotComputed for a type that is not converted here."""
     kind = node.type
     if kind.result == ResultType.REAL:
         return node
@@ -104,12 +104,13 @@ def real(node: Node) -> Node:
 
 
 def _is_ascii_like(kind: ValueType) -> bool:
-    """Whether digits have one byte each."""
+    """Return whether a digit has one byte in the character set."""
     return kind.charset not in WIDE
 
 
 def text(node: Node) -> Node:
-    """TEXT, or BYTES as they are. Raises NotComputed for numbers whose print isn't known."""
+    """Return the value as TEXT; BYTES stay as they are. Raise NotComputed for numbers whose text is
+    not known."""
     kind = node.type
     if kind.result in (ResultType.TEXT, ResultType.BYTES):
         return node
@@ -125,14 +126,16 @@ def text(node: Node) -> Node:
 
 
 def truth(node: Node) -> Node:
-    """Whether it is true: a boolean array. Raises NotComputed."""
+    """Return whether the value is true, as a boolean array. Raise NotComputed for a value that is
+    no number here."""
     if node.type.source == "TRUTH":
         return node
     return Node("TO TRUTH", TRUTH, (numeric(node),))
 
 
 def as_type(node: Node, kind: ValueType) -> Node:
-    """A value where ``kind`` is the type of all branches. Raises NotComputed."""
+    """Return the value as ``kind``, the type of all branches. Raise NotComputed for a pair of types
+    that is not converted here."""
     result = kind.result
     if node.type.result == ResultType.NULL:
         return Node("literal", kind)
@@ -153,7 +156,8 @@ def as_type(node: Node, kind: ValueType) -> Node:
 
 
 def as_bytes(node: Node) -> Node:
-    """BYTES: those of the text's own character set. Raises NotComputed."""
+    """Return the value as BYTES; text is encoded in its own character set. Raise NotComputed for a
+    value that has no text."""
     if node.type.result == ResultType.BYTES:
         return node
     return Node("TO BYTES", ValueType(ResultType.BYTES), (text(node),))
@@ -164,7 +168,8 @@ def _name(kind: ValueType) -> str:
 
 
 def moment(node: Node) -> Node:
-    """DATE or DATETIME; text only where it is written in the form that the server prints."""
+    """Return the value as DATE or DATETIME. Raise NotComputed for other types, and for text that is
+    no literal in the form that the server prints."""
     if node.type.result in MOMENTS:
         return node
     if node.type.result == ResultType.NULL:
@@ -175,7 +180,7 @@ def moment(node: Node) -> Node:
 
 
 def clock(node: Node) -> Node:
-    """The same, or TIME."""
+    """Return the value as DATE, DATETIME or TIME. Raise NotComputed as ``moment`` does."""
     if node.type.result == ResultType.TIME:
         return node
     if node.type.result == ResultType.TEXT and node.is_literal and "-" not in node.detail[1:]:
@@ -193,7 +198,7 @@ def to_exact(node: Node, values: pa.Array) -> pa.Array:
 
 
 def _digits(values: pa.Array, kind: ValueType) -> pa.Array:
-    """Moments as YYYYMMDDhhmmss, times as hhmmss, with their fraction."""
+    """Return moments as YYYYMMDDhhmmss and times as hhmmss, with their fractions."""
     texts = pc.replace_substring_regex(moments_text(values, kind), "[-: ]", "")
     negative = kind.result == ResultType.TIME
     if negative:
@@ -203,7 +208,7 @@ def _digits(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def moments_text(values: pa.Array, kind: ValueType) -> pa.Array:
-    """Dates and times as the server prints them."""
+    """Return dates and times as the server prints them."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     if kind.result == ResultType.TIME:
@@ -212,7 +217,7 @@ def moments_text(values: pa.Array, kind: ValueType) -> pa.Array:
 
 
 def to_real(node: Node, values: pa.Array) -> pa.Array:
-    """The nearest double; of text what can be read as a number from its beginning."""
+    """Return the nearest doubles; of text, the number that it begins with."""
     if pa.types.is_string(values.type):
         return store_number_text(
             values, TypeChange(_WIDE_TEXT, _DOUBLE, Session(), plain=True)

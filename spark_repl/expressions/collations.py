@@ -1,5 +1,6 @@
-"""The collation by which texts are compared in an expression, whether their order is known, and of
-which columns it counts."""
+"""The collation that compares texts in an expression, whether its order is known, and the columns
+whose collations matter.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .syntax import Syntax
     from .value_type import Node
 
-# A letter's other case, too, goes by the collation.
+# The collation also decides which letter is the other case of a letter.
 _BY_COLLATION = frozenset(("=", "<=>", "<>", "<", "<=", ">", ">=", "LIKE", "UPPER", "LOWER"))
 _LETTER_BY_LETTER = frozenset((
     "name", "number", "string", "hex", "null", "moment", "CAST", "ASCII", "COALESCE", "CONCAT",
@@ -26,8 +27,8 @@ _LETTER_BY_LETTER = frozenset((
 
 
 def known_collation(inputs: Sequence[Node]) -> int:
-    """By which texts of one column are compared with literals, or with those of another, where that
-    is known; else 0."""
+    """Return the number of the collation that compares a column's texts with literals, or with
+    texts of the same collation. Return 0 if it is not known."""
     collations = {operand.type.collation for operand in inputs if not operand.is_literal}
     plain = all(not operand.type.charset for operand in inputs if operand.is_literal)
     number = collations.pop() if len(collations) == 1 and plain else 0
@@ -35,8 +36,8 @@ def known_collation(inputs: Sequence[Node]) -> int:
 
 
 def collation_of(inputs: Sequence[Node], what: str) -> int:
-    """The same, for what is asked at once whether it is computed here. Raises NotComputed, which
-    names the collation."""
+    """Return the number of the collation that compares these texts. Raise NotComputed, naming the
+    collation, if the comparison is not computed here."""
     (number,) = {operand.type.collation for operand in inputs if not operand.is_literal} or {0}
     if not number:
         raise NotComputed(f"{what} of text whose collation is not known is not computed here")
@@ -53,7 +54,8 @@ def collation_of(inputs: Sequence[Node], what: str) -> int:
 
 
 def check_ordered(inputs: Sequence[Node]) -> None:
-    """Raises NotComputed unless the order of one text of the row beside literals is known."""
+    """Raise NotComputed unless the inputs are one text of the row and literals, with a known
+    order."""
     texts = [operand for operand in inputs if not operand.is_literal]
     if len(texts) != 1:
         raise NotComputed("an order of TEXT that is not between a column and a literal is not"
@@ -64,7 +66,7 @@ def check_ordered(inputs: Sequence[Node]) -> None:
 
 
 def compared(node: Node) -> set[int]:
-    """The numbers of the columns whose collation decides about the expression's values."""
+    """Return the numbers of the columns whose collations decide the expression's values."""
     by_collation = node.operator in _BY_COLLATION
     numbers = set[int]()
     for operand in node.inputs:
@@ -75,5 +77,6 @@ def compared(node: Node) -> set[int]:
 
 
 def compares_nothing(syntax: Syntax) -> bool:
-    """Whether no collation decides about the values of an expression, computed here or not."""
+    """Return whether no collation decides an expression's values, even if they are not computed
+    here."""
     return syntax.name in _LETTER_BY_LETTER and all(map(compares_nothing, syntax.inputs))

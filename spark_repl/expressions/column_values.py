@@ -1,4 +1,4 @@
-"""Columns in expressions: MySQL's type for each, and its values as ``ValueType.arrow`` has them."""
+"""Columns in expressions: MySQL's type of each, and its values as ``ValueType.arrow`` has them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _T = ColumnType
 _DIGITS = {_T.TINY: 3, _T.SHORT: 5, _T.INT24: 8, _T.LONG: 10, _T.LONGLONG: 19}
-# utf8mb3_turkish_ci and its like: the other case of i is another letter there.
+# utf8mb3_turkish_ci and similar ones have another letter as the other case of i.
 _TURKISH = frozenset((30, 110, 137, 169, 201, 233, 265, 288))
 _RESULTS = {
     TypeFamily.DATE: ResultType.DATE,
@@ -33,7 +33,8 @@ _RESULTS = {
 
 
 def type_of(column: Column, session: Session, *, virtual: bool) -> ValueType:
-    """Raises NotComputed for a type whose values are not computed with, or not at that time."""
+    """Return the type of a column's values in expressions. Raise NotComputed if the type is not
+    computed with, in this session or in a virtual column."""
     kind = family_of(column)
     if kind == TypeFamily.INTEGER:
         unsigned = column.unsigned
@@ -74,7 +75,8 @@ def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
 
 
 def read(values: pa.Array, column: Column, session: Session) -> pa.Array:
-    """Raises Unconvertible for dates that no calendar has, and what the log doesn't say."""
+    """Return a column's values in ``ValueType.arrow``. Raise Unconvertible for dates that no
+    calendar has, and for values that the log does not show."""
     kind, change = family_of(column), TypeChange(column, column, session)
     if kind in (TypeFamily.DATE, TypeFamily.DATETIME, TypeFamily.TIMESTAMP):
         if values.null_count and not column.nullable:

@@ -1,9 +1,9 @@
 """= <=> <> < <= > >= BETWEEN IN, IS, and AND, OR, XOR, NOT: truth values, or NULL.
 
-Text is compared by a collation that mostly nobody knows here: two values are equal where they are
-the same letter by letter, and different where no collation could take them for equal; all else is
-refused. Where it is known (``ValueType.collation``), as far as that is known. Which is less is
-told of collations whose order is known (``collations``).
+The collation that compares texts is mostly not known here. Two texts are then equal if they have
+the same letters, and different if no collation could call them equal; any other pair is refused. A
+known collation (``ValueType.collation``) decides by its known rules. An order of texts is computed
+only by collations whose order is known (``collations``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _PLAIN_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,14})", re.ASCII)
 
 
 def comparable(inputs: Sequence[Node], *, equality: bool) -> list[Node]:
-    """The values as they are compared with each other. Raises NotComputed."""
+    """Return the inputs in the types in which MySQL compares them. Raise NotComputed for a
+    comparison that is not computed here."""
     results = {node.type.result for node in inputs} - {ResultType.NULL}
     if not results:
         return [exact(operand) for operand in inputs]
@@ -68,7 +69,8 @@ def _typed(inputs: Sequence[Node], result: ResultType) -> list[Node]:
 
 
 def _check_years(inputs: Sequence[Node]) -> None:
-    """A year beside what is the same for all rows: 24 would be 2024 there."""
+    """Raise NotComputed for a YEAR beside a constant of one or two digits, which MySQL reads as a
+    year: 24 is 2024."""
     years = any(operand.type.source == "YEAR" for operand in inputs)
     small = [operand for operand in inputs if not operand.has_columns and not _is_large(operand)]
     if years and small:
@@ -89,7 +91,8 @@ def _same_scale(inputs: list[Node]) -> list[Node]:
 
 
 def _literals_as(inputs: Sequence[Node], results: set[ResultType]) -> list[Node]:
-    """Text beside what is none: a literal as the others are, text of rows as a double."""
+    """Convert texts beside values of another type: a literal to that type, text of rows to doubles.
+    Raise NotComputed for other pairs."""
     other_results = results - {ResultType.TEXT}
     operands = []
     for operand in inputs:
@@ -148,7 +151,7 @@ def compute_comparison(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def _compute_order(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
-    """<, <=, > and >= of texts that are ``check_ordered``."""
+    """Compute <, <=, > and >= of texts that have passed ``check_ordered``."""
     first, second = node.inputs
     texts, literal, text = (right, first, second) if first.is_literal else (left, second, first)
     if literal.detail is None:
@@ -168,12 +171,13 @@ def _alike(left: pa.Array, right: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _same_letters_each(left: pa.Array, right: pa.Array) -> pa.Array:
-    """By utf8mb4_bin, which pads with spaces."""
+    """Compare by utf8mb4_bin, which pads with spaces."""
     return pc.equal(*(pc.utf8_rtrim(texts, " ") for texts in (left, right)))
 
 
 def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
-    """Raises Unconvertible for letters of which it isn't known how they compare."""
+    """Compare by a known collation. Raise Unconvertible for letters whose comparison is not
+    known."""
     try:
         return pc.equal(
             *(collation_compare.comparable(texts, collation) for texts in (left, right))
@@ -183,7 +187,9 @@ def _same_by(collation: int, left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
-    """Beside a literal, texts with a letter that it doesn't have are others at once."""
+    """Compare texts by an unknown collation. A text with a letter that the literal lacks differs
+    from it, which is decided for all rows at once. Raise Unconvertible if a pair depends on the
+    collation."""
     literals = [
         operand.detail
         for operand in node.inputs
@@ -202,7 +208,8 @@ def _same_texts(node: Node, left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def each_pair(function: Callable[[Any, Any], bool], left: pa.Array, right: pa.Array) -> pa.Array:
-    """``function`` of each distinct pair of values that are not NULL."""
+    """Return the results of ``function`` for pairs of values, called once for each distinct pair;
+    NULL if one value is NULL."""
     results: dict[tuple[Any, Any], bool | None] = {}
     answers = []
     for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
@@ -213,12 +220,12 @@ def each_pair(function: Callable[[Any, Any], bool], left: pa.Array, right: pa.Ar
 
 
 def same_text(text: str, other: str) -> bool:
-    """Raises Unconvertible where it depends on the collation."""
+    """Return whether two texts are equal. Raise Unconvertible if it depends on the collation."""
     if text == other:
         return True
     a, b = (value.rstrip(" ").lower() for value in (text, other))
     plain = a != b and all(_PRINTABLE.fullmatch(value) for value in (a, b))
-    # Some collations take pairs of letters for one; none of them changes a text's letters.
+    # Some collations compare a pair of letters as one; no collation changes a text's letters.
     if plain and (len(a) == len(b) or set(a) != set(b)):
         return False
     raise uncertain(f"whether {text[:40]!r} is {other[:40]!r} depends on the collation")

@@ -1,4 +1,4 @@
-"""Functions of dates and times: parts of them, days between them, intervals added."""
+"""Functions of dates and times: their parts, days between them, intervals added."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def compute_part(node: Node, values: pa.Array) -> pa.Array:
 
 
 def build_week(operator: str, inputs: Sequence[Node]) -> Node:
-    """WEEK, YEARWEEK, WEEKOFYEAR."""
+    """Build WEEK, YEARWEEK and WEEKOFYEAR. Raise NotComputed for a mode that is no literal."""
     value, *more = inputs
     if operator == "WEEK" and not more:
         raise NotComputed("WEEK() without a mode depends on default_week_format")
@@ -82,8 +82,9 @@ def build_week(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_week(node: Node, values: pa.Array) -> pa.Array:
-    """The weeks of the server's calc_week(): the bits of a mode are 1, weeks begin on Monday; 2,
-    days before the first week are of the last year's; 4, which week is the first."""
+    """Return weeks as the server's calc_week() counts them. The bits of a mode are 1: weeks begin
+    on Monday; 2: days before the first week are in the last year's last week; 4: the rule for the
+    first week."""
     mode = node.detail if node.detail & 1 else node.detail ^ 4
     of_year = bool(mode & 2) or node.operator == "YEARWEEK"
     days = _micros(values).view("datetime64[us]").astype("datetime64[D]")
@@ -109,12 +110,13 @@ def compute_week(node: Node, values: pa.Array) -> pa.Array:
 
 
 def _begins_late(weekday: np.ndarray, mode: int) -> np.ndarray:
-    """Whether a year that begins with ``weekday`` of a week has its first week behind that."""
+    """Return whether the first week of a year begins after its first day, which is day ``weekday``
+    of a week."""
     return weekday != 0 if mode & 4 else weekday >= 4
 
 
 def build_days(operator: str, inputs: Sequence[Node]) -> Node:
-    """TO_DAYS, DATEDIFF."""
+    """Build TO_DAYS and DATEDIFF."""
     wanted = 1 if operator == "TO_DAYS" else 2
     if len(inputs) != wanted:
         raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
@@ -131,7 +133,7 @@ def compute_days(node: Node, first: pa.Array, second: pa.Array | None = None) ->
 
 
 def build_date(operator: str, inputs: Sequence[Node]) -> Node:
-    """DATE, LAST_DAY."""
+    """Build DATE and LAST_DAY."""
     (value,) = inputs
     return Node(operator, DATE_TYPE, (moment(value),))
 
@@ -163,7 +165,9 @@ def build_interval(operator: str, inputs: Sequence[Node], unit: str) -> Node:
 
 
 def compute_interval(node: Node, values: pa.Array, amounts: pa.Array) -> pa.Array:
-    """NULL behind the year 9999. Raises Unconvertible before the year 1."""
+    """Add or subtract intervals; the result is NULL after the year 9999. Raise Unconvertible for a
+    result before the year 1, and for an interval longer than 1,000,000 days or that many units of a
+    day or longer."""
     missing, unit = _missing(values, amounts), node.detail
     exact_numbers = pc.fill_null(amounts, zero(amounts.type))
     numbers = exact_numbers.cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -183,7 +187,7 @@ def compute_interval(node: Node, values: pa.Array, amounts: pa.Array) -> pa.Arra
 
 
 def _months_later(micros: np.ndarray, months: np.ndarray) -> np.ndarray:
-    """The same day of another month, or the last that it has."""
+    """Return the same day of another month, or that month's last day if it is shorter."""
     days = micros.view("datetime64[us]").astype("datetime64[D]")
     begin = days.astype("datetime64[M]")
     later = begin + months

@@ -1,4 +1,4 @@
-"""The bytes of text in its character set, and what is made of bytes: HEX, digests, checksums."""
+"""The bytes of text in its character set, and the functions of bytes: HEX, digests, checksums."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _SHA2 = {224: hashlib.sha224, 256: hashlib.sha256, 384: hashlib.sha384, 512: has
 
 
 def encoded(texts: pa.Array, kind: ValueType) -> pa.Array:
-    """BYTES. Raises Unconvertible for letters beyond ASCII in a set that is not known."""
+    """Return texts as BYTES. Raise Unconvertible for letters beyond ASCII in a set that is not
+    known."""
     if kind.charset in UTF8:
         return texts.cast(pa.binary())
     if kind.charset == UNKNOWN and pc.any(pc.greater(pc.binary_length(texts), 0)).as_py():

@@ -1,4 +1,4 @@
-"""An expression's values for rows that are there."""
+"""The values of an expression, evaluated over rows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _COMPUTED = {**COMPUTED, **COERCIONS}
 
 @dataclass(frozen=True)
 class InputRows:
-    """``array``: a column's values, by its number among ``columns``; ``convert``: ALTER TABLE's
-    conversions; ``places``: which rows of them, None for all."""
+    """The rows that an expression is evaluated over. ``array`` returns a column's values, by its
+    number in ``columns``. ``convert`` does ALTER TABLE's conversions. ``places`` selects rows; None
+    selects all."""
 
     count: int
     columns: tuple[Column, ...]
@@ -43,20 +44,20 @@ class InputRows:
     places: np.ndarray | None = None
 
     def at(self, places: np.ndarray) -> InputRows:
-        """Some of these rows."""
+        """Return these rows, restricted to ``places``."""
         if len(places) == self.count:
             return self
         among = places if self.places is None else self.places[places]
         return replace(self, count=len(places), places=among)
 
     def stored(self, number: int) -> pa.Array:
-        """A column's values as the table has them."""
+        """Return a column's values as the table has them."""
         values = self.array(number)
         return values if self.places is None else values.take(pa.array(self.places))
 
 
 def evaluate(node: Node, rows: InputRows) -> pa.Array:
-    """Raises Unconvertible."""
+    """Return the node's values. Raise Unconvertible if a value is not known."""
     if node.operator == "literal":
         return repeated(node, rows.count)
     if node.operator == "column":
@@ -69,8 +70,8 @@ def evaluate(node: Node, rows: InputRows) -> pa.Array:
 
 
 def computed(node: Node, rows: InputRows, column: Column, *, virtual: bool) -> pa.Array:
-    """The values of ``column``, in its Arrow type. What doesn't fit into a virtual one is shown as
-    a server shows it that isn't strict. Raises Unconvertible with the column."""
+    """Return the values of ``column`` in its Arrow type. A value that does not fit a virtual column
+    is shown as a server that is not strict shows it. Raise Unconvertible, naming the column."""
     session, convert = rows.session, rows.convert
     if virtual:
         session = replace(session, sql_mode=session.sql_mode & ~_OF_WRITER)

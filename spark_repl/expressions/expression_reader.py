@@ -1,4 +1,4 @@
-"""The words of an expression -> Syntax, by MySQL's grammar and order of operators."""
+"""Read the words of an expression into Syntax, by MySQL's grammar and precedence of operators."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _SUMS, _PRODUCTS = 3, 4
 
 
 def read(text: str, sql_mode: int | None) -> Syntax:
-    """``text`` stands in the parentheses behind AS or DEFAULT. ``sql_mode``: of the session that
-    wrote it, None where nobody knows: then it must mean the same in all. Raises NotComputed."""
+    """Parse ``text``, the content of the parentheses after AS or DEFAULT. ``sql_mode`` is that of
+    the session that wrote it. If it is None (not known), the text must mean the same in every mode.
+    Raise NotComputed if it does not, or if it is not understood."""
     if sql_mode is not None:
         return _read(text, sql_mode)
     plain = _read(text, 0)
@@ -52,7 +53,7 @@ def _read(text: str, sql_mode: int) -> Syntax:
 
 
 class _Reader:
-    """Takes an expression from a cursor. Raises StatementError and NotComputed."""
+    """A reader of an expression from a cursor. Its methods raise StatementError and NotComputed."""
 
     def __init__(self, cursor: Cursor, sql_mode: int) -> None:
         self._cursor, self._mode = cursor, sql_mode
@@ -61,7 +62,7 @@ class _Reader:
         return _Reader(cursor, self._mode)
 
     def parts(self, cursor: Cursor) -> list[Syntax]:
-        """The expressions between commas."""
+        """Return the expressions between commas."""
         return [] if cursor.at_end() else [self.whole(part) for part in cursor.parts()]
 
     def whole(self, cursor: Cursor) -> Syntax:
@@ -141,7 +142,7 @@ class _Reader:
         return left
 
     def _first_interval(self) -> Syntax:
-        """INTERVAL n unit + moment, or what stands in its place."""
+        """Read INTERVAL n unit + moment, or any other operand."""
         following = self._cursor.peek(1)
         if not self._cursor.at(INTERVAL) or (following and following.raw == "("):
             return self._bits(_SUMS + 1)
@@ -191,7 +192,7 @@ class _Reader:
         return syntax
 
     def _marks(self, among: Sequence[str], unlike: Sequence[str] = ()) -> str:
-        """Takes one of these operators, each of one or more marks, if it comes next."""
+        """Consume one of these operators, each of one or more marks, if it comes next."""
         if any(self._at(symbol) for symbol in unlike):
             return ""
         for symbol in among:

@@ -1,4 +1,6 @@
-"""IF, CASE, IFNULL, COALESCE, NULLIF, GREATEST, LEAST: one of several values, in a type of all."""
+"""IF, CASE, IFNULL, COALESCE, NULLIF, GREATEST, LEAST: one of several values, in a type common to
+all.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def build_choice(operator: str, inputs: Sequence[Node]) -> Node:
-    """CASE: inputs condition, value, ..., value."""
+    """Build CASE from the inputs condition, value, ..., value."""
     conditions = [truth(operand) for operand in inputs[:-1:2]]
     values = [*inputs[1::2], inputs[-1]]
     kind = common_type(values)
@@ -56,7 +58,7 @@ def build_nullif(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def build_extreme(operator: str, inputs: Sequence[Node]) -> Node:
-    """GREATEST and LEAST of numbers and dates."""
+    """Build GREATEST and LEAST of numbers and dates. Raise NotComputed for other types."""
     kind = common_type(inputs)
     if kind.result not in EXACT | {ResultType.REAL, ResultType.NULL, ResultType.DATE}:
         raise NotComputed(f"{operator} of {kind.result.name} is not computed here")
@@ -83,7 +85,7 @@ Evaluate = Callable[[Node, "InputRows"], pa.Array]
 
 
 def evaluate_case(node: Node, rows: InputRows, evaluate: Evaluate) -> pa.Array:
-    """Each branch over the rows that take it alone: the others may be beyond its range."""
+    """Evaluate each branch over only the rows that use it: other rows may be out of its range."""
     undecided, results = np.arange(rows.count), pa.nulls(rows.count, node.type.arrow)
     *pairs, otherwise = node.inputs
     for condition, branch in zip(pairs[::2], pairs[1::2], strict=True):

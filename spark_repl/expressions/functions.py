@@ -1,4 +1,4 @@
-"""All operators and functions: how each is built of its inputs, and computed over values."""
+"""All operators and functions: how each node is built from its inputs, and computed over values."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _LEAST = {"ROUND": 1, "TRUNCATE": 2, "SUBSTR": 2, "CONCAT": 1, "CONCAT_WS": 2, "
 
 
 def build(name: str, inputs: Sequence[Node], words: Sequence[str]) -> Node:
-    """Raises NotComputed for what isn't known."""
+    """Build the node of an operator or function. Raise NotComputed for one that is not known."""
     count = len(inputs)
     if count != _COUNTS.get(name, count) or count < _LEAST.get(name, 0):
         raise NotComputed(f"{name} of {count} values is not understood")

@@ -1,5 +1,6 @@
-"""JSON_EXTRACT, JSON_UNQUOTE, JSON_LENGTH, JSON_VALID: parts of documents as the server has printed
-them, so that a number or a text within stays letter by letter."""
+"""JSON_EXTRACT, JSON_UNQUOTE, JSON_LENGTH, JSON_VALID: parts of documents as the server printed
+them, so that a number or text in a document keeps its letters.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Path = tuple[str | int, ...]
 
 
 def path_of(node: Node) -> Path:
-    """Members and places of a path. Raises NotComputed for other parts, and for no literal."""
+    """Return the members and array indexes of a path. Raise NotComputed for other parts, and for a
+    path that is no literal."""
     if not node.is_literal or not isinstance(node.detail, str):
         raise NotComputed("a JSON path that is no literal is not computed here")
     text = node.detail.strip()
@@ -41,11 +43,12 @@ def path_of(node: Node) -> Path:
 
 
 def part(text: str, path: Path) -> str | None:
-    """The part of a document as it is printed there; None for none."""
+    """Return the part of a document at ``path``, as the document prints it; None if it has no such
+    part."""
     for step in path:
         opening = text[0]
         if isinstance(step, int):
-            if opening != "[":  # what is no array is the only element of one
+            if opening != "[":  # MySQL reads any other value as an array of that one element
                 if step:
                     return None
                 continue
@@ -142,7 +145,7 @@ def compute_valid(node: Node, values: pa.Array) -> pa.Array:
 
 
 def number_of(text: str) -> str:
-    """A document that is a number. Raises Unconvertible for all others."""
+    """Return the document if it is a number. Raise Unconvertible for other documents."""
     if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", text, re.ASCII):
         raise uncertain(f"the JSON value {text[:60]} as a number")
     return text

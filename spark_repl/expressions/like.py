@@ -1,5 +1,6 @@
-"""LIKE: a literal pattern, compared character by character by the column's collation (spaces at the
-end count, whatever it pads), or byte by byte where the value is bytes."""
+"""LIKE with a literal pattern. Text is compared character by character by the column's collation;
+trailing spaces count, even if the collation pads. Bytes are compared byte by byte.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _MANY, _ONE, _ESCAPE = "%", "_", "\\"
 
 
 def build_like(operator: str, inputs: Sequence[Node]) -> Node:
-    """``inputs``: value, pattern and perhaps what stands behind ESCAPE. Raises NotComputed."""
+    """Build LIKE from ``inputs``: value, pattern, and optionally the ESCAPE character. Raise
+    NotComputed for a pattern that is not computed here."""
     value, pattern, *escapes = inputs
     if NULL_TYPE in (value.type, pattern.type):
         raise NotComputed("LIKE beside NULL is never true")
@@ -62,7 +64,7 @@ def _escape(node: Node) -> str:
 
 
 def _as_bytes(pattern: Node) -> str:
-    """A letter for each byte."""
+    """Return the pattern's bytes, one letter for each. Raise NotComputed for text beyond ASCII."""
     detail = pattern.detail
     if isinstance(detail, bytes):
         return detail.decode("latin-1")
@@ -72,7 +74,8 @@ def _as_bytes(pattern: Node) -> str:
 
 
 def _steps(pattern: str, escape: str) -> list[tuple[str, bool]]:
-    """(letter, whether it means itself). Raises NotComputed for an escape of nothing."""
+    """Return pairs of a letter and whether it means itself. Raise NotComputed for an escape at the
+    end."""
     steps, letters_left = [], iter(pattern)
     for letter in letters_left:
         if letter != escape:
@@ -86,7 +89,8 @@ def _steps(pattern: str, escape: str) -> list[tuple[str, bool]]:
 
 
 def _regex(steps: Sequence[tuple[str, bool]]) -> str:
-    """RE2's, of ASCII letters alone: it is tried on the empty text. Raises NotComputed."""
+    """Return RE2's regular expression, written in ASCII only. Raise NotComputed if RE2 refuses it,
+    as a match of the empty text shows."""
     parts = [f"\\x{{{ord(character):X}}}" if plain else ".*" if character == _MANY else "."
              for character, plain in steps]  # fmt: skip
     regex = rf"\A(?s:{''.join(parts)})\z"

@@ -1,5 +1,6 @@
-"""Literals: as nodes, and as values of as many rows as are wanted. What is raised about one does
-not show it: it may be a value of what a mask hides."""
+"""Literals, as nodes and as values of a number of rows. No error shows a literal: it may be a value
+that a mask hides.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ _SIGNED_MAX, _UNSIGNED_MAX = (1 << 63) - 1, (1 << 64) - 1
 
 
 def literal(syntax: Syntax) -> Node:
-    """Raises NotComputed."""
+    """Return the node of a literal. Raise NotComputed for a literal that is not computed here."""
     if syntax.name == "null":
         return Node("literal", NULL_TYPE)
     if syntax.name == "number":
@@ -65,7 +66,8 @@ def _raw(text: str) -> bytes:
 
 
 def number(text: str) -> Node:
-    """A number as it is written, without a sign."""
+    """Return the node of an unsigned number as it is written. Raise NotComputed if it is out of
+    range."""
     if "e" in text.lower():
         value = float(text)
         if value in (float("inf"), 0) and re.search("[1-9]", text.lower().partition("e")[0]):
@@ -86,7 +88,8 @@ def number(text: str) -> Node:
 
 
 def moment_of(text: str) -> Node:
-    """DATE or DATETIME. Raises NotComputed for other forms than the server prints."""
+    """Return a DATE or DATETIME literal. Raise NotComputed for other forms than the server
+    prints."""
     match = _MOMENT.fullmatch(text)
     try:
         if not match:
@@ -102,7 +105,7 @@ def moment_of(text: str) -> Node:
 
 
 def time_of(text: str) -> Node:
-    """TIME. Raises NotComputed for other forms than the server prints."""
+    """Return a TIME literal. Raise NotComputed for other forms than the server prints."""
     match = _TIME.fullmatch(text)
     if not match or int(match[2]) > _HOURS_MAX:
         raise NotComputed("a literal as TIME is not understood")
@@ -127,6 +130,6 @@ def repeated(node: Node, count: int) -> pa.Array:
 
 
 def constant(node: Node) -> Any:
-    """The value of a literal that is a whole number, None of any other node."""
+    """Return the value of a literal that is a whole number, None for any other node."""
     is_whole = node.is_literal and node.type.result == ResultType.INTEGER
     return node.detail if is_whole else None

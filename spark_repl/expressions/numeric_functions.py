@@ -1,4 +1,4 @@
-"""Functions of one number: FLOOR, CEIL, ROUND, TRUNCATE, SIGN, SQRT, POW; and of its bits."""
+"""Functions of one number: FLOOR, CEIL, ROUND, TRUNCATE, SIGN, SQRT, POW; and operators of bits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SURELY_INTEGER, _EXACT_POWER, _BITS = 18, 2.0**53, 64
 
 
 def build_whole(operator: str, inputs: Sequence[Node]) -> Node:
-    """FLOOR, CEIL."""
+    """Build FLOOR and CEIL. Raise NotComputed for a DECIMAL of 18 integer digits or more."""
     (value,) = (numeric_but_moments(operand, operator) for operand in inputs)
     kind = value.type
     if kind.result == ResultType.DECIMAL:
@@ -48,7 +48,7 @@ def compute_whole(node: Node, values: pa.Array) -> pa.Array:
 
 
 def _roomy(values: pa.Array) -> pa.Array:
-    """With room for one more digit."""
+    """Return decimals in a type with one more digit."""
     kind = values.type
     if not pa.types.is_decimal(kind):
         return values
@@ -56,7 +56,7 @@ def _roomy(values: pa.Array) -> pa.Array:
 
 
 def build_round(operator: str, inputs: Sequence[Node]) -> Node:
-    """ROUND, TRUNCATE; to a number of digits that is written in the expression."""
+    """Build ROUND and TRUNCATE. Raise NotComputed unless the number of digits is a literal."""
     value, *rest = inputs
     operand = numeric_but_moments(value, operator)
     digits = constant(rest[0]) if rest else 0
@@ -85,7 +85,7 @@ def compute_round(node: Node, values: pa.Array) -> pa.Array:
 
 
 def _round_real(node: Node, values: pa.Array) -> pa.Array:
-    """Rounds as the server's C code does: to the nearest even where it lies between two."""
+    """Round as the server's C code does: a value halfway between two goes to the even one."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     number = np.asarray(pc.fill_null(values, 0.0))
     factor = float(f"1e{abs(node.detail)}")
@@ -106,7 +106,7 @@ def compute_sign(node: Node, values: pa.Array) -> pa.Array:
 
 
 def build_real(operator: str, inputs: Sequence[Node]) -> Node:
-    """SQRT, POW."""
+    """Build SQRT and POW."""
     if len(inputs) != (1 if operator == "SQRT" else 2):
         raise NotComputed(f"{operator} of {len(inputs)} values is not computed here")
     return Node(operator, REAL_TYPE, tuple(real(operand) for operand in inputs))
@@ -118,7 +118,7 @@ def compute_sqrt(node: Node, values: pa.Array) -> pa.Array:
 
 
 def compute_power(node: Node, base: pa.Array, power: pa.Array) -> pa.Array:
-    """Raises Unconvertible where the last digit may depend on the server's machine."""
+    """Return powers. Raise Unconvertible if the last digit may depend on the server's machine."""
     missing = pc.or_(base.is_null(), power.is_null()).to_numpy(zero_copy_only=False)
     x, y = (np.where(missing, 1.0, np.asarray(pc.fill_null(v, 1.0))) for v in (base, power))
     whole = (x == np.rint(x)) & (y == np.rint(y)) & (y >= 0)
@@ -130,7 +130,7 @@ def compute_power(node: Node, base: pa.Array, power: pa.Array) -> pa.Array:
 
 
 def build_bits(operator: str, inputs: Sequence[Node]) -> Node:
-    """& | ^ ~ << >>, of integers."""
+    """Build & | ^ ~ << >> of integers. Raise NotComputed for decimals."""
     operands = []
     for operand in inputs:
         node = exact(operand)
@@ -141,7 +141,7 @@ def build_bits(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def _bits(values: pa.Array) -> np.ndarray:
-    """The 64 bits of integers, negative ones as their complement; NULL as 0."""
+    """Return the 64 bits of integers, in two's complement; NULL as 0."""
     negative = pc.fill_null(pc.less(values, zero(values.type)), False)
     signed = pc.if_else(negative, values, zero(values.type))
     positive = pc.if_else(negative, zero(values.type), values)

@@ -1,4 +1,4 @@
-"""Syntax -> Node: each name a column, each operator with the types of its inputs."""
+"""Resolve Syntax to Node: find the column of each name, and the types of each operator's inputs."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def resolved(
     *,
     virtual: bool,
 ) -> Node:
-    """The expression of column ``target`` among ``columns``; ``text`` and ``sql_mode`` as
-    ``reader.read`` has them, ``virtual``: a generated column that is not stored. Raises
-    NotComputed."""
+    """Return the expression of column ``target`` in ``columns``. ``text`` and ``sql_mode`` are as
+    in ``expression_reader.read``; ``virtual`` is set for a generated column that is not stored.
+    Raise NotComputed."""
     try:
         syntax, resolver = read(text, sql_mode), _Resolver(columns, session, virtual)
         if (copied := resolver.copied(syntax, columns[target])) is not None:
@@ -60,8 +60,8 @@ def resolved(
 
 
 def row_wise(text: str, sql_mode: int | None, columns: Sequence[Column], session: Session) -> Node:
-    """An expression that is no column's, of a row's values alone: in no time zone, whoever reads
-    it. Raises NotComputed."""
+    """Return an expression of a row's values that belongs to no column. Its values must not depend
+    on the reader's time zone. Raise NotComputed."""
     node = _Resolver(columns, session, True, collates=True).node(read(text, sql_mode))
     _check_modes(node, session)
     return node
@@ -76,7 +76,8 @@ class _Resolver:
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
 
     def copied(self, syntax: Syntax, column: Column) -> Node | None:
-        """A column of the same type, whatever that is; None for all else."""
+        """Return the column that the expression names if it has the type of ``column``, even a type
+        that is not computed with; otherwise None."""
         number = self._at.get(syntax.words[0].lower()) if syntax.name == "name" else None
         if number is None or not same_type(self._columns[number], column):
             return None
@@ -102,7 +103,8 @@ class _Resolver:
         return Node("column", kind, detail=number)
 
     def _default(self, syntax: Syntax) -> Node:
-        """What the column has as its DEFAULT behind the statement."""
+        """Return the column's DEFAULT after the statement. Raise NotComputed unless it is a plain
+        number or NULL."""
         named = syntax.inputs[0] if len(syntax.inputs) == 1 else syntax
         number = self._at.get(named.words[0].lower()) if named.name == "name" else None
         if number is None:
@@ -120,8 +122,8 @@ class _Resolver:
 
 
 def _check_modes(node: Node, session: Session) -> None:
-    """Raises NotComputed for what the session's sql_mode or connection, or the source's version
-    makes another."""
+    """Raise NotComputed if the session's sql_mode or connection, or the source's version, changes a
+    result."""
     if node.is_literal and node.type.charset == "" and session.connection in WIDE:
         raise NotComputed("literals of wide letters are not computed here")
     mode = session.sql_mode

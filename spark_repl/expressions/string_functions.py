@@ -1,6 +1,6 @@
-"""Functions of text and bytes: of characters if the value is text, of bytes if it is not.
-
-CONCAT, SUBSTR, TRIM, LENGTH, UPPER; and piece by piece REPLACE, REPEAT, REVERSE and padding.
+"""Functions of text and bytes, which count characters of text and bytes of bytes. CONCAT, SUBSTR,
+TRIM, LENGTH and UPPER are computed by column; REPLACE, REPEAT, REVERSE and padding are computed
+value by value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _CASED = frozenset(("utf8mb4", "utf8mb3", "latin1"))
 
 
 def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> pa.Array:
-    """``function`` of each distinct row of values, NULL where one of them is."""
+    """Return the results of ``function`` for rows of values, called once for each distinct row;
+    NULL if a value is NULL."""
     by_row: dict[tuple[Any, ...], Any] = {}
     results = []
     for row in zip(*(array.to_pylist() for array in arrays), strict=True):
@@ -44,7 +45,7 @@ def each(function: Callable[..., Any], kind: pa.DataType, *arrays: pa.Array) -> 
 
 
 def integer(node: Node) -> Node:
-    """A number of characters. Raises NotComputed for what is no integer."""
+    """Return a number of characters. Raise NotComputed for a number that is no integer."""
     number = exact(node)
     if number.type.result != ResultType.INTEGER:
         raise NotComputed("a number of characters that is no integer is not computed here")
@@ -52,8 +53,8 @@ def integer(node: Node) -> Node:
 
 
 def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, list[Node]]:
-    """Text in one character set; bytes, where one of them is bytes (``mixed``: or text). Raises
-    NotComputed."""
+    """Return text in one character set, or bytes if an input is bytes. Raise NotComputed for text
+    beside bytes, unless ``mixed``."""
     operands = [text(operand) for operand in inputs]
     results = {operand.type.result for operand in operands}
     if not mixed and len(results) > 1:
@@ -64,7 +65,7 @@ def alike(inputs: Sequence[Node], *, mixed: bool = False) -> tuple[ValueType, li
 
 
 def plain_text_type(kind: ValueType) -> ValueType:
-    """The type of what a function makes of an ENUM: text."""
+    """Return the type of a function's result of this type: text for an ENUM."""
     return replace(kind, source="") if kind.source == "ENUM" else kind
 
 
@@ -80,7 +81,7 @@ def compute_concat(node: Node, *values: pa.Array) -> pa.Array:
 
 
 def compute_concat_ws(node: Node, between: pa.Array, *values: pa.Array) -> pa.Array:
-    """One by one: Arrow's join leaves rows out where all values are NULL (26.0.1)."""
+    """Join row by row: Arrow's join drops rows in which all values are NULL (26.0.1)."""
     joined = [
         None if separator is None else separator.join(part for part in parts if part is not None)
         for separator, *parts in zip(
@@ -91,7 +92,7 @@ def compute_concat_ws(node: Node, between: pa.Array, *values: pa.Array) -> pa.Ar
 
 
 def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
-    """LEFT, RIGHT, SUBSTR."""
+    """Build LEFT, RIGHT and SUBSTR."""
     value, *numbers = inputs
     operand = text(value)
     counts = [integer(number) for number in numbers]
@@ -100,8 +101,8 @@ def build_slice(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def check_letters(node: Node, *values: pa.Array) -> None:
-    """Raise Unconvertible for letters beyond ASCII in texts made of ENUM or SET: their character
-    set is not known, and of CHARACTER SET binary the server counts bytes."""
+    """Raise Unconvertible for letters beyond ASCII in texts made of ENUM or SET. Their character
+    set is not known, and the server counts bytes in CHARACTER SET binary."""
     for operand, column in zip(node.inputs, values, strict=False):
         if not pa.types.is_string(column.type) or not _reads_members(operand):
             continue
@@ -190,7 +191,7 @@ def compute_case(node: Node, values: pa.Array) -> pa.Array:
 
 
 def blank() -> Node:
-    """What TRIM takes away where nothing is said."""
+    """Return the literal that TRIM removes by default."""
     return Node("literal", PLAIN_TEXT, detail=" ")
 
 
@@ -222,20 +223,21 @@ def _replaced(value: Any, old: Any, new: Any) -> Any:
 
 
 def _part(value: Any, separator: Any, count: Any) -> Any:
-    """SUBSTRING_INDEX."""
+    """Compute SUBSTRING_INDEX of one value."""
     number = int(count)
     if not len(separator) or not number:
         return value[:0]
     if number > 0:
         return separator.join(value.split(separator)[:number])
     if any(separator.startswith(separator[at:]) for at in range(1, len(separator))):
-        # Of characters with several bytes the server counts such marks from the left.
+        # In text with multi-byte characters the server counts such separators from the left.
         raise uncertain("SUBSTRING_INDEX counts marks that overlap themselves from the right")
     return separator.join(value.rsplit(separator, -number)[number:])
 
 
 def _padded(value: Any, size: Any, pad: Any) -> tuple[Any, Any] | None:
-    """(what stays, what is put beside it)."""
+    """Return the part of the value that stays, and the padding. Return None for a negative size.
+    Raise Unconvertible if the padding is empty or the size is above LENGTH_MAX."""
     if size < 0:
         return None
     room = int(size) - len(value)

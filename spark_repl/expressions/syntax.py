@@ -1,4 +1,4 @@
-"""Syntax: an expression as it is written, before anything is known of types."""
+"""Syntax: an expression as it is written, before its types are known."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Syntax:
-    """``name``: an operator or function in upper case, or ``number``, ``string``, ``hex``,
-    ``null``, ``moment``, ``name``; ``words`` are what is no expression: a literal's text, a type, a
-    unit."""
+    """A part of an expression. ``name`` is an operator or function in upper case, or ``number``,
+    ``string``, ``hex``, ``null``, ``moment``, ``name``. ``words`` holds the parts that are no
+    expressions: a literal's text, a type, a unit."""
 
     name: str
     inputs: tuple[Syntax, ...] = ()

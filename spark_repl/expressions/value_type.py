@@ -1,6 +1,5 @@
-"""ValueType and Node: MySQL's types of the parts of an expression, and their values in Arrow.
-
-The type of a number follows its digits. The type of several branches holds the values of all.
+"""ValueType and Node: MySQL's types of the parts of an expression, and their values in Arrow. The
+type of a number depends on its digits. The common type of several branches holds all their values.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ INTEGER_DIGITS = 20
 MIXED = "+"
 """character set of a text made of several, in which a letter of ASCII has one byte"""
 UNKNOWN = "?"
-"""character set of a column that nothing has told: its letters may have two bytes at least"""
+"""character set of a column for which none is recorded: its letters may have two or more bytes"""
 
 
 class ResultType(Enum):
-    """What MySQL does with a value goes by these."""
+    """The kinds of values that MySQL's operators distinguish."""
 
     NULL, INTEGER, DECIMAL, REAL, TEXT, BYTES = (auto() for _ in range(6))
     DATE, DATETIME, TIME, JSON = (auto() for _ in range(4))
@@ -38,13 +37,13 @@ TEMPORAL = MOMENTS | {ResultType.TIME}
 
 @dataclass(frozen=True, slots=True)
 class ValueType:
-    """``digits``: of INTEGER and DECIMAL, at most, those behind the point (``scale``) too; of
-    DATETIME and TIME ``scale`` is the fraction's. ``loose``: some values may have fewer digits
-    behind the point where the server prints them. ``charset``: of TEXT, '' for the connection's,
-    MIXED and UNKNOWN for none of a name.
-    ``source``: of a column's values what decides more than the result: YEAR, ENUM, ZEROFILL,
-    TRUTH (true or false), HEX (a literal), TURKISH, JSON (compared letter by letter).
-    ``collation``: of a column's TEXT by which it is compared; 0: that is not asked here."""
+    """The type of a value. ``digits`` is the largest number of digits of INTEGER and DECIMAL,
+    including ``scale`` fractional digits. For DATETIME and TIME, ``scale`` counts the fraction's
+    digits. ``loose``: the server may print some values with fewer fractional digits. ``charset`` is
+    that of TEXT: '' for the connection's, MIXED or UNKNOWN if it has no single name. ``source`` is
+    a property of a column's values beyond the result: YEAR, ENUM, ZEROFILL, TRUTH (true or false),
+    HEX (a literal), TURKISH, JSON (compared letter by letter). ``collation`` compares a column's
+    TEXT; 0 if it is not resolved."""
 
     result: ResultType
     unsigned: bool = False
@@ -61,7 +60,8 @@ class ValueType:
 
     @property
     def arrow(self) -> Any:
-        """Integers have room for both ranges of 64 bits; moments are on the session's clock."""
+        """Return the Arrow type. Integers have room for both ranges of 64 bits; moments are on the
+        session's clock."""
         if self.source == "TRUTH":
             return pa.bool_()
         if self.result == ResultType.DECIMAL:
@@ -91,9 +91,9 @@ DATE_TYPE = ValueType(ResultType.DATE)
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An expression with types. ``operator``: in ``functions.FUNCTIONS``, or ``literal``,
-    ``column``; ``detail``: what it needs to know beside its inputs, a literal's value, a column's
-    number."""
+    """A typed expression. ``operator`` is a key of ``functions.COMPUTED``, or ``literal``,
+    ``column``. ``detail`` is a literal's value, a column's number, or another parameter of the
+    operator."""
 
     operator: str
     type: ValueType
@@ -102,12 +102,12 @@ class Node:
 
     @property
     def has_columns(self) -> bool:
-        """Whether it may be another value in another row."""
+        """Return whether its value may differ between rows."""
         return self.operator == "column" or any(operand.has_columns for operand in self.inputs)
 
     @property
     def columns(self) -> set[int]:
-        """The numbers of the columns that the expression has."""
+        """Return the numbers of the columns in the expression."""
         if self.operator == "column":
             return {self.detail}
         return {number for operand in self.inputs for number in operand.columns}
@@ -123,7 +123,7 @@ class Node:
 
 
 def zero(kind: pa.DataType) -> pa.Scalar:
-    """0 in an Arrow type of numbers."""
+    """Return 0 in an Arrow type of numbers."""
     return pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
 
 
@@ -131,14 +131,15 @@ _TEXTUAL = frozenset((ResultType.TEXT, ResultType.BYTES, ResultType.JSON))
 
 
 def decimal(digits: int, scale: int, *, loose: bool = False) -> ValueType:
-    """Raises NotComputed for more digits than the server surely has."""
+    """Return a DECIMAL type. Raise NotComputed for more digits than every server has."""
     if digits > DECIMAL_DIGITS or scale > DECIMAL_SCALE:
         raise NotComputed("a number of so many digits is not computed here")
     return ValueType(ResultType.DECIMAL, digits=max(digits, 1), scale=scale, loose=loose)
 
 
 def common_type(inputs: Sequence[Node]) -> ValueType:
-    """The type that all branches have. Raises NotComputed."""
+    """Return the common type of all branches. Raise NotComputed for branches that have none
+    here."""
     kinds = [operand.type for operand in inputs if operand.type.result != ResultType.NULL]
     results = {kind.result for kind in kinds}
     if not kinds:
@@ -176,8 +177,8 @@ def _exact_type(kinds: Sequence[ValueType]) -> ValueType:
 
 
 def text_type(inputs: Sequence[Node]) -> ValueType:
-    """TEXT in the character set that all have, MIXED where they differ; literals of ASCII letters
-    and numbers go along with any. Raises NotComputed for wide letters beside others."""
+    """Return TEXT in the character set of all inputs, or MIXED if they differ. Numbers and literals
+    of ASCII letters fit any set. Raise NotComputed for wide letters beside others."""
     sets, sources = set(), set()
     for operand in inputs:
         kind = operand.type
@@ -202,6 +203,6 @@ def _common_set(sets: set[str]) -> str:
 
 
 def uncertain(reason: str) -> Unconvertible:
-    """Raised for rows whose outcome is not known, as the source would have refused them, or what it
-    makes of them depends on more than the log says."""
+    """Return the error for rows whose outcome is not known: the source would have refused them, or
+    the result depends on more than the log contains."""
     return Unconvertible(reason, hint="copy the table anew")
