@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CarriedColumn:
-    """The column ``number`` of the table before, converted where the type is another one.
-    ``written``: whether the statement says its type."""
+    """The column ``number`` of the table before the statement, converted if its type changes.
+    ``written``: whether the statement names its type."""
 
     number: int
     written: bool = False
@@ -50,8 +50,8 @@ class UnknownValue:
 
 @dataclass(frozen=True, slots=True)
 class RestoredColumn:
-    """The target's column ``number``, which the source had dropped and has again; rows of NULL get
-    what rows that are there get in a new column."""
+    """The target's column ``number``, which the source had dropped and has again. Rows with NULL
+    get the value that existing rows get in a new column."""
 
     number: int
     new: ConstantValue | CurrentTimestamp
@@ -64,21 +64,22 @@ ColumnSource = (
 
 @dataclass(frozen=True, slots=True)
 class Altered:
-    """``origins`` [columns of ``definition``]. ``rows_go``: what becomes of the rows is not known
-    from the log, and why (DISCARD TABLESPACE); '' where it is; ``rows_come``: nor which others
-    there are then (IMPORT TABLESPACE)."""
+    """A table after a statement. ``origins`` has one entry for each column of ``definition``.
+    ``rows_go`` is the reason why the log does not show what happens to the rows (DISCARD
+    TABLESPACE), '' if it does. ``rows_come``: the log does not show which rows are then added
+    (IMPORT TABLESPACE)."""
 
     definition: TableDefinition
     origins: tuple[ColumnSource, ...]
     rows_go: str = ""
     rows_come: bool = False
     numbered: tuple[str, ...] = ()
-    """columns that were there and have AUTO_INCREMENT now: a 0 in them became a number that the log
-    does not say (not with the sql_mode NO_AUTO_VALUE_ON_ZERO)"""
+    """existing columns that get AUTO_INCREMENT: MySQL replaces a 0 in them by a number that is not
+    in the log (not with the sql_mode NO_AUTO_VALUE_ON_ZERO)"""
     converted: bool = False
-    """whether texts have the table's character set and collation now, whatever theirs was"""
+    """whether the statement converts all texts to the table's character set and collation"""
     gone: PartitionRows | None = None
-    """the rows that DROP or TRUNCATE PARTITION removes; nothing else is changed then"""
+    """the rows that DROP or TRUNCATE PARTITION removes; such a statement changes nothing else"""
     null_dates: bool = False
     """whether dates that no calendar has are NULL in the rows"""
     replaced_texts: bool = False

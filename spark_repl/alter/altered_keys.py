@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """``columns``: NOT NULL where the primary key is. The others: as TableDefinition has them."""
+    """The columns and keys of a table. ``columns`` are NOT NULL in the primary key; the other
+    fields are as in TableDefinition."""
 
     columns: tuple[Column, ...]
     primary_key: tuple[int, ...]
@@ -47,8 +48,9 @@ def altered_keys(
     entries: Sequence[PendingColumn],
     columns: tuple[Column, ...],
 ) -> Keyed:
-    """Raises StatementError for a key's column that is not there. Where the UNIQUE indexes are not
-    known (rows have made the table) the key is what is left of it: the next TABLE_MAP names it."""
+    """Return the columns and keys after the statement. If the UNIQUE indexes are not known (the
+    definition was made from rows), the key is the remaining part of the old key, until the next
+    TABLE_MAP names it. Raise StatementError for a key's column that does not exist."""
     new = _new_keys(alteration)
     new_columns = {
         e.before.name.lower(): c for e, c in zip(entries, columns, strict=True) if e.before
@@ -74,7 +76,8 @@ def altered_keys(
 
 
 def _keys_before(definition: TableDefinition) -> list[Key]:
-    """A logged key of which nobody knows whether it is a PRIMARY KEY stands for one, nameless."""
+    """Return the table's keys. A logged key that may be a PRIMARY KEY or not is returned as a
+    PRIMARY KEY without a name."""
     names = tuple(definition.columns[i].name for i in definition.primary_key)
     old_keys = []
     if definition.has_primary or (names and definition.unique is None):
@@ -90,7 +93,8 @@ def _keys_before(definition: TableDefinition) -> list[Key]:
 def _remaining_keys(
     before: list[Key], alteration: Alteration, definition: TableDefinition
 ) -> list[Key]:
-    """Without what DROP INDEX, DROP PRIMARY KEY and DROP CONSTRAINT name; indexes renamed."""
+    """Return the keys without those that DROP INDEX, DROP PRIMARY KEY and DROP CONSTRAINT name,
+    with renamed indexes."""
     remaining, new_names = list(before), dict[str, str]()
     for action in alteration.actions:
         if isinstance(action, DropIndex):
@@ -114,8 +118,9 @@ def _again(
     columns: Sequence[Column],
     columns_before: Mapping[str, Column],
 ) -> dict[str, Column]:
-    """New columns with the names of dropped ones, whose places in indexes they take. Raises
-    StatementError where the index is unique: it is then over a prefix as long as the old column."""
+    """Return new columns that have the names of dropped ones, whose places in indexes they get.
+    Raise StatementError if the index is unique: it then covers a prefix of the old column's
+    length."""
     inside = {name.lower() for key in remaining for name in key.columns} - columns_before.keys()
     unique = {n.lower() for key in remaining if key.kind in (PRIMARY, UNIQUE) for n in key.columns}
     renewed = {}
@@ -134,8 +139,8 @@ def _again(
 def _check_choices(
     remaining: Sequence[Key], entries: Sequence[PendingColumn], columns: Sequence[Column]
 ) -> None:
-    """Raises StatementError for an ENUM or SET in a UNIQUE index that becomes text: the index is
-    then over a prefix, whose length depends on the ENUM's character set (measured on 9.7.4)."""
+    """Raise StatementError if an ENUM or SET in a UNIQUE index becomes text. The index then covers
+    a prefix, whose length depends on the ENUM's character set (measured on 9.7.4)."""
     inside = {name.lower() for key in remaining if key.kind == UNIQUE for name in key.columns}
     for entry, column in zip(entries, columns, strict=True):
         before = entry.before
@@ -147,7 +152,7 @@ def _check_choices(
 
 
 def without_inline_keys(alteration: Alteration) -> Alteration:
-    """Without REFERENCES among columns' attributes, which a server before 9.0 passes over."""
+    """Remove REFERENCES from columns' attributes, where a server before 9.0 ignores it."""
     actions = tuple(
         replace(action, column=replace(action.column, references=()))
         if isinstance(action, AddColumn | ChangeColumn)
@@ -172,7 +177,8 @@ def altered_foreign_keys(
     alteration: Alteration,
     entries: Sequence[PendingColumn],
 ) -> tuple[ForeignKey, ...] | None:
-    """The foreign keys afterwards, under the columns' new names; None where they are not known."""
+    """Return the foreign keys after the statement, under the columns' new names; None if they are
+    not known."""
     if definition.foreign_keys is None:
         return None
     new = {e.before.name.lower(): e.name for e in entries if e.before}

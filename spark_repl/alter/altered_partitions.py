@@ -23,8 +23,8 @@ _NOT_LOGGED = "the log does not contain them"
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAfter:
-    """Partitions after a statement. ``gone``: the rows that the statement removes; ``reason``: why
-    the log does not say what becomes of the rows, or ''."""
+    """Partitions after a statement. ``gone``: the rows that the statement removes. ``reason``: why
+    the log does not show what happens to the rows, or ''."""
 
     partitioning: Partitioning | None
     gone: PartitionRows | None = None

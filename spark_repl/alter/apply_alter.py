@@ -1,8 +1,8 @@
-"""What a table becomes by a statement that the source has accepted: ALTER TABLE, CREATE INDEX, DROP
-INDEX.
+"""Apply a statement that the source has accepted to a table definition: ALTER TABLE, CREATE INDEX,
+DROP INDEX.
 
-Pure. What does not fit the definition, or depends on what is not known of the table, is a
-StatementError: the definition is then wrong, or too little is known to go on.
+Pure. A statement that does not fit the definition, or that depends on an unknown property of the
+table, raises StatementError: the definition is wrong, or too incomplete to continue.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def alter(
     statement: Statement | Alteration,
     session: Session,
 ) -> Altered:
-    """The table after ``statement``.
+    """Return the table after ``statement``.
 
-    Raises StatementError with the table for a column or key that does not fit (with MySQL's number
-    and words where it has them), and for what depends on something that is not known.
+    Raise StatementError, naming the table, for a column or key that does not fit, with MySQL's
+    number and message if MySQL has them. Raise it also for a result that depends on something
+    unknown.
     """
     alteration = statement if isinstance(statement, Alteration) else statement.alteration
     if alteration is None:
@@ -99,7 +100,8 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
 def _charset(
     alteration: Alteration, definition: TableDefinition, session: Session
 ) -> tuple[str, bool]:
-    """The table's character set afterwards, and whether columns are converted to it."""
+    """Return the table's character set after the statement, and whether columns are converted to
+    it."""
     settings = [action for action in alteration.actions if isinstance(action, SetCharset)]
     converts = any(action.convert for action in settings)
     if not settings:
@@ -115,8 +117,8 @@ def _charset(
 def _columns(
     entries: Sequence[PendingColumn], sets: tuple[str, str], charset: str, session: Session
 ) -> tuple[Column, ...]:
-    """The columns, as far as no key says more. ``sets``: the table's character set before CONVERT
-    TO and behind it, '' without."""
+    """Return the columns before keys change them. ``sets``: the table's character set before and
+    after CONVERT TO, ('', '') without it."""
     table, converted = sets
     written = [entry.clause or entry.before for entry in entries]
     clauses = iter(with_timestamps([item for item in written if item is not None], session))
@@ -130,11 +132,11 @@ def _columns(
         clause = entry.clause = next(clauses)
         text = clause.type.code in CHARACTER_TYPES
         if converted and entry.before and clause.type.code == ColumnType.BLOB:
-            # By the old column's size, whatever the new one's type says (seen on 9.7.4).
+            # MySQL uses the old column's size, not the new type's (measured on 9.7.4).
             raise StatementError(f"the size of column {entry.name} behind CONVERT TO is not known")
         if text and converted and clause.charset.lower() != "binary":
             clause = replace(clause, charset=converted)
-        default = charset or ASSUMED  # where rows have made the table it is not known
+        default = charset or ASSUMED  # a definition made from rows has no character set
         clause = entry.clause = in_column(clause, default)
         columns.append(new_column(clause, default, session, nullable=is_nullable(clause)))
     return tuple(columns)

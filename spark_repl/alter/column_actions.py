@@ -1,4 +1,4 @@
-"""Which columns a table has after ALTER TABLE, in which order, and what each was before."""
+"""The columns of a table after ALTER TABLE, in order, with what each was before."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _ROW_ID = "my_row_id"
 
 @dataclass(slots=True, eq=False)
 class PendingColumn:
-    """A column on its way. ``number``, ``before``: of the table before, -1 and None of a new one;
-    ``clause``: as the statement writes it, None where it doesn't; ``new_default``: SET DEFAULT and
-    DROP DEFAULT, which ``before`` has already; ``placed``: whether FIRST or AFTER is written."""
+    """A column while the statement is applied. ``number`` and ``before`` are the column of the
+    table before, -1 and None for a new column. ``clause`` is the column as the statement writes it,
+    None if it does not. ``new_default``: ``before`` already has the default of SET DEFAULT or DROP
+    DEFAULT. ``placed``: the statement has FIRST or AFTER for it."""
 
     name: str
     number: int = -1
@@ -55,9 +56,9 @@ def unknown(name: str, table: str) -> StatementError:
 def apply_column_actions(
     definition: TableDefinition, alteration: Alteration, session: Session
 ) -> list[PendingColumn]:
-    """The columns afterwards. As MySQL does: names of columns are those of the table before, AFTER
-    means the new list. Raises StatementError with MySQL's number for a column that the table does
-    not have (1054, 1091) or has twice (1060)."""
+    """Return the columns after the statement. As in MySQL, actions name the columns of the table
+    before, and AFTER refers to the new list. Raise StatementError with MySQL's number for a column
+    that the table does not have (1054, 1091) or has twice (1060)."""
     actions = alteration.actions
     named = _by_name(definition, actions)
     entries: list[PendingColumn] = []
@@ -82,7 +83,7 @@ def apply_column_actions(
             place = _place(entries, new.after, definition)
             entries.insert(place, PendingColumn(new.column.name, clause=new.column))
         elif isinstance(new, ChangeColumn) and new.after is not None:
-            entry = moved[new.name.lower()]  # which is where it was up to now
+            entry = moved[new.name.lower()]  # still at its old place
             entries.remove(entry)
             entries.insert(_place(entries, new.after, definition), entry)
     if session.keeps_row_id and alteration.engine in ("", "INNODB") and has_row_id(definition):
@@ -113,7 +114,7 @@ def _not_there(
 
 
 def _place(entries: Sequence[PendingColumn], after: str | None, definition: TableDefinition) -> int:
-    """Where a column goes; ``after`` as ``AddColumn`` has it."""
+    """Return the index at which a column is inserted. ``after`` is as in ``AddColumn``."""
     if after is None:
         return len(entries)
     if not after:
@@ -125,8 +126,8 @@ def _place(entries: Sequence[PendingColumn], after: str | None, definition: Tabl
 
 
 def has_row_id(definition: TableDefinition) -> bool:
-    """Return whether MySQL takes the table's key for a generated invisible primary key. A key that
-    a user has written alike counts, one of a partitioned table or of another engine than InnoDB
+    """Return whether MySQL treats the table's key as a generated invisible primary key. An equal
+    key that a user declared counts. A key of a partitioned table or of an engine other than InnoDB
     does not (measured on 9.7.4)."""
     if not definition.columns or definition.partitioning or definition.engine:
         return False
@@ -145,8 +146,9 @@ def has_row_id(definition: TableDefinition) -> bool:
 
 
 def _put_row_id_first(entries: list[PendingColumn]) -> None:
-    """Move the column my_row_id to the front, as MySQL does whatever FIRST says. A column that is
-    renamed to my_row_id moves as well, a new one and one with a place of its own do not."""
+    """Move the column my_row_id to the front, as MySQL does even with FIRST for another column. A
+    column that is renamed to my_row_id moves as well. A new column and one with FIRST or AFTER of
+    its own do not."""
     for entry in entries:
         if entry.name.lower() == _ROW_ID:
             if entry.before is not None and not entry.placed:
@@ -158,7 +160,7 @@ def _put_row_id_first(entries: list[PendingColumn]) -> None:
 def _with_settings(
     entries: Sequence[PendingColumn], actions: Sequence[Action], table: str, session: Session
 ) -> None:
-    """ALTER COLUMN ... SET DEFAULT, DROP DEFAULT, SET VISIBLE, SET INVISIBLE."""
+    """Apply ALTER COLUMN ... SET DEFAULT, DROP DEFAULT, SET VISIBLE, SET INVISIBLE."""
     for action in actions:
         if not isinstance(action, SetDefault | SetVisible):
             continue

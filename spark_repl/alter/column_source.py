@@ -1,4 +1,4 @@
-"""Where each column's values for the rows that are there come from after ALTER TABLE."""
+"""The source of each column's values for existing rows after ALTER TABLE."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def origins(
     converts: bool,
     copies: bool,
 ) -> tuple[ColumnSource, ...]:
-    """[columns]. ``columns`` as they are afterwards, side by side with ``entries``; ``converts``:
-    whether all are converted to a character set; ``copies``: whether the server computes STORED
-    columns again."""
+    """Return the source of each column's values. ``columns`` are those after the statement,
+    parallel to ``entries``. ``converts``: whether all columns are converted to a character set.
+    ``copies``: whether the server computes STORED columns again."""
     return _Origins(entries, columns, session, converts, copies).all()
 
 
@@ -71,7 +71,7 @@ class _Origins:
     ) -> None:
         self._entries, self._columns, self._session = entries, columns, session
         self._converts, self._copies = converts, copies
-        self._printed = set[int]()  # virtual columns whose inputs are printed otherwise
+        self._printed = set[int]()  # virtual columns with inputs that have another text now
         self._at = {column.name.lower(): i for i, column in enumerate(columns)}
         self._known: dict[int, ColumnSource] = {}
         self._begun: set[int] = set()
@@ -117,7 +117,7 @@ class _Origins:
 
     @property
     def _reading(self) -> Session:
-        """A session that reads a virtual column: not strict, its time zone not known."""
+        """Return a session that reads a virtual column: not strict, with an unknown time zone."""
         bits = self._session.sql_mode & ~(STRICT | TIME_TRUNCATE_FRACTIONAL)
         return replace(self._session, sql_mode=bits, time_zone="")
 
@@ -151,17 +151,18 @@ class _Origins:
         return self._computed(i, expression, subject)
 
     def _charset(self, i: int, cursor: Cursor) -> str:
-        """The character set of the string that an expression is, as ``Default`` has it."""
+        """Return the character set of an expression that is a string, as ``Default`` has it."""
         of_session = self._session.connection if self._entries[i].clause is not None else ""
         return cursor.charset() or of_session
 
     def _mode(self, i: int) -> int:
-        """The sql_mode that the column's expression was written in: the server writes as 0 does."""
+        """Return the sql_mode in which the column's expression was written; the server writes in
+        mode 0."""
         return self._session.sql_mode if self._entries[i].clause is not None else 0
 
     def _is_escaped_twice(self, expression: str, i: int) -> bool:
-        """Whether the server writes the expression down with escapes, and reads it without them (so
-        9.7.4)."""
+        """Return whether the server writes the expression with escapes, and reads it without them
+        (measured on 9.7.4)."""
         mode = self._mode(i)
         return bool(mode & NO_BACKSLASH_ESCAPES) and any(
             token.kind == STRING and "\\" in token.text for token in tokens(expression, mode)
@@ -188,17 +189,17 @@ class _Origins:
         return ComputedValue(node, virtual)
 
     def _inputs(self, i: int, names: set[str]) -> list[int]:
-        """The columns of these names that were there before, other than ``i``."""
+        """Return the existing columns of these names, except ``i``."""
         numbers = [self._at[name] for name in sorted(names) if name in self._at]
         return [n for n in numbers if n != i and self._entries[n].before is not None]
 
     def _written(self, number: int) -> bool:
-        """Whether the statement says the column's type, or converts it."""
+        """Return whether the statement names the column's type, or converts the column."""
         return self._converts or self._entries[number].clause is not None
 
     def _printed_otherwise(self, i: int, names: set[str]) -> str:
-        """The name of an input of column ``i`` whose same values may be other texts now, or that
-        comes from such a one; "" for none."""
+        """Return the name of an input of column ``i`` whose unchanged values may have another text
+        now, or that is computed from such a column; "" if there is none."""
         for number in self._inputs(i, names):
             before, after = self._entries[number].before, self._columns[number]
             if number not in self._begun:
@@ -209,8 +210,8 @@ class _Origins:
         return ""
 
     def _is_read_again(self, i: int) -> bool:
-        """Whether the server computes the STORED column ``i`` anew, and reads the session as it
-        does: the one that has written the rows may have been another."""
+        """Return whether the server computes the STORED column ``i`` again with an expression that
+        depends on the session. The rows may have been written in another session."""
         stored = self._columns[i].generated.endswith("STORED")
         return self._copies and stored and self._reads_session(i)
 
@@ -220,7 +221,7 @@ class _Origins:
         return not names.isdisjoint(_OF_SESSION) or any(self._is_of_session(n) for n in inputs)
 
     def _is_of_session(self, number: int) -> bool:
-        """Whether an expression that names the column has other values in another session."""
+        """Return whether an expression with the column may have other values in another session."""
         column = self._columns[number]
         if column.generated.endswith("VIRTUAL") and self._reads_session(number):
             return True
@@ -228,9 +229,9 @@ class _Origins:
         return column.type == ColumnType.TIMESTAMP or (pads and column.type == ColumnType.STRING)
 
     def _compared_otherwise(self, i: int, names: set[str]) -> bool:
-        """Whether the values of column ``i``, whose inputs are what they were, may be others
-        because texts are compared by another collation. Where they are computed then, no collation
-        decides about them: what one would decide about is refused."""
+        """Return whether another collation may change the values of column ``i``, although its
+        inputs are unchanged. If the values are then computed, no collation decides them: an
+        expression that depends on a collation is refused."""
         inputs = set[int]()
         for number in self._inputs(i, names):
             before, after = self._entries[number].before, self._columns[number]
@@ -240,7 +241,7 @@ class _Origins:
         return bool(inputs) and bool(inputs & self._compared(i))
 
     def _compared(self, i: int) -> set[int]:
-        """The columns whose collation may decide about the values of column ``i``."""
+        """Return the columns whose collations may decide the values of column ``i``."""
         expression, _, _ = self._columns[i].generated.rpartition(" ")
         mode = self._session.sql_mode if self._entries[i].clause is not None else None
         virtual = self._columns[i].generated.endswith("VIRTUAL")
@@ -255,8 +256,8 @@ class _Origins:
             return everything
 
     def _is_stable(self, name: str, *, defaults: bool) -> bool:
-        """Whether what the name means has the same values as before, and the same ``defaults``
-        where these count. Names of functions, too, are no columns that change."""
+        """Return whether the named column has the same values as before, and the same default if
+        ``defaults``. A function's name counts as stable."""
         i = self._at.get(name)
         if i is None or (i in self._begun and i not in self._known):
             return True  # no column depends on itself
@@ -274,13 +275,14 @@ class _Origins:
 def _filled(
     literal: str, column: Column, session: Session, *, assigned: bool = False
 ) -> ConstantValue | UnknownValue:
-    """Return what existing rows get of a literal. ``assigned``: it is an expression's constant."""
+    """Return the value that a literal gives existing rows. ``assigned``: it is an expression's
+    constant."""
     try:
         if assigned and column.type == ColumnType.JSON and literal.startswith("'"):
             return ConstantValue(f"'{normal_json(literal[1:])}")
         return ConstantValue(normalize(literal, column, session, assigned=assigned))
     except (ValueError, RecursionError):
-        # The literal itself is not shown: the column may be one that nobody may see.
+        # The message hides the literal: the column may be masked.
         reason = f"what column {column.name} stores of a literal is not known"
         if column.type in _TIMESTAMPS and session.time_zone in ("", "SYSTEM"):
             reason += ": the session's time zone is SYSTEM (set source.system_time_zone)"
@@ -314,7 +316,8 @@ def _expression(generated: str, sql_mode: int) -> Cursor:
 
 
 def _inner(generated: str, sql_mode: int) -> list[tuple[str, str]]:
-    """The words of a generated column's expression, as they are compared."""
+    """Return the tokens of a generated column's expression in the form in which they are
+    compared."""
     cursor, words = _expression(generated, sql_mode), []
     while not cursor.at_end():
         token = cursor.next()

@@ -1,5 +1,6 @@
-"""copies_rows: whether a server surely writes a table's rows one by one into a new table for an
-ALTER TABLE (ALGORITHM=COPY), and computes its STORED columns again as it does."""
+"""copies_rows: whether a server certainly copies a table's rows into a new table for an ALTER TABLE
+(ALGORITHM=COPY), and so computes its STORED columns again.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ def copies_rows(
     columns: Sequence[Column],
     session: Session,
 ) -> bool:
-    """False where InnoDB alters the table in place, or may. ``columns`` as they are afterwards,
-    side by side with ``entries``."""
+    """Return whether the server copies the rows; False if InnoDB alters the table in place, or may.
+    ``columns`` are those after the statement, parallel to ``entries``."""
     actions = alteration.actions
     return (
         alteration.copies
@@ -51,7 +52,7 @@ def _loses_primary(alteration: Alteration) -> bool:
 
 
 def _is_written(entry: PendingColumn, column: Column, session: Session) -> bool:
-    """Whether the column's values are written for each row, and not in place."""
+    """Return whether the server writes the column's values for each row, and not in place."""
     before = entry.before
     if before is None:
         return column.generated.endswith("STORED")

@@ -1,7 +1,7 @@
-"""Character sets and collations that no statement has said, as TABLE_MAPs say them.
+"""Character sets and collations that no statement declared, as TABLE_MAPs log them.
 
-A column without CHARACTER SET has its table's, a table its database's: where that is not known,
-utf8mb4 is assumed (``Column.assumed``) until a row of the table has come.
+A column without CHARACTER SET has its table's, and a table its database's. If that is not known,
+utf8mb4 is assumed (``Column.assumed``) until the log has a row of the table.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def with_logged_charsets(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:
-    """The definition with what a TABLE_MAP of the table says of its columns' character sets and
-    collations; the same object where it says nothing new."""
+    """Return the definition with the character sets and collations of columns that a TABLE_MAP of
+    the table logs. Return the same object if none is new."""
     columns, withheld = list(definition.columns), dict(definition.withheld)
     charset, new = definition.charset, False
     for number, (own, theirs) in enumerate(zip(definition.own, logged.columns, strict=True)):
@@ -45,8 +45,8 @@ def with_logged_charsets(definition: TableDefinition, logged: TableDefinition) -
 
 
 def changes_charset(after: TableDefinition, before: TableDefinition) -> bool:
-    """Whether the character set of a column is another one, or was assumed, of the two that
-    ``with_logged_charsets`` has taken and made."""
+    """Return whether a column's character set changed, or was assumed, between the argument
+    ``before`` and the result ``after`` of ``with_logged_charsets``."""
     pairs = zip(after.in_log.columns, before.in_log.columns, strict=True)
     return any(a.collation != b.collation or a.assumed != b.assumed for a, b in pairs)
 
@@ -57,7 +57,7 @@ def _with_logged(column: Column, logged: Column) -> Column:
     if column.compares == logged.compares and not column.assumed:
         return column
     number = column.collation
-    if BINARY in (number, logged.collation):  # both are, or the rows don't fit
+    if BINARY in (number, logged.collation):  # both are binary, or the rows do not fit
         return column
     if charset_of(number) != charset_of(logged.compares):
         number = collation(collation_name(logged.compares))[0]

@@ -1,9 +1,9 @@
-"""What an INSERT means that leaves a column out (binlog_row_image MINIMAL, NOBLOB).
+"""The default of a column that an INSERT leaves out (binlog_row_image MINIMAL, NOBLOB).
 
-The server logs the values of functions and expressions, but not those of literals: they are in
-CREATE TABLE only. ``Column.default`` keeps them: ``NULL``, a number, ``'text`` (no closing quote),
-``0x...`` or ``0b...``; where it was known, as the column stores them (``default_literals``).
-Of a source's column that is masked ``*mask*`` and what the mask makes of it (``masks``).
+The server logs the values of functions and expressions, but not those of literals: only CREATE
+TABLE contains them. ``Column.default`` keeps them: ``NULL``, a number, ``'text`` (no closing
+quote), ``0x...`` or ``0b...``; as the column stores them, if that is known (``default_literals``).
+For a masked column of the source it keeps ``*mask*`` and the mask's result (``masks``).
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _HINT = (
 
 
 def default_value(column: Column, table: str, position: RelayPosition) -> pa.Array:
-    """Array[1] of the column's Arrow type. DecodeError when the default is not known:
-    it names the table and the transaction's position."""
+    """Return Array[1] of the column's Arrow type. Raise DecodeError, naming the table and the
+    transaction's position, if the default is not known."""
     if column.default is None or column.default.startswith("*"):
         raise DecodeError(
             f"an INSERT leaves out column {column.name}, whose default is not known",
@@ -46,8 +46,8 @@ def default_value(column: Column, table: str, position: RelayPosition) -> pa.Arr
 
 
 def literal(column: Column) -> pa.Array:
-    """Array[1] of the column's Arrow type: its default, which is a literal. Raises StatementError
-    where it is not understood."""
+    """Return the column's default, which is a literal, as Array[1] of the column's Arrow type.
+    Raise StatementError if it is not understood."""
     assert column.default is not None
     try:
         text = normalize(column.default, column, Session())

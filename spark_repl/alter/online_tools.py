@@ -1,5 +1,6 @@
-"""What a copy that an online schema-change tool has filled says of the table's own rows, which
-reach it by INSERT IGNORE ... SELECT and by REPLACE."""
+"""Derive a table's alteration from the copy that an online schema-change tool filled. The table's
+own rows reach the copy by INSERT IGNORE ... SELECT and by REPLACE.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +27,13 @@ _HINT = (
 
 
 def copied(before: TableDefinition, ghost: TableDefinition) -> Altered:
-    """What has become of the rows of ``before`` in a tool's copy ``ghost``: columns by their names.
+    """Return the alteration that turns the table ``before`` into a tool's copy ``ghost``. Columns
+    are matched by name.
 
-    Raises SettingError for what the definitions do not say: values of another kind than those
-    copied, new ones that are no literals, rows that a new UNIQUE index has no room for.
+    Raise SettingError for a result that the definitions do not show:
+    - changed values of a column,
+    - a new column whose default is no literal,
+    - rows that a new UNIQUE index rejects.
     """
     names = {column.name.lower(): number for number, column in enumerate(before.columns)}
     origins: list[ColumnSource] = []
@@ -52,8 +56,9 @@ def copied(before: TableDefinition, ghost: TableDefinition) -> Altered:
 
 
 def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> None:
-    """Raises SettingError for what a tool's ALTER does to rows that no definition has: a CHECK that
-    they may not pass, a column that the tool's own UPDATEs set. ``text``: the statement's."""
+    """Raise SettingError if a tool's ALTER has an effect on rows that no definition shows: a CHECK
+    that rows may fail, or a column that the tool's own UPDATEs set. ``text`` is the statement's
+    text."""
     words = tokens(text, sql_mode)
     raw = [token.text.upper() if token.kind == WORD else token.raw for token in words]
     for before, word, after in zip(["", *raw], raw, [*raw[1:], ""], strict=False):
@@ -83,7 +88,8 @@ def _same(ghost: TableDefinition, old: Column, new: Column, number: int) -> Colu
 
 
 def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
-    """The columns of each key and UNIQUE index, and how much of them counts; None: not known."""
+    """Return the columns of each key and UNIQUE index, with their prefix lengths; None if they are
+    not known."""
     if definition.unique is None:
         return None
     columns = definition.columns
@@ -101,7 +107,7 @@ def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
 
 
 def _check_equal(before: TableDefinition, ghost: TableDefinition, names: dict[str, int]) -> None:
-    """Raises SettingError where rows that a key or UNIQUE index told apart may be equal now."""
+    """Raise SettingError if rows that differ in a key or UNIQUE index may be equal in the copy."""
     of_key = tuple(ghost.columns[number].name for number in ghost.primary_key)
     unique = {name.lower() for index in ghost.unique or () for name in index.columns}
     for column in ghost.columns:
@@ -116,7 +122,8 @@ def _check_equal(before: TableDefinition, ghost: TableDefinition, names: dict[st
 def _check_generated(
     before: TableDefinition, ghost: TableDefinition, names: dict[str, int]
 ) -> None:
-    """Raises SettingError where a generated column's input is compared or printed otherwise."""
+    """Raise SettingError if an input of a generated column has another collation or another
+    text."""
     changed = {
         column.name.lower()
         for column in ghost.columns
@@ -131,7 +138,7 @@ def _check_generated(
 
 
 def _check_room(before: TableDefinition, ghost: TableDefinition) -> None:
-    """Raises SettingError where a row may have no parent, or no partition."""
+    """Raise SettingError if a row may have no parent, or no partition."""
     had = {_foreign(key) for key in before.foreign_keys or ()}
     for key in ghost.foreign_keys or ():
         if _foreign(key) not in had:

@@ -1,4 +1,4 @@
-"""PartitionRows: which rows of a table are those of some of its partitions."""
+"""PartitionRows: the rows of a table that are in some of its partitions."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _ASTRAY = "a row is in none of the partitions that are known"
 
 @dataclass(frozen=True)
 class PartitionRows:
-    """``chosen``: numbers of partitions; ``columns``: numbers of the table's columns by which it is
-    partitioned, ``axes`` what is made of them. ``all_rows``: whether the table has no other rows.
-    ``no_nulls``: a NULL of a date may be a date that no calendar has (zero_dates = "null")."""
+    """The rows of some partitions. ``chosen``: numbers of the partitions. ``columns``: numbers of
+    the partitioning columns; ``axes`` maps their values to numbers. ``all_rows``: the table has no
+    other rows. ``no_nulls``: a NULL of a date may be a date that no calendar has (zero_dates =
+    "null")."""
 
     verb: str
     partitioning: Partitioning
@@ -46,8 +47,8 @@ class PartitionRows:
     def of(
         cls, verb: str, definition: TableDefinition, partitioning: Partitioning, names: set[str]
     ) -> PartitionRows:
-        """The rows of the partitions called ``names``, in lower case. Raises StatementError where
-        they are not known."""
+        """Return the rows of the partitions ``names``, in lower case. Raise StatementError if their
+        rows are not known."""
         partitions = partitioning.partitions
         numbers = [n for n, part in enumerate(partitions) if part.name.lower() in names]
         missing = names - {partitions[number].name.lower() for number in numbers}
@@ -69,8 +70,8 @@ class PartitionRows:
         return rows
 
     def of_rows(self, arrays: Sequence[pa.Array], count: int) -> Bools:
-        """Which of ``count`` rows are among them; ``arrays`` [columns]: the values of ``columns``.
-        Raises StatementError for a row whose partition is not known."""
+        """Return which of ``count`` rows are in the partitions. ``arrays`` has the values of each
+        of ``columns``. Raise StatementError for a row whose partition is not known."""
         if self.all_rows:
             return np.ones(count, bool)
         for axis, values in zip(self.axes, arrays, strict=True):
@@ -85,9 +86,9 @@ class PartitionRows:
         return np.isin(numbers, list(self.chosen))
 
     def of_range(self, bounds: pa.Array, *, nulls: bool) -> bool | None:
-        """Whether all rows are among them whose values are between two ``bounds`` [2], or none is;
-        None: perhaps some. ``nulls``: whether there are rows with NULL, too. For a table that is
-        partitioned by one column."""
+        """Return True if all rows with values between two ``bounds`` [2] are in the partitions,
+        False if none is, None if only some may be. ``nulls``: whether there are also rows with
+        NULL. Only for a table partitioned by one column."""
         (axis,) = self.axes
         if not axis.is_monotone or (nulls and self.no_nulls):
             return None
@@ -101,7 +102,7 @@ class PartitionRows:
 
     @cached_property
     def _placed(self) -> list[list[tuple[int | None, ...]]]:
-        """[partitions, values, columns]: the partitions' values as numbers."""
+        """Return the partitions' values as numbers: [partitions, values, columns]."""
         return [
             [
                 tuple(
@@ -137,12 +138,12 @@ class PartitionRows:
 
     @cached_property
     def _bounds(self) -> list[int]:
-        """The bounds of partitions by RANGE of one column, ascending; MAXVALUE is none."""
+        """Return the bounds of partitions by RANGE of one column, ascending, without MAXVALUE."""
         return [bound for ((bound,),) in self._placed if bound is not None]
 
     @cached_property
     def _listed(self) -> tuple[list[int], list[int]]:
-        """(values of LIST of one column, ascending; the partition of each)."""
+        """Return the values of LIST of one column, ascending, and the partition of each."""
         pairs = sorted(
             (value, number)
             for number, values in enumerate(self._placed)
@@ -152,7 +153,7 @@ class PartitionRows:
         return [value for value, _ in pairs], [number for _, number in pairs]
 
     def _numbers(self, arrays: Sequence[pa.Array], count: int) -> Longs:
-        """The partition of each row."""
+        """Return the partition of each row."""
         columns = [axis.places(values) for axis, values in zip(self.axes, arrays, strict=True)]
         numbers = np.full(count, _NOWHERE, np.int64)
         if len(columns) > 1:
@@ -171,7 +172,8 @@ class PartitionRows:
         return numbers
 
     def _by_bounds(self, columns: Sequence[tuple[Longs, Bools]], numbers: Longs) -> None:
-        """By RANGE of several columns: NULL is less than any value, MAXVALUE greater."""
+        """Find partitions by RANGE of several columns: NULL is less than any value, MAXVALUE
+        greater."""
         for number, (bound,) in enumerate(self._placed):
             less, equal = np.zeros(len(numbers), bool), np.ones(len(numbers), bool)
             for (values, missing), limit in zip(columns, bound, strict=True):
@@ -183,7 +185,7 @@ class PartitionRows:
             numbers[less & (numbers == _NOWHERE)] = number
 
     def _by_tuples(self, columns: Sequence[tuple[Longs, Bools]], numbers: Longs) -> None:
-        """By LIST of several columns."""
+        """Find partitions by LIST of several columns."""
         for number, listed in enumerate(self._placed):
             for wanted in listed:
                 same = np.ones(len(numbers), bool)

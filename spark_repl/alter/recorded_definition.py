@@ -1,9 +1,9 @@
-"""Definitions as they are recorded, also by versions that did not say what they had assumed.
+"""Read recorded definitions, including those of versions that did not record their assumptions.
 
-Where no statement said a table's character set, these took it for utf8mb4, or for the session's
-collation_database: in what they wrote the one looks like a set that was said. Nor does it tell that
-a name is one which no session's had (latin2_general_ci for latin2_9): a statement may have said it
-behind the columns, or of the table that LIKE has copied.
+If no statement declared a table's character set, these versions assumed utf8mb4 or the session's
+collation_database. Their records do not distinguish an assumed set from a declared one. A name that
+no session's collation_database can have (latin2_general_ci for latin2_9) proves nothing either: a
+statement may have declared it after the columns, or for the table that LIKE copied.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ..tables.table_definition import TableDefinition
 
 
 def recorded_definition(text: str) -> TableDefinition:
-    """The definition of a JSON. Raises DecodeError for a collation that is not known."""
+    """Return the definition in a JSON text. Raise DecodeError for a collation that is not known."""
     definition = TableDefinition.from_json(text)
     if '"assumed":' in text:
         return definition
     recorded = definition.charset
     if unsaid := recorded in ("", ASSUMED):
         charset = charset_of(collation(ASSUMED)[0])
-    elif "_" in recorded or '"compares":' not in text:  # later a session's was a collation's name
+    elif "_" in recorded or '"compares":' not in text:  # later versions took a collation's name
         charset = charset_of(collation(recorded)[0])
     else:
         return definition
@@ -32,7 +32,7 @@ def recorded_definition(text: str) -> TableDefinition:
     def read(column: Column) -> Column:
         if column.logged:
             column = replace(column, logged=read(column.logged))
-        # The number of a collation is known where a statement or a TABLE_MAP has said it.
+        # ``compares`` is known only if a statement or a TABLE_MAP declared the collation.
         if column.type not in CHARACTER_TYPES or (unsaid and column.compares):
             return column
         number = column.collation

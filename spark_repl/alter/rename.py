@@ -1,5 +1,6 @@
-"""Definitions under another name (RENAME TABLE, CREATE TABLE ... LIKE), and the foreign keys that
-refer to a renamed table or column: InnoDB changes them as well."""
+"""Rename table definitions (RENAME TABLE, CREATE TABLE ... LIKE), and change the foreign keys that
+refer to a renamed table or column, as InnoDB does.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A target's table that keeps more than the source's has: columns that were dropped, and types that
-were narrowed (policy ``additive_only``).
+"""A target's table that keeps more than the source's: dropped columns and the wider types of
+narrowed ones (policy ``additive_only``).
 
-The target's columns without those that it ``kept`` are the source's, in the source's order; where a
-column is wider than the source's, ``logged`` is the source's.
+Without the ``kept`` columns, the target's columns are the source's, in the source's order. If a
+column is wider than the source's, ``logged`` is the source's column.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _HINT = (
 
 @dataclass(frozen=True)
 class _Place:
-    """A column of the target behind the statement. ``before``: its number there, -1 of a new
-    one."""
+    """A column of the target after the statement. ``before`` is its number before it, -1 for a new
+    column."""
 
     column: Column
     origin: ColumnSource
@@ -46,11 +46,11 @@ class _Place:
 
 
 def retain_columns(target: TableDefinition, altered: Altered, *, keeps: bool) -> Altered:
-    """What the target's table becomes where the source's does what ``altered`` says. ``keeps``:
-    whether a column that is dropped or narrowed stays; else only what was kept before.
+    """Return the target's table after the source applies ``altered``. ``keeps``: the target keeps a
+    column that is dropped or narrowed; otherwise it keeps only what it had kept before.
 
-    Raises SettingError for a type that is neither wider nor narrower, for a column whose name one
-    has that is kept, and for a table without a key: nothing would tell its rows apart.
+    Raise SettingError for a type that is neither wider nor narrower, and for a column with the name
+    of a kept one. Raise it also for a table without a key, whose rows could not be identified.
     """
     own = [number for number, column in enumerate(target.columns) if not column.kept]
     carried = {o.number for o in altered.origins if isinstance(o, CarriedColumn)}
@@ -83,7 +83,8 @@ def retain_columns(target: TableDefinition, altered: Altered, *, keeps: bool) ->
 
 
 def _altered(altered: Altered, places: Sequence[_Place], own: Sequence[Column]) -> Altered:
-    """``own``: the columns that the source has, too."""
+    """Return the alteration of the target's table. ``own``: the columns that the source also
+    has."""
     columns = tuple(place.column for place in places)
     at = [next(i for i, candidate in enumerate(columns) if candidate is column) for column in own]
     key = tuple(at[number] for number in altered.definition.primary_key)
@@ -102,8 +103,8 @@ def _altered(altered: Altered, places: Sequence[_Place], own: Sequence[Column]) 
 
 
 def _with_kept(places: list[_Place], before: Sequence[Column], numbers: Sequence[int]) -> None:
-    """Adds the columns that stay in the target alone, each behind the one that it was behind,
-    or the next before that is there."""
+    """Add the columns that only the target has. Each follows its former left neighbour, or the
+    nearest column before that which still exists."""
     for number in numbers:
         column = replace(
             before[number], kept=True, nullable=True, default=None, generated="",
@@ -118,7 +119,7 @@ def _with_kept(places: list[_Place], before: Sequence[Column], numbers: Sequence
 def _restored(
     target: TableDefinition, number: int, column: Column, origin: ColumnSource, *, key: bool
 ) -> _Place:
-    """A column that the source has again."""
+    """Return a column that the source has again. Raise SettingError if it is in the key."""
     if key:
         raise _refused(target, f"column {column.name} was dropped, and is of the key now")
     merged = _merged(target, target.columns[number], column, key=False)
@@ -131,19 +132,22 @@ def _restored(
 
 
 def _is_changed(before: Column, after: Column) -> bool:
-    """Whether the source's column is another one than that of the target's column ``before``."""
+    """Return whether the source changed its version of the target's column ``before``."""
     old = before.logged or before
     return replace(old, name=after.name, visible=after.visible) != after
 
 
 def _has_type(old: Column, merged: Column) -> bool:
-    """Whether the target's column stays what it is, but for its name and what no value shows."""
+    """Return whether the target's column keeps its type; its name and properties that no value
+    shows may change."""
     own = replace(old, name=merged.name, visible=merged.visible, kept=False, logged=merged.logged)
     return replace(own, nullable=merged.nullable) == merged
 
 
 def _merged(target: TableDefinition, old: Column, new: Column, *, key: bool) -> Column:
-    """The target's column of ``new``, where it had ``old``."""
+    """Return the target's column after its column ``old`` became ``new`` in the source. Raise
+    SettingError if neither type holds all values of the other, or if a key column becomes
+    narrower."""
     bare = replace(old, name=new.name, visible=new.visible, kept=False, logged=None)
     nullable = new.nullable if key else old.nullable or new.nullable
     if replace(bare, nullable=new.nullable) == new or widens(bare, new):

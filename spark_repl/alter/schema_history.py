@@ -1,8 +1,8 @@
-"""Tables' definitions by the statements of a log, for logs whose events name no columns.
+"""Tables' definitions from the statements of a log, for logs whose events name no columns.
 
-With binlog_row_metadata=MINIMAL the names, the key and the values of ENUM and SET stand in CREATE
-TABLE only. A statement that changes a table in a way that isn't understood makes its definition
-unknown: rows of it are an error then, never columns with the wrong names.
+With binlog_row_metadata=MINIMAL only CREATE TABLE contains the names, the key and the values of
+ENUM and SET. A statement that is not understood makes the definition of its table unknown. Rows of
+the table then raise an error, and never get wrong column names.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ _ROWS_ONLY = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "CALL", "DO")
 
 @dataclass
 class SchemaHistory:
-    """``definitions``: ``database.table`` -> definition after the statements seen so far;
-    ``charsets``: database -> character set or collation, where they have said it."""
+    """The definitions of tables after the statements seen so far. ``definitions``:
+    ``database.table`` -> definition. ``charsets``: database -> character set or collation, if a
+    statement declared it."""
 
     definitions: dict[str, TableDefinition] = field(default_factory=dict)
     charsets: dict[str, str] = field(default_factory=dict)
 
     def see(self, query: Query) -> Statement:
-        """Takes in one logged statement. Never raises."""
+        """Apply one logged statement and return it. Never raises."""
         session = replace(Session.of(query), charsets=self.charsets)
         statement = classify_in(query.text, session)
         if statement.has_failed(query):
             return statement
         if statement.database_charset and statement.made_database(query):
             self.charsets[statement.database] = statement.database_charset
-        # A table that was there may be another one than the statement describes.
+        # An existing table may differ from the one that the statement describes.
         if not statement.made_nothing(query):
             self._take(statement, session)
         return statement
@@ -69,7 +70,7 @@ class SchemaHistory:
         elif effect is Effect.DROP_TABLE:
             self._forget(*statement.tables)
         elif effect is Effect.UNSUPPORTED and statement.verb not in _ROWS_ONLY:
-            # Without a table's name it may be any table.
+            # A statement that names no table may change any table.
             self._forget(*(statement.tables or tuple(self.definitions)))
 
     def _create(self, statement: Statement) -> None:
@@ -88,14 +89,14 @@ class SchemaHistory:
         names = (alteration.table, alteration.renamed) if alteration.renamed else statement.tables
         self._forget(*names)
         if before is not None:
-            # One that doesn't fit is of another table than the one that was seen.
+            # A statement that does not fit alters another table than the one that was recorded.
             with suppress(StatementError, DecodeError):
                 after = alter(before, statement, session).definition
                 self.definitions[after.name] = after
 
     def _forget(self, *names: str) -> None:
-        """Drops the definitions of these tables; where there is none by a name, those whose names
-        differ from it in case alone: the source may not tell them apart."""
+        """Drop the definitions of these tables. For a name without a definition, drop those whose
+        names differ from it only in case: the source may not distinguish them."""
         for name in names:
             if self.definitions.pop(name, None) is None:
                 for other in [key for key in self.definitions if fold(key) == fold(name)]:

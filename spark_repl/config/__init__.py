@@ -1,11 +1,10 @@
 """Config: a TOML file becomes frozen dataclasses, and every rule is checked once.
 
-In: the file, and the command line's values. Out: a Config, whose every key exists, is of its type
-and in its range; or ConfigError with all faults of the file. ``settings`` has the sections and
-their keys, ``rules`` what a key may be, ``tables`` the rules of ``[[tables]]``. ``renaming``
-applies their ``to``. ``faults`` and ``sharding`` find keys that do not go together. ``wildcards``
-matches names, and ``side_by_side`` finds what prevents several files from running together.
-
+In: the file, and the command line's values. Out: a Config, in which every key exists, is of its
+type and in its range; or ConfigError with all faults of the file. ``settings`` has the sections and
+their keys, ``rules`` the allowed values of a key, ``tables`` the rules of ``[[tables]]``.
+``renaming`` applies their ``to``. ``faults`` and ``sharding`` find keys that contradict each other.
+``wildcards`` matches names, and ``side_by_side`` finds conflicts between files that run together.
 The room reads no source, no log and no target.
 """
 

@@ -1,6 +1,5 @@
-"""Faults of keys of the configuration that do not go together, and of ``to`` in ``[[tables]]``.
-
-A ``to`` is faulty if its form is, or if two rules would give one name twice.
+"""Faults of configuration keys that contradict each other, and of ``to`` in ``[[tables]]``. A
+``to`` is faulty if its form is, or if two rules would give one name twice.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def combination_faults(config: Mapping[str, Any]) -> list[str]:
-    """The faults of keys that do not go together."""
+    """Return the faults of keys that contradict each other."""
     target, apply = config["target"], config["apply"]
     faults = _connecting(config["source"])
     faults += _contradicting(config["filters"])
@@ -53,7 +52,7 @@ def combination_faults(config: Mapping[str, Any]) -> list[str]:
 
 
 def _contradicting(filters: Filters) -> list[str]:
-    """Rules that another one keeps from ever being asked."""
+    """Return the filter rules that another rule makes unreachable."""
     faults = []
     if filters.do_db and filters.ignore_db:
         faults.append("filters.ignore_db is never asked where filters.do_db is given")
@@ -72,7 +71,8 @@ def _contradicting(filters: Filters) -> list[str]:
 
 
 def _rewritten(filters: Filters, source: Source) -> list[str]:
-    """Names that would be taken for those of a source that tells upper and lower case apart."""
+    """Return the faults of names with upper case, as long as source.lower_case_table_names is not
+    set."""
     if source.lower_case_table_names != -1:
         return []
     return [
@@ -83,7 +83,7 @@ def _rewritten(filters: Filters, source: Source) -> list[str]:
 
 
 def _versioned(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
-    """What keeps versions of rows from being exact."""
+    """Return the settings that history tables need for exact versions of rows."""
     needed = {
         'apply.exec_mode = "strict"': apply.exec_mode == "strict",
     }
@@ -116,7 +116,7 @@ def _without_rows(tables: Sequence[TableRule]) -> list[str]:
 
 
 def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
-    """What masks lack that need a secret key."""
+    """Return the faults of masks without the secret key that they need."""
     if target.mask_key_env and target.mask_key_file:
         return ["only one of target.mask_key_env, target.mask_key_file may be given"]
     if target.mask_key_env or target.mask_key_file:
@@ -129,7 +129,7 @@ def _masking(target: Target, tables: Sequence[TableRule]) -> list[str]:
 
 
 def _keeping(ddl: Ddl, tables: Sequence[TableRule]) -> list[str]:
-    """Rules of tables that have other rows or columns, where a policy would keep columns, too."""
+    """Return the faults of rules that reshape rows or columns under policy additive_only."""
     return [
         f"tables[{number}] has {keys[0]}, which does not go together with policy additive_only"
         for number, rule in enumerate(tables, 1)
@@ -138,8 +138,8 @@ def _keeping(ddl: Ddl, tables: Sequence[TableRule]) -> list[str]:
 
 
 def _quarantined(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
-    """Rules that a quarantine does not go together with: of their own tables, and of any, as it
-    keeps whole transactions as the log has them."""
+    """Return the faults of rules that conflict with a quarantine: in the rules that set one, and in
+    any rule, as a quarantine keeps whole transactions as the log has them."""
     asking = ["apply.on_error"] if apply.on_error == "quarantine" else []
     faults = []
     for number, rule in enumerate(tables, 1):
@@ -163,7 +163,7 @@ def _quarantined(apply: Apply, tables: Sequence[TableRule]) -> list[str]:
 
 
 def _adding(rule: TableRule) -> str:
-    """The key by which the tables have columns that say more than a quarantine keeps."""
+    """Return the key that adds columns whose values a quarantine does not keep."""
     if rule.extra_columns:
         return "extra_columns"
     return "key_prefix" if rule.key_prefix else "mode"
@@ -186,8 +186,8 @@ def _connecting(source: Source) -> list[str]:
 
 
 def renaming_faults(rules: Sequence[TableRule], *, asks_case: bool) -> list[str]:
-    """The faults of each rule, and of rules beside the others. ``asks_case``: nobody has said
-    whether the source tells upper and lower case apart."""
+    """Return the faults of each rule, and of rules compared with earlier ones. ``asks_case``:
+    source.lower_case_table_names is not set."""
     faults, named = list[str](), dict[int, str]()
     for number, rule in enumerate(rules, 1):
         if not rule.to or not rule.match:
@@ -233,7 +233,7 @@ def _faults(rule: TableRule) -> Iterator[str]:
 
 
 def _unusable(to: str) -> str:
-    """Why no table can have a name that ``to`` gives, as far as no ``%`` decides it."""
+    """Return why no table can have a name that ``to`` gives, if that does not depend on a ``%``."""
     database, table = halves(to)
     if not _signs(to):
         return unusable(("".join(letters(database)), whole_of("".join(letters(table)))))
@@ -241,13 +241,13 @@ def _unusable(to: str) -> str:
 
 
 def _gives_all(earlier: str, later: str) -> bool:
-    """Whether each name that ``later`` gives is one that ``earlier`` gives."""
+    """Return whether each name that ``later`` gives is one that ``earlier`` gives."""
     pairs = zip(halves(earlier), halves(later), strict=True)
     return all(covers(_escaped(one), _escaped(other)) for one, other in pairs)
 
 
 def _escaped(part: str) -> str:
-    """The part as a pattern whose ``_`` are plain letters."""
+    """Return the part as a pattern whose ``_`` are plain letters."""
     return "".join(f"\\{sign}" if sign else "%" for sign in letters(part))
 
 

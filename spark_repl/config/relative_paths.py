@@ -7,7 +7,7 @@ import re
 import shlex
 
 NO_FOLDER = re.compile(r"(s3[an]?|file|gc?s|hdfs|abfss?|wasbs?|az|azure|dbfs):", re.IGNORECASE)
-"""how paths begin that would be folders of that name, if they were taken for folders"""
+"""prefixes of object store paths, which must not be read as folders of that name"""
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -28,7 +28,7 @@ def command_beside(file: str, command: str) -> str:
     without a slash is looked up in PATH, and arguments are unchanged."""
     try:
         program, *arguments = shlex.split(command)
-    except ValueError:  # empty, or its quotes don't close: running it says so
+    except ValueError:  # empty, or an open quote: an attempt to run it reports that
         return command
     if "/" not in program or not is_relative(program):
         return command
@@ -36,7 +36,7 @@ def command_beside(file: str, command: str) -> str:
 
 
 def written_beside(file: str, path: str) -> str:
-    """Return a path of the working folder as the file has to have it: relative if it is below the
+    """Return a path of the working folder in the form for the file: relative if it is below the
     file's folder, else absolute."""
     if not is_relative(path):
         return path

@@ -123,7 +123,7 @@ def _carried(pattern: Parts, into: Parts, name: Parts) -> Parts | None:
     if values is None:
         return None
     if len(values) != sum(letters(part).count("") for part in into):
-        return None  # several tables become one: there is no way back
+        return None  # several tables become one, so the name cannot be reversed
     remaining = iter(values)
     database, table = ("".join(sign or next(remaining) for sign in letters(part)) for part in into)
     return database, table

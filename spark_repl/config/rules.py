@@ -1,4 +1,6 @@
-"""What a key of the configuration may be: a rule takes its value and says what is wrong with it."""
+"""The allowed values of configuration keys: a rule is a function that returns what is wrong with a
+value, or None.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ _PARTITIONED = re.compile(r"([^\s.()`]+\.[^\s()`]+)\(([^()`]+)\)")
 _OFFSET = re.compile(r"[+-](0\d|1[0-4]):[0-5]\d")
 POLICIES = ("apply", "additive_only", "stop", "ignore_drop")
 LISTEN = "127.0.0.1:8470"
-"""where ``run`` serves its page, if nothing else is asked for"""
+"""the address at which ``run`` serves its page by default"""
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\s:@\[\]]+):(\d{1,5})")
 
 
 def nearest(word: object, words: Collection[str], *, alike: float = 0.5) -> str:
-    """What a fault says of a word that may be one of ``words`` misspelt; "" for one that is
-    ``alike`` (0 to 1) to none."""
+    """Return the end of a fault that names the nearest of ``words`` to a misspelt word; "" if none
+    is ``alike`` (0 to 1)."""
     by_letters = {one.lower(): one for one in words}
     near = difflib.get_close_matches(str(word).lower(), [*by_letters], 1, alike)
     return f"; the nearest is {by_letters[near[0]]}" if near else ""
@@ -45,7 +47,7 @@ def choice(*words: str) -> Rule:
 
 
 def writer(value: Any) -> str | None:
-    """The one way to write tables; ``""`` stood for the best that a runtime had."""
+    """Accept the only way to write tables; ``""`` meant the best one of a runtime."""
     if value == "merge":
         return (
             'is "merge", which is no longer there: commits no longer need Delta in the JVM, and'
@@ -69,7 +71,8 @@ def flag(value: Any) -> str | None:
 
 
 def unshown(pattern: str, wanted: str) -> Rule:
-    """A text that is secret, or where one may stand by mistake: no fault shows it."""
+    """Return a rule for a text that is a secret, or may contain one by mistake. No fault shows the
+    text."""
 
     def check(value: Any) -> str | None:
         if not isinstance(value, str):
@@ -80,7 +83,8 @@ def unshown(pattern: str, wanted: str) -> Rule:
 
 
 def hosts(value: Any) -> str | None:
-    """A list of "host:port". No fault shows an entry: it may hold another tool's password."""
+    """Accept a list of "host:port". No fault shows an entry: it may contain another tool's
+    password."""
     if not isinstance(value, list | tuple):
         return 'must be a list of "host:port"'
     for number, entry in enumerate(value, 1):
@@ -102,13 +106,14 @@ def listen(value: Any) -> str | None:
 
 
 def host_port(value: str) -> tuple[str, int]:
-    """The two parts of a ``listen`` that is no ""; an IPv6 address without its brackets."""
+    """Return the two parts of a ``listen`` that is not empty; an IPv6 address without its
+    brackets."""
     host, _, port = value.rpartition(":")
     return host.strip("[]"), int(port)
 
 
 def is_local(value: str) -> bool:
-    """Whether nobody but this machine reaches that ``listen``."""
+    """Return whether only this machine can reach that ``listen``."""
     if value == "auto":
         return True
     host = host_port(value)[0]
@@ -152,7 +157,7 @@ def rewrites(value: Any) -> str | None:
 
 
 def partitioned(entry: Any) -> tuple[str, tuple[str, ...]] | None:
-    """(table, columns) of "db.table(column, ...)"; None for anything else."""
+    """Return (table, columns) of "db.table(column, ...)"; None for anything else."""
     match = _PARTITIONED.fullmatch(entry) if isinstance(entry, str) else None
     return match and (match[1], tuple(column.strip() for column in match[2].split(",")))
 
@@ -187,7 +192,7 @@ def time_zone(value: Any) -> str | None:
 
 
 def policed(entry: Any) -> tuple[str, str] | None:
-    """(pattern, policy) of "db.table: policy"; None for anything else."""
+    """Return (pattern, policy) of "db.table: policy"; None for anything else."""
     if not isinstance(entry, str):
         return None
     pattern, _, policy = (part.strip() for part in entry.rpartition(":"))
@@ -208,7 +213,7 @@ def policies(value: Any) -> str | None:
 
 ANY = text(r".*", "a string")
 SOME = text(r"[^\x00]+", "a string that is not empty")
-# Part of the appId of every Delta commit, and of a folder's name, where _ and . are hidden ones.
+# Part of the appId of every Delta commit, and of a folder's name: a leading _ or . would hide it.
 CHANNEL = text(
     r"[A-Za-z0-9][A-Za-z0-9_.$-]{0,63}",
     "1 to 64 letters, digits or any of _ . $ -, and begin with none of these",

@@ -24,14 +24,15 @@ from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
 def _key(
     default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None, **more: Any
 ) -> Any:
-    """A field with its rule; ``done`` lists the values this version implements (None: all)."""
+    """Return a field with its rule; ``done`` lists the values this version implements (None:
+    all)."""
     return field(default=default, metadata={"rule": rule, "done": done}, **more)
 
 
 def _path(
     default: str, rule: rules.Rule, resolve: Callable[[str, str], str] = beside, **more: Any
 ) -> Any:
-    """A field for a path, which a file has relative to its own folder. ``resolve``: makes the
+    """Return a field for a path, which a file has relative to its own folder. ``resolve`` makes the
     path absolute from the file's path and the value."""
     return field(default=default, metadata={"rule": rule, "done": None, "beside": resolve}, **more)
 
@@ -54,7 +55,7 @@ class Source:
         "",
         rules.choice("", "disabled", "preferred", "required", "verify_ca", "verify_identity"),
     )
-    """"": as ``source/account`` decides by ``tls_ca`` and the host"""
+    """"": ``source/account`` chooses by ``tls_ca`` and the host"""
     tls_ca: str = _path("", rules.ANY)
     tls_cert: str = _path("", rules.ANY)
     tls_key: str = _path("", rules.ANY)
@@ -85,7 +86,7 @@ class Relay:
 
 @dataclass(frozen=True)
 class Target:
-    """The Delta tables: where they lie and how MySQL's types and odd values become columns."""
+    """The Delta tables: where they are, and how MySQL's types and odd values become columns."""
 
     path: str = _path("lake", rules.SOME)
     state_path: str = _path("", rules.ANY)
@@ -111,7 +112,7 @@ class Target:
     vacuum_hours: int = _key(24, rules.integer(0, 876000))
 
     def partitions(self) -> dict[str, tuple[str, ...]]:
-        """``partition_by``: table -> columns."""
+        """Return ``partition_by`` as table -> columns."""
         return dict(filter(None, map(rules.partitioned, self.partition_by)))
 
 
@@ -121,7 +122,7 @@ class Apply:
 
     workers: int = _key(2, rules.integer(1, 1024))
     writer: str = _key("direct", rules.writer)
-    """"": the best that the runtime has"""
+    """"": the best one of the runtime"""
     delay_s: int = _key(0, rules.integer(0, 2**31 - 1))
     max_latency_ms: int = _key(0, rules.integer(0, 86400000))
     max_commits_per_hour: int = _key(0, rules.integer(0, 3600000))
@@ -139,7 +140,7 @@ class Apply:
 
 @dataclass(frozen=True)
 class Ddl:
-    """What statements do that change tables."""
+    """The effects of statements that change tables."""
 
     policy: str | tuple[str, ...] = _key("apply", rules.policies)
     """of all tables, or "db.table: policy" entries"""
@@ -164,11 +165,11 @@ class Filters:
 
 @dataclass(frozen=True)
 class Observe:
-    """What the applier says of itself: metrics over HTTP, how its log is written, and how often it
-    has its tables compared with the source's."""
+    """How the applier reports on itself: metrics over HTTP, the form of its log, and how often its
+    tables are compared with the source's."""
 
     listen: str = _key("auto", rules.listen)
-    """"auto": with ``run`` at ``rules.LISTEN`` if nobody else is there, else ""; "": nowhere"""
+    """"auto": ``run`` listens at ``rules.LISTEN`` if that is free, else nowhere; "": nowhere"""
     token_file: str = _path("", rules.ANY)
     log_format: str = _key("text", rules.choice("text", "json"))
     verify_hours: int = _key(0, rules.integer(0, 876000))
@@ -177,7 +178,7 @@ class Observe:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything a replica is told. ``Config()`` has every default."""
+    """The settings of a replica. ``Config()`` has every default."""
 
     channel: str = _key("default", rules.CHANNEL)
     source: Source = field(default_factory=Source)
@@ -187,13 +188,13 @@ class Config:
     ddl: Ddl = field(default_factory=Ddl)
     filters: Filters = field(default_factory=Filters)
     tables: tuple[TableRule, ...] = ()
-    """the first that fits a table counts"""
+    """the first one that matches a table applies"""
     observe: Observe = field(default_factory=Observe)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any], *, file: str | None = None) -> Config:
         """Return the configuration of a file's values, whose relative paths start at the folder of
-        ``file``. Raises one ConfigError that lists every fault."""
+        ``file``. Raise one ConfigError that lists every fault."""
         faults: list[str] = []
         top: dict[str, Any] = {}
         for name, value in values.items():
@@ -227,12 +228,13 @@ class Config:
         return replace(self, **sections)
 
     def to_mapping(self) -> dict[str, Any]:
-        """What ``from_mapping`` takes; holds the password."""
+        """Return the values that ``from_mapping`` reads, including the password."""
         rules = [{key: getattr(rule, key) for key in TABLE_KEYS} for rule in self.tables]
         return {**asdict(self), "tables": rules}
 
     def override(self, values: Mapping[str, Any]) -> Config:
-        """A copy with some keys replaced (``{"apply.workers": 4}``), checked as a file's are."""
+        """Return a copy with some keys replaced (``{"apply.workers": 4}``), checked as a file's
+        are. Raise ConfigError with every fault."""
         merged = self.to_mapping()
         for name, value in values.items():
             section, _, key = name.rpartition(".")
@@ -240,11 +242,11 @@ class Config:
         return Config.from_mapping(merged)
 
     def names(self) -> tuple[str, ...]:
-        """The dotted names of all keys."""
+        """Return the dotted names of all keys."""
         return tuple(_KEYS)
 
     def check_supported(self) -> None:
-        """Raises ConfigError naming every key whose value asks for what is not there yet."""
+        """Raise ConfigError, naming every key whose value this version does not support yet."""
         faults = []
         asked = list[tuple[str, Any, tuple[Any, ...]]]()
         for name, item in _KEYS.items():
@@ -277,19 +279,19 @@ _KEYS: dict[str, Field[Any]] = _TOP | {
 
 
 def value_of(config: Config, name: str) -> Any:
-    """The value of a key by its dotted name."""
+    """Return the value of a key by its dotted name."""
     section, _, key = name.rpartition(".")
     return getattr(getattr(config, section) if section else config, key)
 
 
 def load(path: str | Path) -> Config:
-    """Return the configuration of a TOML file; its relative paths start at the file's folder.
-    Raises ConfigError for a file that can't be read and for every fault."""
+    """Return the configuration of a TOML file; its relative paths start at the file's folder. Raise
+    ConfigError for a file that cannot be read and for every fault."""
     return Config.from_mapping(read_values(path), file=str(path))
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """What a TOML file says, unchecked. Raises ConfigError for one that can't be read."""
+    """Return the values of a TOML file, unchecked. Raise ConfigError if it cannot be read."""
     try:
         with open(path, "rb") as file:
             return tomllib.load(file)
@@ -329,7 +331,8 @@ def _take(
 
 
 def _unknown(key: str, section: str = "") -> str:
-    """Names the nearest key of the same section, else one so called in another, else any here."""
+    """Return a fault that names the nearest key: in the same section, else the same name in another
+    section, else any key of the section."""
     name = f"{section}.{key}" if section else key
     here = [k for k in _KEYS if k.rpartition(".")[0] == section]
     here += [] if section else [*_SECTIONS, "tables"]
@@ -343,14 +346,14 @@ def _unknown(key: str, section: str = "") -> str:
 
 
 def toml(value: Any) -> str:
-    """A value as TOML has it."""
+    """Return a value in TOML's form."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
         return "[" + ", ".join(toml(item) for item in value) + "]"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{toml(k)} = {toml(v)}" for k, v in value.items()) + "}"
-    # JSON's escapes are TOML's, but for DEL, which TOML has escaped.
+    # JSON and TOML have the same escapes, except that TOML requires one for DEL.
     return (
         json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         if isinstance(value, str)
@@ -359,7 +362,8 @@ def toml(value: Any) -> str:
 
 
 def faulty(what: str, faults: list[str], file: str | None = None) -> ConfigError:
-    """One error that lists them all. ``what``: what they are faults of, "configuration ..."."""
+    """Return one error that lists all faults. ``what`` follows the word configuration in the
+    message."""
     if len(faults) == 1:
         error = ConfigError(faults[0], file=file)
     else:

@@ -1,6 +1,5 @@
-"""Faults of ``[[tables]]`` rules that put many tables into one: keys that do not go together.
-
-Such a rule has ``key_prefix``, or feeds a table of several channels.
+"""Faults of ``[[tables]]`` rules that put many tables into one. Such a rule has ``key_prefix``, or
+feeds a table of several channels.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ _AUTO = ("", "auto")
 
 
 def side_by_side(configs: Mapping[str, Config]) -> list[str]:
-    """The faults, each behind the names of two files. ``configs``: file -> its configuration."""
+    """Return the faults, each after the names of two files. ``configs``: file -> its
+    configuration."""
     return [
         f"{left} and {right}: {fault}"
         for left, right in combinations(configs, 2)
@@ -42,7 +43,7 @@ def check_side_by_side(configs: Mapping[str, Config]) -> None:
 
 
 def _place(path: str) -> str:
-    """A folder or URI, as it is compared."""
+    """Return a folder or URI in the form in which it is compared."""
     return path.rstrip("/") if "://" in path else os.path.realpath(path)
 
 
@@ -51,7 +52,7 @@ def _one_relay(left: Config, right: Config) -> bool:
 
 
 def one_target(left: Config, right: Config) -> bool:
-    """Whether the channels of both feed one."""
+    """Return whether both channels feed one target."""
     return _place(left.target.path) == _place(right.target.path)
 
 
@@ -60,13 +61,14 @@ def _one_channel(left: Config, right: Config) -> bool:
 
 
 def _one_state(left: Config, right: Config) -> bool:
-    """Two channels of one target have folders of their own in it."""
+    """Return whether two targets share a state folder; channels of one target have their own
+    folders in it."""
     states = left.target.state_path, right.target.state_path
     return all(states) and _place(states[0]) == _place(states[1]) and not one_target(left, right)
 
 
 def _apart(left: Config, right: Config) -> bool:
-    """Whether each says something else of a table that both are to feed."""
+    """Return whether the two differ in a table that both are to feed."""
     pairs = (left, right), (right, left)
     return one_target(left, right) and any(
         other.channel in feed[1] and _shared(other).get(name) != feed
@@ -76,7 +78,8 @@ def _apart(left: Config, right: Config) -> bool:
 
 
 def _shared(config: Config) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """What tells rows apart in each table that several channels feed, and which these are."""
+    """Return, for each table that several channels feed, the column that identifies their rows, and
+    the channels."""
     return {rule.to: (rule.shards_by, rule.channels) for rule in config.tables if rule.channels}
 
 

@@ -1,4 +1,4 @@
-"""``[[tables]]``: what is made of the tables that a pattern fits; the first that fits counts."""
+"""``[[tables]]``: rules for the tables that match a pattern; the first match applies."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _USELESS = {
         "commit_time": 'which mode = "history" has as _valid_from_time',
     },
 }
-"""extra columns that tell nothing in tables of a mode"""
+"""extra columns without information in tables of a mode"""
 MODES = ("mirror", "history", "changelog", "append")
 NO_ROWS = "none"
 SHAPING_KEYS = ("include", "exclude", "mask", "row_filter", "extra_columns", "mode", "key_prefix")
-"""the keys by which a table has other rows or columns than the source's"""
+"""the keys that give a table other rows or columns than the source's"""
 CHANNEL = "channel"
-"""the extra column that tells rows of several channels apart"""
+"""the extra column that identifies the channel of a row"""
 OF_LAST_CHANGE = ("source_table", "gtid", "commit_time", "operation", "deleted")
-"""extra columns that tell of a row's last change"""
+"""extra columns that describe a row's last change"""
 EXTRA_COLUMNS = (*OF_LAST_CHANGE, CHANNEL)
 MASKS = ("sha256", "truncate:N", "constant:X", "null", "keep_last:N")
 KEY_MASK = "sha256"
-"""the mask that gives no two values one"""
+"""the mask that keeps different values different"""
 _MASK = re.compile(r"sha256|null|constant:.*|(truncate|keep_last):\d{1,9}", re.DOTALL)
 
 
 def is_mask(text: object) -> bool:
-    """Whether that is one of MASKS, with a number or a text in the place of N or X."""
+    """Return whether that is one of MASKS, with a number or a text in the place of N or X."""
     return isinstance(text, str) and _MASK.fullmatch(text) is not None
 
 
@@ -79,7 +79,7 @@ def _masks(value: Any) -> str | None:
     wanted = f"must be a table of columns and masks ({named})"
     if isinstance(value, Mapping):
         value = tuple(value.items())
-    elif not isinstance(value, tuple):  # a tuple is what one was read as
+    elif not isinstance(value, tuple):  # an earlier reading made a tuple of a mapping
         return f"{wanted}, not {value!r}"
     for name, mask in value:
         if not is_mask(mask):
@@ -127,14 +127,15 @@ def _key(default: Any, rule: rules.Rule) -> Any:
 
 @dataclass(frozen=True)
 class TableRule:
-    """One ``[[tables]]``. ``TableRule()`` is what holds where none fits: a table as it is."""
+    """One entry of ``[[tables]]``. ``TableRule()`` applies to tables that no rule matches: a plain
+    copy."""
 
     match: str = _key("", _pattern)
     to: str = _key("", _target)
     key_prefix: str = _key("", _prefix)
-    """the column that tells shards apart, of many tables in one"""
+    """the column that identifies a shard, if many tables share one Delta table"""
     channels: tuple[str, ...] = _key((), _channels)
-    """those that feed that one table, the first of which tidies it up; (): this one alone"""
+    """the channels that feed the table; the first maintains it; (): only this channel"""
     disjoint: bool = _key(False, rules.flag)
     """whether the user declares that no row passes the row filters of two channels"""
     mode: str = _key("mirror", rules.choice(*MODES))
@@ -151,26 +152,27 @@ class TableRule:
     on_ddl: str = _key("", rules.choice("", *rules.POLICIES))
     on_error: str = _key("", rules.choice("", "stop", "quarantine"))
     fed_by: str = ""
-    """the channel that has the rule, where CHANNEL tells its rows apart; no key of the rule's"""
+    """the channel of the rule's configuration, if CHANNEL identifies its rows; not a key"""
 
     @cached_property
     def reshaping(self) -> tuple[str, ...]:
-        """What the rule says by which the target's table has other rows or columns than the
-        source's, as one reads it in the configuration."""
+        """Return the settings that give the target's table other rows or columns than the source's,
+        as the configuration writes them."""
         names = (name for name in SHAPING_KEYS if name != "mode")
         given = tuple(name for name in names if getattr(self, name))
         return given if self.mode == "mirror" else (f'mode = "{self.mode}"', *given)
 
     @property
     def withheld(self) -> str:
-        """What of the log must not be shown, nor kept: "values of columns", "rows" or ""."""
+        """Return which part of the log must be neither shown nor kept: "values of columns", "rows"
+        or ""."""
         if self.mask or self.include or self.exclude:
             return "values of columns"
         return "rows" if self.row_filter else ""
 
     @property
     def added_columns(self) -> tuple[str, ...]:
-        """The extra columns that the tables have, by this rule's mode, too."""
+        """Return the extra columns of the tables, including those of this rule's mode."""
         always = MODE_COLUMNS.get(self.mode, ())
         own = (*self.extra_columns, *(one for one in always if one not in self.extra_columns))
         own = tuple(one for one in own if one != CHANNEL)
@@ -178,13 +180,13 @@ class TableRule:
 
     @property
     def shards_by(self) -> str:
-        """The column that tells rows apart where the rule's tables are in one Delta table with
-        others; "" where each is one of its own."""
+        """Return the column that identifies a table's rows if the rule's tables share one Delta
+        table with others; "" if each has its own."""
         return self.key_prefix or (f"_{CHANNEL}" if CHANNEL in self.extra_columns else "")
 
     @property
     def named(self) -> str:
-        """``to``, as a name of its own for each table also where many are in one."""
+        """Return ``to`` as a separate name for each table, also if many share one Delta table."""
         if not self.to or not self.shards_by:
             return self.to
         return f"{self.to}{SHARD}{'%' if self.key_prefix else self.fed_by}"
@@ -195,15 +197,16 @@ TABLE_KEYS = tuple(_KEYS)
 
 
 def of_channel(rules: tuple[TableRule, ...], channel: str) -> tuple[TableRule, ...]:
-    """The rules of the ``channel``'s configuration, which know it where they name tables by it."""
+    """Return the rules of a configuration with the ``channel`` set in those that name tables by
+    it."""
     return tuple(
         replace(rule, fed_by=channel) if CHANNEL in rule.extra_columns else rule for rule in rules
     )
 
 
 def read_tables(value: Any, faults: list[str]) -> tuple[TableRule, ...]:
-    """The rules of a file's ``[[tables]]``, in order; what is wrong with them goes to ``faults``,
-    by the number that counts them from one."""
+    """Return the rules of a file's ``[[tables]]``, in order. Append their faults to ``faults``,
+    numbered from one."""
     if not isinstance(value, list | tuple) or not all(isinstance(e, Mapping) for e in value):
         faults.append("tables must be a list of tables: write each one's keys under [[tables]]")
         return ()
@@ -244,7 +247,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _contradicting(rule: TableRule) -> list[str]:
-    """Keys of one rule that keep each other from ever being asked."""
+    """Return the keys of one rule that make each other useless."""
     faults = []
     if rule.include and rule.exclude:
         faults.append("exclude is never asked where include is given: what it lacks is left out")

@@ -1,8 +1,9 @@
-"""What stored values become when ALTER TABLE gives their column another type: as in MySQL 9.7.
+"""Convert stored values when ALTER TABLE gives their column another type, as MySQL 9.7 does.
 
-All was tried on 9.7 only; that servers before 8.0 print the doubles of JSON another way is known.
-Where the outcome is not in the log (the server's own time zone, a collation's comparisons, values
-that the server would have refused) types or values are Unconvertible: nothing is guessed.
+All conversions were measured on 9.7 only. One difference is known: servers before 8.0 print the
+doubles of JSON in another way. Some results depend on facts that are not in the log: the server's
+own time zone, a collation's comparisons, values that the server would have refused. Such types or
+values are Unconvertible: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _MEMBERS = frozenset((TypeFamily.ENUM, TypeFamily.SET))
 
 
 def convert(values: pa.Array, change: TypeChange) -> pa.Array:
-    """What ``values`` of a column are after ALTER TABLE has changed it; both in the columns'
-    ``arrow_type``. Raises Unconvertible."""
+    """Return the column's ``values`` after ALTER TABLE has changed it. Arguments and results are in
+    the columns' ``arrow_type``. Raise Unconvertible if the result is not known."""
     before, after = change.before, change.after
     if keeps_values(change):
         return _with_values(values, change)
@@ -62,14 +63,15 @@ def _as_one(values: pa.Array) -> pa.Array:
 
 
 def same_type(before: Column, after: Column) -> bool:
-    """Whether the columns differ in nothing that decides what a value is."""
+    """Return whether the columns agree in every property that decides a value."""
     parts = ("type", "meta", "unsigned", "literals", "form")
     same = all(getattr(before, part) == getattr(after, part) for part in parts)
     return same and (family_of(before) not in _TEXTS or before.collation == after.collation)
 
 
 def _refuse_unfit(values: pa.Array, converted: Converted, change: TypeChange) -> None:
-    """A strict server has refused the statement where a value doesn't fit."""
+    """Raise Unconvertible if a value does not fit and the session is strict: a strict server has
+    refused the statement."""
     if converted.unfit is None or not change.session.is_strict:
         return
     if pc.any(converted.unfit).as_py():
@@ -80,7 +82,8 @@ def _refuse_unfit(values: pa.Array, converted: Converted, change: TypeChange) ->
 
 
 def _with_values(values: pa.Array, change: TypeChange) -> pa.Array:
-    """Raises Unconvertible for NULL where there can be none, and for rows that get numbers."""
+    """Return the values without NULL if the column allows none. Raise Unconvertible for NULL that
+    cannot be replaced, and for rows that AUTO_INCREMENT numbers."""
     before, after = change.before, change.after
     if values.null_count and after.auto_increment and not before.auto_increment:
         raise change.refused("AUTO_INCREMENT gives rows of NULL a number")
@@ -96,7 +99,7 @@ _Converter = Callable[[pa.Array, TypeChange], Converted]
 
 
 def _converter(change: TypeChange) -> _Converter | None:
-    """The conversion of two kinds; None where none is known."""
+    """Return the conversion between the families of two types; None if none is known."""
     before, after = family_of(change.before), family_of(change.after)
     if before in _NUMBERS and after in _NUMBERS:
         return _number_to_number
@@ -156,7 +159,7 @@ def _from_moment(before: TypeFamily | None, after: TypeFamily | None) -> _Conver
 
 
 def _texts_of(values: pa.Array, change: TypeChange) -> pa.Array:
-    """Bytes are read as the characters of their numbers."""
+    """Return bytes as text, one character for each byte value."""
     if not pa.types.is_binary(values.type):
         return values
     return by_distinct(values, lambda v: (v and v.decode("latin-1"), True), pa.string()).values

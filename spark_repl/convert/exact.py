@@ -1,4 +1,5 @@
-"""Columns of exact numbers, and of what the server counts as numbers, as decimal256(76, scale)."""
+"""Columns of exact numbers, and columns that the server reads as numbers, as decimal256(76,
+scale)."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from .type_change import TypeChange, TypeFamily, by_distinct, family_of
 
 
 def exact(values: pa.Array, change: TypeChange) -> pa.Array:
-    """The values themselves; those of ENUM and SET as their members' numbers. Raises
-    Unconvertible."""
+    """Return the values as numbers; those of ENUM and SET as their members' numbers. Raise
+    Unconvertible if the number of a member is not known."""
     kind = family_of(change.before)
     if kind in (TypeFamily.ENUM, TypeFamily.SET):
         return _numbers_of(values, change)
@@ -26,8 +27,8 @@ def exact(values: pa.Array, change: TypeChange) -> pa.Array:
 
 
 def _numbers_of(values: pa.Array, change: TypeChange) -> pa.Array:
-    """What ENUM and SET are where a number is wanted: an ENUM's place in the list, from 1 on; a
-    SET's bits. Raises Unconvertible for an empty string that may be a member or none."""
+    """Return the number of each ENUM (its place in the list, from 1) or SET (its bits). Raise
+    Unconvertible for an empty string, which may be a member or the value of an error."""
     column = change.before
     if "" in column.literals and pc.any(pc.equal(values, "")).as_py():
         raise change.refused("'' may be one of the members or the value of an error")
@@ -47,7 +48,7 @@ def _numbers_of(values: pa.Array, change: TypeChange) -> pa.Array:
 
 
 def _of_bytes(values: pa.Array, width: int) -> pa.Array:
-    """Big-endian bytes, ``width`` of each value."""
+    """Return numbers from big-endian bytes, ``width`` for each value."""
     filled = pc.fill_null(values, b"\0" * width).cast(pa.binary(width))
     raw = np.zeros((len(values), 8), np.uint8)
     data = np.frombuffer(filled.buffers()[1], np.uint8)[filled.offset * width :]

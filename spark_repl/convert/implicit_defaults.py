@@ -1,5 +1,6 @@
-"""NULL in a column that becomes NOT NULL: a server that isn't strict puts the type's own default
-there, whatever DEFAULT says: 0, '', in TIMESTAMP the moment of the statement."""
+"""Replace NULL in a column that becomes NOT NULL. A server that is not strict stores the type's own
+default, even if the column has a DEFAULT: 0, '', or in TIMESTAMP the time of the statement.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ _EMPTY = (TypeFamily.TEXT, TypeFamily.ENUM, TypeFamily.SET)
 
 
 def without_nulls(values: pa.Array, change: TypeChange) -> pa.Array:
-    """The values with the type's default for NULL. Raises Unconvertible where there can be no NULL,
-    or no such default."""
+    """Return the values with the type's default instead of NULL. Raise Unconvertible if the column
+    cannot have NULL, if a strict server refuses NULL, or if the type's default is not known."""
     if not change.before.nullable:
         raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")
     if change.session.is_strict and family_of(change.after) != TypeFamily.TIMESTAMP:

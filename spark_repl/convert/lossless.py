@@ -1,4 +1,4 @@
-"""Changes of type that keep all values: in the same Arrow type, or in a wider one."""
+"""Changes of type that keep all values, in the same Arrow type or in a wider one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DOUBLE_BITS, _DOUBLE, _FLOAT_BITS = 53, 8, 24
 
 
 def keeps_values(change: TypeChange) -> bool:
-    """True where no stored value can change, so that only metadata does."""
+    """Return whether no stored value can change, so that only metadata changes."""
     before, after, session = change.before, change.after, change.session
     kind = family_of(before)
     if before.arrow_type is None or before.arrow_type != after.arrow_type:
@@ -30,7 +30,7 @@ def keeps_values(change: TypeChange) -> bool:
     if before.form != after.form or change.pads:
         return False
     newly = after.auto_increment and not before.auto_increment
-    moment = family_of(after) == TypeFamily.TIMESTAMP  # which a strict server puts there, too
+    moment = family_of(after) == TypeFamily.TIMESTAMP  # a strict server also stores the time
     if before.nullable and not after.nullable and (newly or moment or not session.is_strict):
         return False
     if kind in (TypeFamily.REAL, TypeFamily.VECTOR) and not change.plain:
@@ -53,7 +53,7 @@ def keeps_values(change: TypeChange) -> bool:
 
 
 def numbers_zeros(before: Column, after: Column, session: Session) -> bool:
-    """Whether rows of 0 get numbers, as the column becomes AUTO_INCREMENT."""
+    """Return whether rows of 0 get numbers because the column becomes AUTO_INCREMENT."""
     newly = after.auto_increment and not before.auto_increment
     return newly and not session.sql_mode & _NO_AUTO_VALUE_ON_ZERO
 
@@ -97,7 +97,7 @@ def _enums(before: Column, after: Column) -> bool:
 
 
 def _sets(before: Column, after: Column) -> bool:
-    """The members keep their order, in which the server prints them."""
+    """Return whether the members keep their order, in which the server prints them."""
     return (
         tuple(member for member in after.literals if member in before.literals) == before.literals
     )
@@ -113,7 +113,7 @@ def _texts(before: Column, after: Column) -> bool:
     if not keeps_characters(charset_of(before.collation), charset_of(after.collation)):
         return False
     if after.type == _T.STRING and before.type != _T.STRING:
-        return False  # spaces at the end go
+        return False  # CHAR drops trailing spaces
     if after.type != _T.BLOB:
         most = bytes_max(before) if before.type == _T.BLOB else characters(before)
         return most <= characters(after)
@@ -162,8 +162,8 @@ _RULES = {
 
 
 def widens(before: Column, after: Column) -> bool:
-    """Whether each value of ``before`` is one of ``after``, so that a column of that type holds
-    both. Whether NULL is allowed, names, defaults and AUTO_INCREMENT do not count."""
+    """Return whether each value of ``before`` is also one of ``after``, so that a column of type
+    ``after`` holds both. NULL, names, defaults and AUTO_INCREMENT are ignored."""
     old = replace(before, nullable=True, auto_increment=False)
     new = replace(after, nullable=True, auto_increment=False)
     plain = before.detail == after.detail == ""

@@ -1,8 +1,8 @@
 """ENUM and SET: members by name and by number, from and to columns of other types.
 
-A value that is no member of the new list may still be one by its number: '2' is the second. Names
-are compared by the column's collation, which ``Column`` doesn't say: where it would decide, the
-outcome isn't known.
+A text that is no member of the new list may still be one by its number: '2' is the second. The
+column's collation compares names, and ``Column`` does not describe its comparisons. If the
+collation would decide, the result is not known.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENUM_NUMBER_BYTES, _SET_NUMBER_BYTES, _SET_MEMBERS_MAX = 6, 22, 64
 
 
 def store_member(texts: pa.Array, change: TypeChange) -> Converted:
-    """Text into ENUM or SET. Raises Unconvertible where the collation would decide."""
+    """Convert text to ENUM or SET. Raise Unconvertible if the collation would decide."""
     if any(member.endswith(" ") for member in (*change.before.literals, *change.after.literals)):
         raise change.refused("members of CHARACTER SET binary are compared with their spaces")
     is_enum = change.after.type == ColumnType.ENUM
@@ -32,7 +32,7 @@ def store_member(texts: pa.Array, change: TypeChange) -> Converted:
 
 
 def members_of_bits(number: pa.Array, change: TypeChange) -> Converted:
-    """BIT into SET: bit by bit; into ENUM: the member's place in the list."""
+    """Convert BIT to SET bit by bit, and to ENUM as the member's place in the list."""
     literals = change.after.literals
     is_enum = change.after.type == ColumnType.ENUM
 
@@ -52,7 +52,8 @@ def _joined(literals: tuple[str, ...], bits: int) -> str:
 
 
 def _finder(change: TypeChange) -> Callable[[str], int]:
-    """Name -> place in the list, -1 for none."""
+    """Return a function from a name to its place in the list, -1 for none. The function raises
+    Unconvertible if the collation would decide."""
     after: Column = change.after
     places = {literal: i for i, literal in enumerate(after.literals)}
     folded = {literal.lower() for literal in after.literals}
@@ -69,7 +70,8 @@ def _finder(change: TypeChange) -> Callable[[str], int]:
 
 
 def _number(text: str, most: int, change: TypeChange) -> int:
-    """The number that a text is; -1 for none or one that is too large."""
+    """Return the number in a text; -1 if it has none, or one above ``most``. Raise Unconvertible
+    for text of wide letters."""
     if any(
         charset_of(column.collation) in WIDE
         for column in (change.before, change.after)

@@ -1,6 +1,5 @@
-"""The text that the server makes of a number, and the digits of exact numbers.
-
-Conversions hold exact numbers as decimal256(76, scale).
+"""The server's text of a number, and the digits of exact numbers. Conversions hold exact numbers as
+decimal256(76, scale).
 """
 
 from __future__ import annotations
@@ -22,8 +21,9 @@ INTEGRAL = pa.decimal256(DIGITS, 0)
 
 
 def real_text(number: pa.Array, change: TypeChange) -> pa.Array:
-    """FLOAT with six digits, DOUBLE with as many as tell it from all others; with an exponent where
-    that takes more characters than the server gives a column. Raises Unconvertible."""
+    """Return FLOAT with six digits and DOUBLE with as many as identify it. Numbers longer than the
+    width that the server gives a column have an exponent. Raise Unconvertible if the server's short
+    form is not known."""
     values = pc.fill_null(number.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
     is_float = change.before.type == ColumnType.FLOAT
     if is_float:
@@ -32,7 +32,7 @@ def real_text(number: pa.Array, change: TypeChange) -> pa.Array:
     digits, offsets = insert_doubles(np.zeros(len(values), np.uint8), ones, ones[:-1], bits)
     buffers = pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(digits)
     texts = pa.StringArray.from_buffers(len(values), *buffers)
-    # JSON has a digit behind the point, SQL only where it means something.
+    # JSON prints a fractional digit always, SQL only if it is not zero.
     texts = pc.replace_substring_regex(texts, r"\.0$", "")
     width = _FLOAT_WIDTH if is_float else _DOUBLE_WIDTH
     if pc.any(pc.greater(pc.binary_length(texts), width)).as_py():
@@ -49,7 +49,7 @@ def _with_exponent(width: int, change: TypeChange) -> Callable[[str], tuple[str,
         point = "." if len(plain) > 1 else ""
         power = int(exponent) + len(plain) - 1
         short = f"{'-' * sign}{plain[0]}{point}{plain[1:]}e{power}"
-        # Somewhat longer ones of DOUBLE come without an exponent nevertheless.
+        # The server prints some slightly longer DOUBLEs without an exponent.
         between = width == _DOUBLE_WIDTH and len(text) < _DOUBLE_EXPONENT_WIDTH
         if len(short) > width or between:
             raise change.refused(f"how the server shortens {text} is not known")
@@ -59,7 +59,7 @@ def _with_exponent(width: int, change: TypeChange) -> Callable[[str], tuple[str,
 
 
 def plain_text(number: pa.Array) -> pa.Array:
-    """Digits of decimals with all digits behind the point, never with an exponent."""
+    """Return the digits of decimals with all fractional digits, never with an exponent."""
     scale = number.type.scale
     wide = number if pa.types.is_decimal256(number.type) else number.cast(pa.decimal256(76, scale))
     buffers = wide.buffers()

@@ -1,10 +1,10 @@
 """DATE, DATETIME, TIMESTAMP and TIME: conversions among each other, from and to numbers and text.
 
 Dates and times are microseconds since 1970 on the clock of the session (its time zone), so the
-conversions of TIMESTAMP need the zone. Fractions of a second are rounded, or cut off with
+conversions of TIMESTAMP need the zone. Fractions of a second are rounded, or truncated with
 TIME_TRUNCATE_FRACTIONAL. Text has the forms in which the server prints dates and TIME. Numbers are
-read by their digits, as ALTER TABLE reads them: YYYYMMDD, YYYYMMDDhhmmss, both also with years of
-two digits, and hhmmss. What the server makes of other numbers is not known here.
+read by their digits, as ALTER TABLE reads them: YYYYMMDD and YYYYMMDDhhmmss, also with years of two
+digits, and hhmmss. The server's reading of other numbers is not known here.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _SHORT, _LENGTHS = (6, 12), (6, 8, 12, 14)
 
 
 def read_moments(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDArray[np.bool_]]:
-    """(microseconds on the session's clock, which are NULL). Raises Unconvertible for dates that no
-    calendar has."""
+    """Return microseconds on the session's clock, and which values are NULL. Raise Unconvertible
+    for dates that no calendar has."""
     before = change.before
     if before.form == Form.TEXT:
         if pc.any(pc.match_substring_regex(values, _UNREAL)).as_py():
@@ -64,7 +64,7 @@ def read_moments(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDAr
 
 
 def read_times(values: pa.Array, change: TypeChange) -> tuple[Micros, npt.NDArray[np.bool_]]:
-    """(signed microseconds of TIME, which are NULL)."""
+    """Return signed microseconds of TIME, and which values are NULL."""
     missing = values.is_null().to_numpy(zero_copy_only=False)
     if change.before.form != Form.MICROSECONDS:
         values = _time_of_text(values)
@@ -81,8 +81,8 @@ def _time_of_text(texts: pa.Array) -> pa.Array:
 
 
 def rounded(micros: Micros, digits: int, truncates: bool) -> Micros:
-    """Half a unit goes away from zero: that is to the later moment where ``micros`` of dates are
-    not negative."""
+    """Round to ``digits`` of a second. Half a unit rounds away from zero: to the later moment if
+    ``micros`` of dates are not negative."""
     unit = 10 ** (6 - digits)
     size = np.abs(micros) + (0 if truncates else unit // 2)
     signed: Micros = np.where(micros < 0, -1, 1) * (size - size % unit)
@@ -90,18 +90,20 @@ def rounded(micros: Micros, digits: int, truncates: bool) -> Micros:
 
 
 def _later(micros: Micros, digits: int, truncates: bool) -> Micros:
-    """Dates of before 1970 round as those behind it."""
+    """Round dates before 1970 in the same direction as later ones."""
     return rounded(micros + _END, digits, truncates) - _END
 
 
 def is_fixed(time_zone: str) -> bool:
-    """Whether a session's clock is always as far from UTC: else TIMESTAMP, which is converted by
-    that clock even to TIMESTAMP, loses the second of two hours that it shows twice."""
+    """Return whether a session's clock has a fixed offset from UTC. With another clock, even a
+    conversion from TIMESTAMP to TIMESTAMP loses the second of two hours that the clock shows
+    twice."""
     return time_zone == "UTC" or bool(_OFFSET.fullmatch(time_zone))
 
 
 def zone_offset(change: TypeChange) -> int | ZoneInfo:
-    """Microseconds that the session's clock is ahead of UTC, or its zone's rules."""
+    """Return how many microseconds the session's clock is ahead of UTC, or its zone's rules. Raise
+    UnknownZone if the zone is not known."""
     name = change.session.time_zone
     if match := _OFFSET.fullmatch(name):
         size = (int(match[2]) * 60 + int(match[3])) * 60 * SECOND
@@ -120,7 +122,7 @@ def zone_offset(change: TypeChange) -> int | ZoneInfo:
 
 
 def to_clock(utc: Micros, change: TypeChange) -> Micros:
-    """Moments of TIMESTAMP on the session's clock."""
+    """Return moments of TIMESTAMP on the session's clock."""
     zone = zone_offset(change)
     if isinstance(zone, int):
         return utc + zone
@@ -130,8 +132,8 @@ def to_clock(utc: Micros, change: TypeChange) -> Micros:
 
 
 def _to_utc(clock: Micros, change: TypeChange) -> Micros:
-    """The moments; where a change of clocks has a time twice, the first. Raises Unconvertible for
-    one that it leaves out."""
+    """Return the moments in UTC; the first one if a change of clocks repeats a time. Raise
+    Unconvertible for a time that a change of clocks omits."""
     zone = zone_offset(change)
     if isinstance(zone, int):
         return clock - zone
@@ -145,13 +147,14 @@ def _to_utc(clock: Micros, change: TypeChange) -> Micros:
 
 
 def store_moment(values: pa.Array, change: TypeChange) -> Converted:
-    """DATE, DATETIME and TIMESTAMP into one of them, or into TIME. Raises Unconvertible."""
+    """Convert DATE, DATETIME and TIMESTAMP to one of them, or to TIME. Raise Unconvertible."""
     micros, missing = read_moments(values, change)
     return put_moment(micros, missing, change)
 
 
 def put_moment(micros: Micros, missing: npt.NDArray[np.bool_], change: TypeChange) -> Converted:
-    """Microseconds on the session's clock into a column of dates or of TIME."""
+    """Store microseconds on the session's clock in a column of dates or of TIME. Raise
+    Unconvertible if the server stores 0000-00-00 and the column cannot."""
     after, kind = change.after, family_of(change.after)
     digits = 0 if kind == TypeFamily.DATE else after.meta
     if kind == TypeFamily.TIME:
@@ -187,12 +190,12 @@ def _moment_array(
 
 
 def put_utc(micros: Micros, missing: npt.NDArray[np.bool_], after: Column) -> pa.Array:
-    """Microseconds since 1970 into TIMESTAMP, without the digits that it doesn't have."""
+    """Store microseconds since 1970 in TIMESTAMP, truncated to the column's digits."""
     return _moment_array(rounded(micros, after.meta, True), missing, np.zeros_like(missing), after)
 
 
 def zero_date(column: Column) -> str:
-    """The zero date as the server prints a column's."""
+    """Return the zero date as the server prints it for the column."""
     if family_of(column) == TypeFamily.DATE:
         return "0000-00-00"
     clock = "0000-00-00 00:00:00.000000"
@@ -208,7 +211,7 @@ def moment_text(
 
 
 def time_array(micros: Micros, missing: npt.NDArray[np.bool_], after: Column) -> pa.Array:
-    """The Arrow array of TIME(digits)."""
+    """Return the Arrow array of TIME(digits)."""
     if after.form == Form.MICROSECONDS:
         return pa.array(micros, mask=missing)
     return time_text(micros, missing, after.meta)
@@ -231,7 +234,8 @@ def _padded(numbers: Micros, width: int = 2) -> pa.Array:
 
 
 def store_time(values: pa.Array, change: TypeChange) -> Converted:
-    """TIME into TIME, or into dates: as of the day of the statement on the session's clock."""
+    """Convert TIME to TIME, or to dates on the day of the statement on the session's clock. Raise
+    Unconvertible if the time of the statement is not known."""
     micros, missing = read_times(values, change)
     if family_of(change.after) == TypeFamily.TIME:
         stored = rounded(micros, change.after.meta, change.truncates)
@@ -245,8 +249,9 @@ def store_time(values: pa.Array, change: TypeChange) -> Converted:
 
 
 def moment_number(values: pa.Array, change: TypeChange) -> pa.Array:
-    """DATE as YYYYMMDD, DATETIME and TIMESTAMP as YYYYMMDDhhmmss, TIME as hhmmss, with the column's
-    fraction, decimal256(76, digits); to the full second where an integer is wanted."""
+    """Return DATE as YYYYMMDD, DATETIME and TIMESTAMP as YYYYMMDDhhmmss, TIME as hhmmss, with the
+    column's fraction, as decimal256(76, digits). Round to the second if the new column is of
+    integers. Raise Unconvertible for a moment that is rounded to the year 10000."""
     before, digits = change.before, change.before.meta
     whole = family_of(change.after) in (TypeFamily.INTEGER, TypeFamily.YEAR, TypeFamily.BIT)
     if family_of(before) == TypeFamily.TIME:
@@ -267,7 +272,8 @@ def moment_number(values: pa.Array, change: TypeChange) -> pa.Array:
 
 
 def text_moments(texts: pa.Array, change: TypeChange) -> Converted:
-    """Text in the form in which the server prints dates or TIME; Unconvertible for others."""
+    """Convert text in the form in which the server prints dates or TIME. Raise Unconvertible for
+    other text."""
     kind = family_of(change.after)
     read = _time_reader(change) if kind == TypeFamily.TIME else _moment_reader(change)
     parsed = by_distinct(texts, read, pa.int64()).values
@@ -322,8 +328,8 @@ def _time_reader(change: TypeChange) -> Callable[[str | None], tuple[int | None,
 
 
 def number_moments(values: pa.Array, change: TypeChange) -> Converted:
-    """0 is 0000-00-00. Raises Unconvertible for other numbers that are no date, and for 0 unless
-    the column keeps such dates."""
+    """Convert integers to dates or TIME; 0 becomes 0000-00-00. Raise Unconvertible for other
+    numbers that are no date, and for 0 unless the column keeps such dates."""
     if change.before.unsigned and not change.plain:
         raise change.refused("whether it has ZEROFILL, whose zeros are digits, is not known")
     numbers, kind = exact(values, change), family_of(change.after)
@@ -344,7 +350,7 @@ def number_moments(values: pa.Array, change: TypeChange) -> Converted:
 
 
 def _moment_of_number(number: object, change: TypeChange) -> int | None:
-    """Microseconds since 1970 on the session's clock; None for 0000-00-00, and for NULL."""
+    """Return microseconds since 1970 on the session's clock; None for 0000-00-00, and for NULL."""
     if not number:
         return None
     digits = str(number)
@@ -365,7 +371,7 @@ def _date_of_number(number: object, change: TypeChange) -> int | None:
 
 
 def _time_of_number(number: object, change: TypeChange) -> int | None:
-    """Microseconds; None for NULL."""
+    """Return microseconds of TIME; None for NULL. Raise Unconvertible for other digits."""
     if number is None:
         return None
     whole = int(str(number))

@@ -1,6 +1,5 @@
-"""Text -> JSON: the document as the server prints it again.
-
-Keys go by length and bytes, of two alike the last stays; whole numbers beyond 64 bits are doubles.
+"""Convert text to JSON: the document as the server prints it again. Keys are sorted by length and
+bytes; the last of two equal keys remains. Whole numbers beyond 64 bits become doubles.
 """
 
 from __future__ import annotations
@@ -59,14 +58,14 @@ def _refuse(name: str) -> Any:
 
 
 def _sorted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The members in the server's order."""
+    """Return the members in the server's order."""
     return dict(
         sorted(dict(pairs).items(), key=lambda member: (len(_utf8(member[0])), _utf8(member[0])))
     )
 
 
 def _utf8(text: str) -> bytes:
-    """ValueError for a surrogate without its other half."""
+    """Return the text's bytes. Raise ValueError for a surrogate without its other half."""
     return text.encode()
 
 

@@ -1,4 +1,5 @@
-"""Numbers and text -> a column of numbers: what the server stores of a value, and whether it fits.
+"""Convert numbers and text to a column of numbers: the value that the server stores, and whether it
+fits.
 
 Exact numbers are decimal256(76, scale). They are rounded half away from zero, doubles to the
 nearest even integer, as the server's C code does. In text, spaces before the number and everything
@@ -45,8 +46,8 @@ def integer_range(column: Column) -> tuple[int, int]:
 
 
 def store_exact(number: pa.Array, change: TypeChange) -> Converted:
-    """An exact number into a column of any kind of number. A DECIMAL becomes a signed integer of
-    64 bits on its way to all but DECIMAL and floats. Raises Unconvertible."""
+    """Store exact numbers in a column of any numeric type. A DECIMAL becomes a signed integer of 64
+    bits first, except for DECIMAL and floats. Raise Unconvertible if the result is not known."""
     kind = ColumnType(change.after.type)
     if kind == _T.DECIMAL:
         return _to_decimal(number, change.after)
@@ -60,7 +61,7 @@ def store_exact(number: pa.Array, change: TypeChange) -> Converted:
 
 
 def store_integer(whole: pa.Array, after: Column) -> Converted:
-    """Integers of 64 bits into a column of integers: ``store_exact``, without decimals."""
+    """Store integers of 64 bits in a column of integers: ``store_exact``, without decimals."""
     low, high = integer_range(after)
     least, most = max(low, _LONGLONG[0]), min(high, _LONGLONG[1])
     under, over = pc.less(whole, least), pc.greater(whole, most)
@@ -81,8 +82,8 @@ def _store_whole(whole: pa.Array, change: TypeChange) -> Converted:
 
 
 def store_real(number: pa.Array, change: TypeChange) -> Converted:
-    """A double into a column of any kind of number; of FLOAT(M,D) and DOUBLE(M,D) only the plain
-    form is known. Raises Unconvertible."""
+    """Store doubles in a column of any numeric type. Raise Unconvertible if the result is not
+    known: of FLOAT(M,D) and DOUBLE(M,D), only the plain form is."""
     after = change.after
     if after.type not in (_T.FLOAT, _T.DOUBLE):
         if after.type == _T.DECIMAL:
@@ -102,7 +103,7 @@ def store_real(number: pa.Array, change: TypeChange) -> Converted:
 
 
 def rounded(number: pa.Array, scale: int) -> pa.Array:
-    """decimal256(76, scale); the digits in front of the point must have room."""
+    """Return decimal256(76, scale); the type must have room for the integer digits."""
     if scale < number.type.scale:
         number = pc.round(number, scale, "half_towards_infinity")
     return number.cast(pa.decimal256(DIGITS, scale))
@@ -119,7 +120,7 @@ def _clamped(number: pa.Array, low: int, high: int) -> tuple[pa.Array, pa.Array]
 
 
 def _to_year(whole: pa.Array) -> Converted:
-    """1 to 69 are years from 2001 on, 70 to 99 those from 1970 on."""
+    """Store years: 1 to 69 are 2001 to 2069, 70 to 99 are 1970 to 1999."""
     small, _ = _clamped(whole, -1, 10_000)
     year = small.cast(pa.int64())
     year = pc.if_else(
@@ -132,7 +133,8 @@ def _to_year(whole: pa.Array) -> Converted:
 
 
 def _to_bit(whole: pa.Array, change: TypeChange) -> Converted:
-    """A negative number is its two's complement of 64 bits."""
+    """Store BIT: a negative number as its two's complement of 64 bits. Raise Unconvertible for a
+    number of more than 64 bits."""
     low, high = _LONGLONG[0], (1 << 64) - 1
     _, beyond = _clamped(whole, low, high)
     if pc.any(beyond).as_py():
@@ -148,7 +150,7 @@ def _to_bit(whole: pa.Array, change: TypeChange) -> Converted:
 
 
 def bit_array(number: pa.Array, bits: int) -> pa.Array:
-    """The Arrow array of BIT(bits): BooleanArray, or big-endian bytes."""
+    """Return the Arrow array of BIT(bits): BooleanArray, or big-endian bytes."""
     if bits == 1:
         return pc.not_equal(number, _limit(0, number.type))
     width = (bits + 7) // 8
@@ -186,14 +188,15 @@ def _to_decimal(number: pa.Array, after: Column) -> Converted:
 
 
 def decimal_array(number: pa.Array, column: Column) -> pa.Array:
-    """The Arrow array of a DECIMAL column of this scale: decimal128, or text."""
+    """Return the Arrow array of a DECIMAL column of this scale: decimal128, or text."""
     if column.precision > DECIMAL128_DIGITS:
         return plain_text(number)
     return number.cast(column.arrow_type)
 
 
 def _decimal_of(change: TypeChange) -> Any:
-    """A double -> the text of the DECIMAL that the server makes of its shortest digits."""
+    """Return a function from a double to the text of the DECIMAL that the server makes of its
+    shortest digits. The function raises Unconvertible if the direction of rounding is not known."""
     after = change.after
     most = Decimal(10**after.precision - 1).scaleb(-after.scale, _WIDE)
     unit, fine = (Decimal(1).scaleb(-n) for n in (after.scale, _DECIMAL_SCALE_MAX))
@@ -216,7 +219,8 @@ def _decimal_of(change: TypeChange) -> Any:
 
 
 def _through_longlong(number: pa.Array, change: TypeChange) -> Converted:
-    """A double becomes a signed integer of 64 bits first."""
+    """Store doubles by way of a signed integer of 64 bits. Raise Unconvertible for a FLOAT beyond
+    64 bits."""
     values = np.rint(number.to_numpy(zero_copy_only=False))
     missing = number.is_null().to_numpy(zero_copy_only=False)
     values = np.where(missing, 0, values)
@@ -230,7 +234,8 @@ def _through_longlong(number: pa.Array, change: TypeChange) -> Converted:
 
 
 def store_number_text(texts: pa.Array, change: TypeChange) -> Converted:
-    """Text into a column of any kind of number. Raises Unconvertible."""
+    """Store text in a column of any numeric type. Raise Unconvertible if the server's reading is
+    not known."""
     kind = change.after.type
     if kind in (ColumnType.YEAR, ColumnType.BIT):
         texts = by_distinct(texts, _only_digits(change), pa.string()).values
@@ -251,7 +256,8 @@ def _joined(read: Converted, stored: Converted) -> Converted:
 
 
 def _exact(change: TypeChange) -> Callable[[str | None], tuple[Decimal | None, bool]]:
-    """Text -> a decimal of 30 digits behind the point, cut off where it has more."""
+    """Return a function from text to a decimal of 30 fractional digits, truncated. The function
+    raises Unconvertible if the server's reading is not known."""
     integral = change.after.type != ColumnType.DECIMAL
     zero = Decimal(0)
 
@@ -303,7 +309,8 @@ def _double(change: TypeChange) -> Callable[[str | None], tuple[float | None, bo
 
 
 def _only_digits(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]:
-    """YEAR and BIT have readings of their own for all but plain digits."""
+    """Return a function that accepts plain digits only: YEAR and BIT read other text in their own
+    ways. The function raises Unconvertible for other text."""
     is_year = change.after.type == ColumnType.YEAR
 
     def read(text: str | None) -> tuple[str | None, bool]:

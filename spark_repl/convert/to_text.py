@@ -1,8 +1,8 @@
-"""Values of all kinds as text or bytes, and their storage: character sets, lengths, padding.
+"""Store values of all kinds as text or bytes: character sets, lengths, padding.
 
 Lengths are those of the column: characters of CHAR and VARCHAR, bytes of TEXT and of all binary
-types. A value that is cut off is unfit, unless only spaces at the end of text are: if a strict
-server refuses those as well, its ALTER TABLE is not in the log.
+types. A truncated value is unfit, unless it loses only trailing spaces of text. If a strict server
+also refuses that, its ALTER TABLE is not in the log.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .type_change import (
 
 _T = ColumnType
 _CODECS = {"ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be"}
-# Bytes of a surrogate, and what begins one: Python takes no such character, the server may.
+# The first bytes of a surrogate: Python refuses such a character, the server may accept it.
 _SET_UNKNOWN = (
     "the character set of {} is not known: no statement of the log has said it, and no TABLE_MAP"
 )
@@ -47,7 +47,8 @@ _SURROGATE = re.compile(rb"\xed[\xa0-\xbf]")
 
 
 def store_text(texts: pa.Array, change: TypeChange) -> Converted:
-    """Text in the character set of ``before`` into a column of text or bytes; Unconvertible."""
+    """Store text, in the character set of ``before``, in a column of text or bytes. Raise
+    Unconvertible if the result is not known."""
     after = change.after
     if after.collation == BINARY:
         return store_bytes(_encoded(texts, change), after)
@@ -60,7 +61,7 @@ def store_text(texts: pa.Array, change: TypeChange) -> Converted:
 
 
 def store_bytes(raw: pa.Array, after: Column) -> Converted:
-    """Bytes into BINARY(n), VARBINARY(n) or BLOB."""
+    """Store bytes in BINARY(n), VARBINARY(n) or BLOB."""
     limit = bytes_max(after)
     size = pc.binary_length(raw)
     unfit = pc.greater(size, limit)
@@ -75,8 +76,8 @@ def store_bytes(raw: pa.Array, after: Column) -> Converted:
 
 
 def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
-    """Bytes into a column of text or bytes: of text they must be characters; what follows the first
-    bytes that are none is cut off. Raises Unconvertible."""
+    """Store bytes in a column of text or bytes. A column of text truncates them at the first byte
+    that is no character. Raise Unconvertible if the result is not known."""
     after = change.after
     if after.collation == BINARY:
         return store_bytes(raw, after)
@@ -103,14 +104,15 @@ def store_raw(raw: pa.Array, change: TypeChange) -> Converted:
 
 
 def _refuse_letters(texts: pa.Array, change: TypeChange) -> None:
-    """Raises Unconvertible for a letter that a character set may lack, or has other bytes for."""
+    """Raise Unconvertible for a letter that a character set may lack, or may encode otherwise."""
     if pc.all(pc.string_is_ascii(texts)).as_py() is False:
         named = change.before if change.after.collation == BINARY else change.after
         raise change.refused(_SET_UNKNOWN.format(named.name))
 
 
 def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
-    """(text with a ? for each character that ``after``'s set lacks, where there was one)."""
+    """Return the text with a ? for each character that the set of ``after`` lacks, and which values
+    had one. Raise Unconvertible if the set's characters are not known."""
     charset = charset_of(change.after.collation)
     before = change.before
     from_charset = charset_of(before.collation) if before.collation else ""
@@ -130,7 +132,7 @@ def in_charset(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
 
 
 def keeps_characters(before: str, after: str) -> bool:
-    """Whether each text in the character set ``before`` exists in ``after``."""
+    """Return whether each text in the character set ``before`` exists in ``after``."""
     if before == after or after in WHOLE:
         return True
     if after in BASIC:
@@ -141,7 +143,8 @@ def keeps_characters(before: str, after: str) -> bool:
 
 @lru_cache
 def _outside(charset: str) -> str:
-    """A regular expression for a character outside of the set; '' where the set isn't known."""
+    """Return a regular expression for a character outside of the set; '' if the set is not
+    known."""
     if charset in BASIC:
         return r"[^\x{0}-\x{FFFF}]"
     if (written := letters(charset)) is None:
@@ -156,7 +159,7 @@ def _matches(texts: pa.Array, pattern: str) -> pa.Array:
 
 
 def _fitted(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
-    """Cut texts to the column's length. CHAR has no spaces at the end, also where it was cut."""
+    """Truncate texts to the column's length. CHAR has no trailing spaces, even after truncation."""
     if change.after.type != _T.STRING:
         return _cut(texts, change)
     cut, unfit = _cut(pc.utf8_rtrim(texts, " "), change)
@@ -177,7 +180,8 @@ def _cut(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None
 
 
 def _cut_bytes(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array | None]:
-    """TEXT: between TEXT of one character set the server cuts in the midst of a character."""
+    """Truncate to the length of TEXT. Between TEXT of one character set the server truncates in the
+    middle of a character, which raises Unconvertible."""
     after, limit = change.after, bytes_max(change.after)
     charset = charset_of(after.collation)
     size = pc.binary_length(texts) if charset in UTF8 else pc.utf8_length(texts)
@@ -207,7 +211,8 @@ def _cut_bytes(texts: pa.Array, change: TypeChange) -> tuple[pa.Array, pa.Array 
 
 
 def _encoded(texts: pa.Array, change: TypeChange) -> pa.Array:
-    """The bytes of text in the character set of ``before``."""
+    """Return the bytes of text in the character set of ``before``. Raise Unconvertible if the set
+    is not known."""
     before = change.before
     if before.assumed and pc.any(pc.greater(pc.binary_length(texts), 0)).as_py():
         raise change.refused(_SET_UNKNOWN.format(before.name))
@@ -266,7 +271,7 @@ def _valid_part(raw: bytes, charset: str, change: TypeChange) -> tuple[str, bool
 
 
 def number_text(values: pa.Array, change: TypeChange) -> pa.Array:
-    """Raises Unconvertible where it isn't known how a number is printed."""
+    """Return numbers as the server prints them. Raise Unconvertible if that is not known."""
     before, kind = change.before, family_of(change.before)
     if kind == TypeFamily.YEAR:
         return pc.utf8_lpad(values.cast(pa.string()), 4, "0")
@@ -311,13 +316,13 @@ def _json(values: pa.Array, change: TypeChange) -> Converted:
 def _member(values: pa.Array, change: TypeChange) -> Converted:
     after = change.after
     if after.collation == BINARY or charset_of(after.collation) in WIDE:
-        # A Column does not tell the set of its members, which may be binary or have wide letters.
+        # A Column does not record its members' set, which may be binary or have wide letters.
         raise change.refused("the character set of the members is not known")
     return store_text(values, change)
 
 
 def _geometry(values: pa.Array, change: TypeChange) -> Converted:
-    """Four bytes of SRID, then WKB; nothing at all for the empty value."""
+    """Store geometries as four bytes of SRID, then WKB; the empty value has no bytes."""
     if change.before.form == Form.BYTES:
         return store_raw(values, change)
     wkb = pc.struct_field(values, "wkb")
@@ -329,7 +334,7 @@ def _geometry(values: pa.Array, change: TypeChange) -> Converted:
 
 
 def _vector(values: pa.Array, change: TypeChange) -> Converted:
-    """Four bytes of each float."""
+    """Store vectors as four bytes of each float."""
     sizes = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
     edges = np.concatenate(([0], np.cumsum(sizes * 4))).astype(np.int32)
     data = np.asarray(values.flatten(), "<f4")

@@ -1,4 +1,4 @@
-"""TypeChange: one column before and after ALTER TABLE, and what its conversion comes to."""
+"""TypeChange: one column before and after ALTER TABLE. Converted: the result of its conversion."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HINT = "copy the table anew"
 
 
 class TypeFamily(Enum):
-    """Types whose values convert alike."""
+    """Families of types whose values convert in the same way."""
 
     INTEGER, DECIMAL, REAL, YEAR, BIT, ENUM, SET = (auto() for _ in range(7))
     TEXT, BYTES, DATE, DATETIME, TIMESTAMP, TIME = (auto() for _ in range(6))
@@ -44,7 +44,7 @@ _FAMILIES = {
 
 
 def family_of(column: Column) -> TypeFamily | None:
-    """None for a type that no column of a server since 5.0 has."""
+    """Return the family; None for a type that no column of a server since 5.0 has."""
     if column.type in CHARACTER_TYPES:
         return TypeFamily.BYTES if column.collation == BINARY else TypeFamily.TEXT
     return _FAMILIES.get(column.type)  # type: ignore[call-overload,no-any-return]
@@ -52,8 +52,9 @@ def family_of(column: Column) -> TypeFamily | None:
 
 @dataclass(frozen=True, slots=True)
 class TypeChange:
-    """``plain``: the caller knows that neither column has what ``Column`` doesn't say and values
-    depend on: ZEROFILL, FLOAT(M,D), DOUBLE(M,D), YEAR(2), a VECTOR of other dimensions."""
+    """A column before and after ALTER TABLE. ``plain``: the caller knows that neither column has a
+    property that changes values but is not in ``Column``: ZEROFILL, FLOAT(M,D), DOUBLE(M,D),
+    YEAR(2), a VECTOR of other dimensions."""
 
     before: Column
     after: Column
@@ -62,12 +63,12 @@ class TypeChange:
 
     @property
     def truncates(self) -> bool:
-        """Whether digits of seconds are cut off rather than rounded."""
+        """Return whether fractions of seconds are truncated and not rounded."""
         return bool(self.session.sql_mode & TIME_TRUNCATE_FRACTIONAL)
 
     @property
     def pads(self) -> bool:
-        """Whether CHAR is read filled up to its length, by a column that may see the spaces."""
+        """Return whether CHAR is read with padding, by a column that may keep the spaces."""
         before, after = self.before, self.after
         is_char = before.type == _T.STRING and family_of(before) == TypeFamily.TEXT
         cut = after.type == _T.STRING and family_of(after) == TypeFamily.TEXT
@@ -87,8 +88,8 @@ class TypeChange:
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """``unfit``: where a strict server refuses the value and another stores what is here; ``why``
-    in words. None: nowhere."""
+    """Converted values. ``unfit`` marks values that a strict server refuses; ``values`` then has
+    what another server stores. None: there are none. ``why`` is the reason in words."""
 
     values: pa.Array
     unfit: pa.Array | None = None
@@ -107,7 +108,7 @@ def either(first: pa.Array | None, second: pa.Array | None) -> pa.Array | None:
 def by_distinct(
     values: pa.Array, function: Callable[[Any], tuple[Any, bool]], kind: pa.DataType
 ) -> Converted:
-    """``function`` gives for each distinct value what becomes of it and whether it fits."""
+    """Apply ``function`` to each distinct value; it returns the result, and whether it fits."""
     raw = values.view(pa.int64()) if pa.types.is_float64(values.type) else values
     encoded = raw.dictionary_encode()
     distinct = encoded.dictionary
@@ -120,22 +121,22 @@ def by_distinct(
 
 
 def longest_character(column: Column) -> int:
-    """Bytes of the longest character in the column's character set."""
+    """Return how many bytes the longest character in the column's character set has."""
     return collation(charset_of(column.collation))[1]
 
 
 def characters(column: Column) -> int:
-    """How many characters CHAR(n) and VARCHAR(n) hold."""
+    """Return how many characters CHAR(n) and VARCHAR(n) hold."""
     return column.meta // longest_character(column)
 
 
 def bytes_max(column: Column) -> int:
-    """How many bytes a column of characters or bytes holds."""
+    """Return how many bytes a column of characters or bytes holds."""
     return int(256**column.meta - 1) if column.type == _T.BLOB else column.meta
 
 
 def described(column: Column) -> str:
-    """The type for a message, near to how SQL writes it."""
+    """Return the type for a message, in nearly the form of SQL."""
     kind, name = family_of(column), column.type_name
     if kind == TypeFamily.TEXT and column.type != _T.BLOB:
         name += f"({characters(column)})"
