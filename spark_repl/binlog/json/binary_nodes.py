@@ -27,8 +27,8 @@ from .nodes import (
 
 @jit
 def read_nodes(buffer: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints) -> Int:
-    """Fills ``nodes`` from the binary document [at, end); returns how many there are, or below 0
-    what is wrong. A document has less than one for each of its bytes."""
+    """Fill ``nodes`` from the binary document [at, end). Return their number, or a negated code of
+    ``damage``. A document has fewer values than bytes."""
     kind: Int = np.int64(buffer[at])
     limit: Int = end
     key: Int = np.int64(0)
@@ -65,7 +65,7 @@ def read_nodes(buffer: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints) -> In
 
 @jit
 def _scalar(buffer: Bytes, kind: Int, at: Int, limit: Int, nodes: Ints, n: Int) -> Int:
-    """Notes a value that is no container; returns 0 or what is wrong."""
+    """Record a value that is no container. Return 0 or a code of ``damage``."""
     nodes[n, KIND] = kind
     if kind == LITERAL_NODE:
         if at >= limit:

@@ -1,4 +1,4 @@
-"""What can be wrong with a JSON document: the codes that kernels end with, and what they mean."""
+"""Damage of a JSON document: the codes that kernels return, and their texts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """JSON diffs of PARTIAL_UPDATE_ROWS events, applied to documents as the server prints them.
 
-A diff is one of three operations at one path (MySQL source, json_diff.h). Only the documents that
-have diffs pass through here, one at a time; the values in the diffs become text all at once.
+A diff is one of three operations at one path (MySQL source, json_diff.h). This module processes
+only documents that have diffs, one at a time. It converts the values in the diffs to text all at
+once.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _HINTS = {
     CORRUPT: "the log is damaged here: fetch it again, or check it with mysqlbinlog",
 }
 _LEG = re.compile(r'\.(?P<name>[^."\[]+)|\.(?=")|\[(?P<index>\d{1,10})\]')
-# The scanners of Python's json module, which know where a value ends.
+# The scanners of Python's json module find where a value ends.
 _decoder: Any = json.JSONDecoder(parse_float=str, parse_int=str, strict=False)
 _scan = _decoder.scan_once
 _scan_string: Any = vars(json.decoder)["scanstring"]
@@ -47,9 +48,11 @@ class _Diff:
 def apply_diffs(
     documents: Sequence[str | None], diffs: Sequence[bytes], column: str, table: str
 ) -> list[str]:
-    """Each document with its diffs (the bytes behind their length, in log order) applied.
+    """Apply to each document its diffs (the bytes after their length, in log order). Return the new
+    documents.
 
-    DecodeError 3648 when a path isn't there as the operation needs it, 3649 for damaged diffs.
+    Raise DecodeError with MySQL's error 3648 if the document lacks a path that an operation needs,
+    and with 3649 if diffs are damaged.
     """
     parsed: list[tuple[_Diff, ...]] = []
     for row, data in enumerate(diffs):
@@ -77,7 +80,8 @@ def apply_diffs(
 
 
 def describe(diffs: bytes, column: str) -> list[str]:
-    """The operations as SQL functions: ``JSON_REPLACE(`j`, '$.a', 1)``, as mysqlbinlog does."""
+    """Return the operations as SQL functions, as mysqlbinlog prints them: ``JSON_REPLACE(`j`,
+    '$.a', 1)``."""
     parsed = list(_parse(diffs))
     out = []
     for diff, value in zip(parsed, _texts([diff.value for diff in parsed]), strict=True):
@@ -109,7 +113,7 @@ def _parse(data: bytes) -> Iterator[_Diff]:
 
 
 def _legs(path: str) -> Iterator[Leg]:
-    """``$.a[1]."b c"`` -> "a", 1, "b c"."""
+    """Yield the legs of a path: ``$.a[1]."b c"`` -> "a", 1, "b c"."""
     if path[:1] != "$":
         raise ValueError(path)
     at = 1
@@ -128,7 +132,8 @@ def _legs(path: str) -> Iterator[Leg]:
 
 
 def _texts(values: list[bytes]) -> list[str]:
-    """Binary JSON as text, all in one call; the empty value of a REMOVE becomes ``null``."""
+    """Convert binary JSON to text, all values in one call. The empty value of a REMOVE becomes
+    ``null``."""
     length = np.array([len(value) for value in values], np.int64)
     offset = np.cumsum(length) - length
     array: pa.Array = to_text(np.frombuffer(b"".join(values), np.uint8), offset, length)
@@ -156,7 +161,8 @@ def _apply(text: str | None, diff: _Diff, value: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """``start``: its key or, in an array, its value; ``value`` to ``end``: the value alone."""
+    """A member of an object or array. ``start``: offset of its key or, in an array, of its value.
+    ``value`` and ``end``: bounds of the value."""
 
     key: Leg
     start: int
@@ -165,7 +171,8 @@ class _Member:
 
 
 def _members(text: str, at: int) -> Iterator[_Member]:
-    """The members of the object or array that begins at ``at``; LookupError for a scalar."""
+    """Yield the members of the object or array that begins at ``at``. Raise LookupError for a
+    scalar."""
     kind = text[at]
     if kind not in "{[":
         raise LookupError("a scalar")
@@ -193,7 +200,7 @@ def _end(text: str, at: int) -> int:
 
 
 def _child(text: str, at: int, leg: Leg) -> tuple[int, int]:
-    """Where the value at one leg begins and ends."""
+    """Return the begin and end of the value at one leg. Raise LookupError if there is none."""
     _same_kind(text, at, leg)
     for member in _members(text, at):
         if member.key == leg:
@@ -220,8 +227,9 @@ def _remove(text: str, at: int, leg: Leg) -> str:
 
 
 def _insert(text: str, at: int, leg: Leg, value: str) -> str:
-    """``text`` with ``value`` put into the container that begins at ``at``: an array has it before
-    the index, or behind its end, an object in the order of keys."""
+    """Return ``text`` with ``value`` inserted into the container that begins at ``at``. In an array
+    the value is inserted before the index, or after the last value. An object stays sorted by its
+    keys."""
     _same_kind(text, at, leg)
     if isinstance(leg, str):
         value = f"{json.dumps(leg, ensure_ascii=False)}: {value}"
@@ -238,7 +246,8 @@ def _insert(text: str, at: int, leg: Leg, value: str) -> str:
 
 
 def _rank(key: Leg) -> tuple[int, bytes]:
-    """The server sorts keys by their length in bytes, then by their bytes."""
+    """Return the sort key of a member. The server sorts keys by their length in bytes, then by
+    their bytes."""
     if isinstance(key, int):
         return key, b""
     raw = key.encode("utf-8")
@@ -246,7 +255,8 @@ def _rank(key: Leg) -> tuple[int, bytes]:
 
 
 def pending_diffs(packed: bytes) -> Iterator[tuple[int, bytes]]:
-    """(column, diffs) of what ``PartialImages.held`` gives for one entry."""
+    """Yield (column, diffs) of one entry's pending diffs, as ``PartialImages.presence`` packs
+    them."""
     at = 0
     while at < len(packed):
         size = int.from_bytes(packed[at + 2 : at + 6], "little")

@@ -1,4 +1,4 @@
-"""Doubles inside JSON text: shortest digits from Arrow, laid out as the server's my_gcvt does."""
+"""Doubles inside JSON text: shortest digits from Arrow, formatted as the server's my_gcvt does."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import pyarrow.compute as pc
 
 from ..kernels.jit import Bytes, Int, Ints, copy, jit, put_digits
 
-# strings/dtoa.cc: with its point outside of these a number is printed with an exponent, unless
-# digits stand behind the point (17 digits with the point before the last one).
+# strings/dtoa.cc: a number whose decimal point is outside this range is printed with an exponent.
+# The exception is a number with digits after the point (17 digits, the point before the last one).
 _POINT_MAX, _POINT_MIN = 15, -14
 _LONGEST = 40
 
 
 def insert_doubles(text: Bytes, offsets: Ints, places: Ints, bits: Ints) -> tuple[Bytes, Ints]:
-    """``text`` with double i in place of the byte ``places[i]``, and the rows' new offsets."""
+    """Return ``text`` with double i in place of the byte ``places[i]``, and the rows' new
+    offsets."""
     numbers = pc.cast(pa.array(bits.view(np.float64)), pa.string())
     edges = np.frombuffer(numbers.buffers()[1], np.int32)[: len(numbers) + 1]
     digits = np.frombuffer(numbers.buffers()[2], np.uint8)
@@ -37,8 +38,9 @@ def _insert(
     out: Bytes,
     moved: Ints,
 ) -> Int:
-    """Does what ``insert_doubles`` does, given the ``digits`` of all doubles and where each one's
-    lie; returns the bytes used of ``out``. ``plain``: room for the digits of a number."""
+    """Do what ``insert_doubles`` does with the printed ``digits`` of all doubles, whose bounds are
+    ``edges``. Return the bytes used of ``out``. ``plain`` is a buffer for the digits of one
+    number."""
     copied: Int = np.int64(0)
     to: Int = np.int64(0)
     row = 0
@@ -57,7 +59,7 @@ def _insert(
 
 @jit
 def _double(source: Bytes, plain: Bytes, out: Bytes, to: Int) -> Int:
-    """Lays out anew what Arrow prints (-1.5e+20); returns the bytes used of ``out``."""
+    """Convert Arrow's format (-1.5e+20) to the server's. Return the bytes used of ``out``."""
     size, zeros, point, exponent, sign, at = 0, 0, -1, 0, 1, 0
     if source[0] == 45:
         out[to] = 45
@@ -99,7 +101,8 @@ def _double(source: Bytes, plain: Bytes, out: Bytes, to: Int) -> Int:
 
 @jit
 def _with_point(plain: Bytes, size: Int, point: Int, out: Bytes, to: Int) -> Int:
-    """``size`` digits, the point behind ``point`` of them, a digit at least on either side."""
+    """Print ``size`` digits with the decimal point after ``point`` of them, and at least one digit
+    on either side. Return the bytes used of ``out``."""
     for i in range(min(point - 1, 0), max(size, point + 1)):
         out[to] = plain[i] if 0 <= i < size else 48
         to += 1

@@ -1,7 +1,7 @@
 """Binary JSON -> text exactly as the MySQL server prints it (MySQL source, json_dom.cc).
 
-One kernel walks all documents with a stack of its own; doubles are put in behind it, because
-their shortest digits come from one call of Arrow for all of them.
+One kernel walks all documents with a stack of its own. The doubles are inserted afterwards, because
+one call of Arrow computes the shortest digits of all of them.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from .double import insert_doubles
 from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
 from .scalar_text import put_scalar, put_string
 
-# A byte of a document becomes at most 6 of text (\\u001f), what is around it stays below 8.
+# A byte of a document becomes at most 6 bytes of text (\u001f). Punctuation around it adds fewer
+# than 8.
 _GROWTH, _LEAST = 8, 128
 _TEXT_MAX = (1 << 31) - 1
 _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
 
 
 def to_text(buffer: Bytes, offset: Ints, length: Ints) -> pa.StringArray:
-    """Document i is ``buffer[offset[i]:offset[i] + length[i]]``; length -1 is SQL NULL.
+    """Convert documents to text. Document i is ``buffer[offset[i]:offset[i] + length[i]]``; length
+    -1 is SQL NULL.
 
-    An empty document is JSON's null, as the server has it. DecodeError for a damaged one, naming
-    its row, and when the text has more than 2 GiB.
+    An empty document is JSON's null, as on the server. Raise DecodeError for a damaged document,
+    naming its row, and for text of more than 2 GiB.
     """
     buffer = np.ascontiguousarray(buffer, np.uint8)
     offset, length = np.asarray(offset, np.int64), np.asarray(length, np.int64)
@@ -58,14 +60,15 @@ def to_text(buffer: Bytes, offset: Ints, length: Ints) -> pa.StringArray:
 
 
 def _read_only(buffer: Bytes) -> Bytes:
-    """A read-only view: numba compiles a kernel once more for a writable array."""
+    """Return a read-only view: numba would compile a kernel once more for a writable array."""
     view = buffer.view()
     view.flags.writeable = False
     return view
 
 
 class Doubles(NamedTuple):
-    """Where doubles belong in the text, and their bits; room for more than there are."""
+    """The offsets of doubles in the text, and their bits. The arrays are larger than the number of
+    doubles."""
 
     places: Ints
     bits: Ints
@@ -73,12 +76,13 @@ class Doubles(NamedTuple):
 
 @jit_allocating
 def _print(buffer: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Ints, Int, Int]:
-    """(text, edges int64[n+1], places and bits of the doubles, row and code of what is damaged)."""
+    """Print all documents without their doubles. Return (text, edges int64[n+1], offsets of the
+    doubles, bits of the doubles, damaged row, code of its damage)."""
     n = offset.size
     edges = np.zeros(n + 1, np.int64)
     doubles = Doubles(np.empty(64, np.int64), np.empty(64, np.int64))
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
-    # NULL has the length -1.
+    # A NULL has the length -1.
     out = np.empty(_LEAST + 2 * (length.sum() + n) + n, np.uint8)
     to: Int = np.int64(0)
     count: Int = np.int64(0)
@@ -113,8 +117,9 @@ def _document(
     doubles: Doubles,
     count: Int,
 ) -> tuple[Int, Int]:
-    """Prints the document [at, end) and notes its doubles behind ``count`` others; ``to`` comes
-    back below 0 when it is damaged."""
+    """Print the document [at, end) and record its doubles after the first ``count``. Return the
+    bytes used of ``out`` and the number of doubles. The former is a negated code of ``damage`` if
+    the document is damaged."""
     # Values that share bytes would make the text of a damaged document grow without end.
     most = to + _LEAST + _GROWTH * (end - at)
     kind: Int = np.int64(buffer[at])
@@ -158,7 +163,7 @@ def _document(
 def _note_double(
     buffer: Bytes, at: Int, limit: Int, place: Int, doubles: Doubles, count: Int
 ) -> Int:
-    """0, or what is wrong with the double at ``at``."""
+    """Record the double at ``at``. Return 0 or a code of ``damage``."""
     if at + 8 > limit:
         return CUT
     value = number(buffer, at, 8)
@@ -170,7 +175,8 @@ def _note_double(
 
 @jit
 def _lead(buffer: Bytes, stack: Ints, level: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """Prints what stands in front of the next value: a comma, its key."""
+    """Print the comma and the key that precede the next value. Return the bytes used of ``out``, or
+    a negated code of ``damage``."""
     if to + 2 > most:
         return -ENTRIES
     if stack[level, NEXT]:

@@ -1,6 +1,5 @@
-"""How binary JSON (MySQL source, json_binary.h) is walked: containers on a stack, their entries one
-after the other. What is done with a value is the caller's.
-"""
+"""The walk over binary JSON (MySQL source, json_binary.h): containers on a stack, their entries one
+after the other. The caller processes the values."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ BASE, END, WIDTH, COUNT, NEXT, OBJECT = range(6)
 
 @jit
 def open_container(buffer: Bytes, kind: Int, at: Int, limit: Int, stack: Ints, level: Int) -> Int:
-    """Notes an object or array that starts at its count; returns 0 or what is wrong."""
+    """Push the object or array whose count is at ``at``. Return 0 or a code of ``damage``."""
     if level == DEPTH_MAX:
         return DEPTH
     width = 4 if kind & 1 else 2
@@ -38,7 +37,8 @@ def open_container(buffer: Bytes, kind: Int, at: Int, limit: Int, stack: Ints, l
 
 @jit
 def next_key(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int]:
-    """(where, how long) the key of an object's next entry is; length -1: outside the object."""
+    """Return (offset, length) of the key of an object's next entry. The length is -1 if the key is
+    outside the object."""
     base, width = stack[level, BASE], stack[level, WIDTH]
     entry = base + 2 * width + stack[level, NEXT] * (width + 2)
     at, length = base + number(buffer, entry, width), number(buffer, entry + width, 2)
@@ -47,7 +47,7 @@ def next_key(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int]:
 
 @jit
 def next_value(buffer: Bytes, stack: Ints, level: Int) -> tuple[Int, Int, Int]:
-    """(type, where the value starts, behind what it must not be read) of the next entry."""
+    """Return (type, offset of the value, limit for reading it) of the next entry."""
     base, width, end = stack[level, BASE], stack[level, WIDTH], stack[level, END]
     entry = base + 2 * width + stack[level, NEXT] * (1 + width)
     if stack[level, OBJECT]:

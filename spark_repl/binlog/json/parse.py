@@ -1,7 +1,8 @@
 """JSON text, as the server prints a document, -> its values (``nodes``).
 
-The text doesn't say everything: a date is a string in it, and a number with a point may have been a
-double or a decimal. It is a double if a double is printed so; 1.50 or more digits are a decimal.
+The text is ambiguous: a date is a string in it, and a number with a point may have been a double or
+a decimal. It is read as a double if the server prints a double in this form. Otherwise, as with
+1.50 or more digits, it is read as a decimal.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ from .nodes import (
     UINT64,
 )
 
-# Columns of the stack: the container's node, how many values it has so far.
+# Columns of the stack: the container's node, and the number of its values so far.
 _NODE, _COUNT = range(2)
 
 
 def settle_numbers(text: Bytes, nodes: Ints) -> None:
-    """Numbers with a point or an exponent, which parse_nodes leaves as DECIMAL_TEXT: those that a
-    double is printed as become doubles."""
+    """Convert numbers with a point or an exponent, which parse_nodes leaves as DECIMAL_TEXT, to
+    doubles if the server prints the double in this form. Raise DecodeError for text that no server
+    prints."""
     rows = np.flatnonzero(nodes[:, KIND] == DECIMAL_TEXT)
     if not len(rows):
         return
@@ -68,9 +70,10 @@ def _texts(text: Bytes, edges: Ints) -> pa.StringArray:
 def parse_nodes(
     text: Bytes, at: Int, end: Int, stack: Ints, nodes: Ints, plain: Bytes, to: Int
 ) -> tuple[Int, Int]:
-    """Fills ``nodes`` from the text [at, end); returns how many there are (below 0 what is wrong)
-    and the end of ``plain``, where strings and numbers go from ``to`` on, at most as many bytes as
-    the text has. A value has two bytes at least, but for the only one."""
+    """Fill ``nodes`` from the text [at, end). Append strings and numbers to ``plain`` from ``to``
+    on, at most as many bytes as the text has. Return the number of nodes, or a negated code of
+    ``damage``, and the new end of ``plain``. Each value has at least two bytes, except a single
+    one."""
     n, depth = 0, 0
     key: Int = np.int64(0)
     length: Int = np.int64(-1)
@@ -91,7 +94,7 @@ def parse_nodes(
             if at < 0:
                 return at, to
         n += 1
-        # What stands between two values: ends of containers, a comma, a key.
+        # Read up to the next value: ends of containers, a comma, a key.
         opened = byte == 123 or byte == 91
         while depth and at < end and text[at] == _closing(nodes, stack[depth - 1, _NODE]):
             depth -= 1
@@ -113,7 +116,7 @@ def parse_nodes(
             if at < 0 or at + 1 >= end:
                 return np.int64(-CUT), to
             length = to - key
-            at += 2  # a colon, a space
+            at += 2  # skip a colon and a space
     return np.int64(-CUT), to
 
 
@@ -126,8 +129,8 @@ def _closing(nodes: Ints, node: Int) -> Int:
 def _scalar(
     text: Bytes, at: Int, end: Int, nodes: Ints, n: Int, plain: Bytes, to: Int
 ) -> tuple[Int, Int]:
-    """Notes any value but a container; returns where it ends (below 0 what is wrong), and that of
-    ``plain``."""
+    """Record a value that is no container. Return its end, or a negated code of ``damage``, and the
+    new end of ``plain``."""
     start = to
     if text[at] == 34:
         at, to = _string(text, at + 1, end, plain, to)
@@ -155,14 +158,15 @@ def _scalar(
 
 @jit
 def _integer(plain: Bytes, at: Int, end: Int, nodes: Ints, n: Int) -> None:
-    """What 64 bits hold becomes INT64 or UINT64; the digits of others stay a decimal's."""
+    """Convert the digits of a number that fits 64 bits to INT64 or UINT64. Leave other numbers as
+    DECIMAL_TEXT."""
     negative = int(plain[at] == 45)
     if end - at > 20 or end - at == negative:
         return
     low: Int = np.int64(0)
-    high: Int = np.int64(0)  # of 32 bits each, and what is above
+    high: Int = np.int64(0)  # of 32 bits each, and the overflow
     for i in range(at + negative, end):
-        if plain[i] < 48:  # a sign in its midst
+        if plain[i] < 48:  # a sign between digits
             return
         low = low * 10 + np.int64(plain[i]) - 48
         high = high * 10 + (low >> 32)
@@ -171,13 +175,14 @@ def _integer(plain: Bytes, at: Int, end: Int, nodes: Ints, n: Int) -> None:
         return
     value = high << 32 | low
     nodes[n, KIND] = UINT64 if high >> 31 and not negative else INT64
-    # -2^63 has become itself.
+    # -2^63 is already negative.
     nodes[n, AT] = -value if negative and value > 0 else value
 
 
 @jit
 def _string(text: Bytes, at: Int, end: Int, plain: Bytes, to: Int) -> tuple[Int, Int]:
-    """(behind the closing quote, end of ``plain``) of the string whose text begins at ``at``."""
+    """Decode the string whose text begins at ``at``. Return (offset after the closing quote, end of
+    ``plain``). The offset is a negated code of ``damage`` if the string is damaged."""
     while at < end and text[at] != 34:
         byte = text[at]
         if byte != 92:
@@ -224,7 +229,7 @@ def _hex(text: Bytes, at: Int) -> Int:
 
 @jit
 def _character(code: Int, plain: Bytes, to: Int) -> Int:
-    """Writes an escaped character as UTF-8; the server itself escapes control characters alone."""
+    """Write an escaped character as UTF-8. The server itself escapes only control characters."""
     if code < 0x80:
         plain[to] = code
         return to + 1

@@ -1,7 +1,7 @@
 """Kernels that print one value of binary JSON (MySQL source, json_binary.h).
 
-Each takes ``out``, how many bytes of it are used and how many may be, and returns how many are
-used then. Below 0 that is one of the codes below, negated.
+Each kernel appends to ``out`` after its first ``to`` bytes, and uses at most ``most`` bytes of it.
+It returns the new number of used bytes, or a negated code of ``damage``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _BASE64 = np.frombuffer(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8
 )
-# The letter behind the backslash; 117 (u): written as \u00XX; 0: as it is.
+# The letter after the backslash; 117 (u): written as \u00XX; 0: written unchanged.
 _ESCAPE = np.zeros(256, np.uint8)
 _ESCAPE[:32] = ord("u")
 for _char, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt', strict=True):
@@ -24,16 +24,17 @@ for _char, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt', strict=True):
 _LITERALS = np.array([list(b"null "), list(b"true "), list(b"false")], np.uint8)
 _LITERAL_SIZE = np.array([4, 4, 5], np.int64)
 _TYPE = np.frombuffer(b'"base64:type', np.uint8)
-# Bytes that any value of fixed size fits; what a document may take has them in excess.
+# Upper bound in bytes of a value of fixed size. The limit of a document's text includes it.
 _SHORT = 32
 _DECIMAL, _DATE, _DATETIME, _TIMESTAMP, _TIME = 246, 10, 12, 7, 11
-# A literal has up to nine groups of nine. A column's bounds (65, 30 behind the point) are narrower.
+# A literal has up to nine groups of nine digits. A column's bounds (65 digits, 30 after the point)
+# are narrower.
 _DECIMAL_DIGITS = 81
 
 
 @jit
 def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """Prints a string in quotes with the server's escapes (MySQL source, sql-common/json_dom.cc,
+    """Print a string in quotes with the server's escapes (MySQL source, sql-common/json_dom.cc,
     ``double_quote``)."""
     if to + 6 * length + 2 > most:
         return -ENTRIES
@@ -63,7 +64,7 @@ def put_string(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: I
 def put_scalar(
     buffer: Bytes, kind: Int, at: Int, limit: Int, out: Bytes, to: Int, most: Int
 ) -> Int:
-    """Prints any value but object, array and double; reads in [at, limit)."""
+    """Print any value except an object, array or double. Read only in [at, limit)."""
     if to + _SHORT > most:
         return -ENTRIES
     if kind == 4:
@@ -107,7 +108,7 @@ def put_scalar(
 
 @jit
 def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: Int) -> Int:
-    """Prints a decimal: precision, scale, then groups of nine digits, big-endian (MySQL source,
+    """Print a decimal: precision, scale, then groups of nine digits, big-endian (MySQL source,
     strings/decimal.cc)."""
     if length < 2:
         return -CUT
@@ -137,7 +138,7 @@ def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: 
             at += 1
         if value >= 10**size:
             return -OPAQUE
-        # Zeros in front of the number's first digit are not printed, but for one.
+        # Skip leading zeros, as the server does. If no digit precedes the point, print one zero.
         for i in range(size):
             digit = value // 10 ** (size - 1 - i) % 10
             if to > start or digit:
@@ -155,7 +156,7 @@ def put_decimal(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int, most: 
 
 @jit
 def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> Int:
-    """Prints DATE, DATETIME, TIMESTAMP and TIME as quoted strings with six digits of fraction."""
+    """Print DATE, DATETIME, TIMESTAMP and TIME as quoted strings with six digits of fraction."""
     out[to] = 34
     to += 1
     negative = packed < 0
@@ -201,7 +202,7 @@ def put_temporal(code: Int, packed: Int, out: Bytes, to: Int) -> Int:
 def put_opaque(
     buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int, most: Int
 ) -> Int:
-    r"""Prints ``"base64:type<N>:..."``; the server's base64 has "\n" behind each 76 letters."""
+    r"""Print ``"base64:type<N>:..."``. The server's base64 has "\n" after each 76 letters."""
     if to + 18 + (length + 2) // 3 * 4 + 2 * (length // 57) > most:
         return -ENTRIES
     copy(_TYPE, 0, _TYPE.size, out, to)

@@ -1,7 +1,7 @@
 """Binary JSON -> Variant, the encoding of Parquet and Spark (parquet-format, VariantEncoding.md).
 
-Equal documents become equal bytes, however the server laid them out: integers take as few bytes
-as they need, keys are numbered in the order of their bytes.
+Equal documents become equal bytes, whatever layout the server chose. Integers have the smallest
+size, and keys are numbered in the order of their bytes.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from .variant_keys import dictionary_room, put_dictionary
 from .variant_values import put_values
 
 SIZE_MAX = 128 << 20
-"""Spark reads no Variant whose value or metadata has more bytes (VariantUtil.SIZE_LIMIT)."""
+"""bytes; Spark reads no Variant with a larger value or larger metadata (VariantUtil.SIZE_LIMIT)"""
 
-# A value takes less than 8 bytes for each that it has in binary JSON, but for what is around it.
+# A Variant has fewer than 8 bytes for each byte of binary JSON, plus a constant.
 _GROWTH, _LEAST = 8, 128
 _BATCH_MAX = (1 << 31) - 1
 TOO_LARGE = len(REASONS)
@@ -33,20 +33,21 @@ _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
 
 
 def to_variant(buffer: Bytes, offset: Ints, length: Ints) -> pa.StructArray:
-    """VARIANT_STRUCT[n]: document i is ``buffer[offset[i]:offset[i] + length[i]]``; length -1 is
-    SQL NULL. An empty document is JSON's null.
+    """Convert documents to VARIANT_STRUCT[n]. Document i is ``buffer[offset[i]:offset[i] +
+    length[i]]``; length -1 is SQL NULL. An empty document is JSON's null.
 
-    DecodeError for a damaged document and for one that Spark could not read, naming its row, and
-    when they have more than 2 GiB.
+    Raise DecodeError for a damaged document and for one that Spark could not read, naming its row.
+    Also raise it if the documents have more than 2 GiB.
     """
     data = np.ascontiguousarray(buffer, np.uint8).view()
-    data.flags.writeable = False  # numba compiles a kernel once more for a writable array
+    data.flags.writeable = False  # numba would compile a kernel once more for a writable array
     offset, length = np.asarray(offset, np.int64), np.asarray(length, np.int64)
     return variant_array(_encode(data, offset, length, SIZE_MAX), length < 0)
 
 
 class Variants(NamedTuple):
-    """What documents [n] became: values and metadata, and where each one's begin and end."""
+    """Encoded documents [n]: their values and metadata, and the offsets where each one begins and
+    ends."""
 
     values: Bytes
     value_edges: Ints
@@ -55,11 +56,12 @@ class Variants(NamedTuple):
 
 
 Encoded = tuple[Variants, Int, Int]
-"""the Variants, row and code of what is wrong"""
+"""the Variants, and the refused row with its code: TOO_LARGE or a code of ``damage``, 0 for none"""
 
 
 def variant_array(encoded: Encoded, missing: Bools) -> pa.StructArray:
-    """The array of what was encoded, NULL where ``missing``; DecodeError."""
+    """Return the encoded documents as an array, NULL where ``missing``. Raise DecodeError if a
+    document was refused."""
     array, row, code = encoded
     if code:
         raise refused(row, code)
@@ -72,7 +74,7 @@ def variant_array(encoded: Encoded, missing: Bools) -> pa.StructArray:
 
 
 def refused(row: Int, code: Int) -> DecodeError:
-    """What is wrong with the document of a row."""
+    """Return the error for the document of a row."""
     if code == TOO_LARGE:
         return DecodeError(
             f"a JSON document has more than {SIZE_MAX >> 20} MiB as a VARIANT: Spark can't read it",
@@ -98,7 +100,7 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
     longest: Int = np.int64(0)
     for r in range(n):
         longest = max(longest, length[r])
-    # In a container a value has three bytes at least, and two in a Variant.
+    # A value in a container has at least three bytes in binary JSON, and two in a Variant.
     nodes = np.empty((min(longest // 3 + 2, most // 2), 5), np.int64)
     work = np.empty(room_of(longest, most), np.uint8)
     stack = np.zeros((DEPTH_MAX, 6), np.int64)
@@ -128,7 +130,8 @@ def _encode(buffer: Bytes, offset: Ints, length: Ints, most: Int) -> Encoded:
 
 @jit
 def room_of(size: Int, most: Int) -> Int:
-    """More bytes than a Variant has whose document has ``size``, but ``most`` at most."""
+    """Return a bound on the bytes of a Variant whose document has ``size`` bytes; ``most`` at
+    most."""
     return min(_GROWTH * size + _LEAST, most)
 
 
@@ -136,8 +139,8 @@ def room_of(size: Int, most: Int) -> Int:
 def put_document(
     buffer: Bytes, nodes: Ints, room: Bytes, most: Int, r: Int, encoded: Variants
 ) -> tuple[Variants, Int]:
-    """Appends document ``r``; returns what it was appended to, which may have had to grow, and 0
-    or what is wrong. ``room``: where it is made."""
+    """Append document ``r``. Return the Variants, whose arrays may have been replaced by larger
+    ones, and 0 or an error code. ``room`` is a buffer for the encoding."""
     values, value_edges, keys, key_edges = encoded
     begin = key_edges[r]
     wide = dictionary_room(nodes, nodes.shape[0])

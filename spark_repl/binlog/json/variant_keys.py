@@ -1,6 +1,5 @@
-"""The dictionary of a Variant: the keys of all of a document's objects, each once, in the order of
-their bytes (VariantEncoding.md, "Metadata encoding").
-"""
+"""The dictionary of a Variant: the keys of all of a document's objects, each once, sorted by their
+bytes (VariantEncoding.md, "Metadata encoding")."""
 
 from __future__ import annotations
 
@@ -15,8 +14,9 @@ _SORTED_V1 = 0x11
 
 @jit_allocating
 def put_dictionary(buffer: Bytes, nodes: Ints, n: Int, out: Bytes, to: Int) -> Int:
-    """Writes the metadata behind ``to`` (``dictionary_room``) and returns where it ends; KEY of
-    each of the ``n`` nodes is the key's number then, 0 without one. Below 0 what is wrong."""
+    """Write the metadata at ``to``, in at most ``dictionary_room`` bytes. Replace KEY of each of
+    the ``n`` nodes by the key's number, 0 without a key. Return where the metadata ends, or a
+    negated code of ``damage``."""
     order = _sorted_keys(buffer, nodes, n)
     first = np.empty(order.size, np.int64)
     count, size = 0, 0
@@ -48,7 +48,7 @@ def put_dictionary(buffer: Bytes, nodes: Ints, n: Int, out: Bytes, to: Int) -> I
 
 @jit
 def dictionary_room(nodes: Ints, n: Int) -> Int:
-    """More bytes than the dictionary of these nodes has."""
+    """Return a bound on the bytes of the dictionary of these nodes."""
     room = 16
     for i in range(n):
         room += 4 + max(nodes[i, KEY_SIZE], 0)
@@ -57,13 +57,13 @@ def dictionary_room(nodes: Ints, n: Int) -> Int:
 
 @jit
 def width(value: Int) -> Int:
-    """Bytes of an unsigned number."""
+    """Return the number of bytes that an unsigned number needs."""
     return 1 + (value > 0xFF) + (value > 0xFFFF) + (value > 0xFFFFFF)
 
 
 @jit
 def put_number(value: Int, wide: Int, out: Bytes, to: Int) -> Int:
-    """Writes ``value`` little-endian in ``wide`` bytes; returns where it ends."""
+    """Write ``value`` little-endian in ``wide`` bytes. Return where it ends."""
     for i in range(wide):
         out[to + i] = value >> (8 * i) & 0xFF
     return to + wide
@@ -71,8 +71,8 @@ def put_number(value: Int, wide: Int, out: Bytes, to: Int) -> Int:
 
 @jit_allocating
 def _sorted_keys(buffer: Bytes, nodes: Ints, n: Int) -> Ints:
-    """The nodes that have a key, by its bytes; equal keys in the nodes' order. KEY of the others
-    becomes 0."""
+    """Return the nodes that have a key, sorted by its bytes; equal keys stay in the nodes' order.
+    Set KEY of the other nodes to 0."""
     count = 0
     for i in range(n):
         count += nodes[i, KEY_SIZE] >= 0
@@ -99,7 +99,7 @@ def _sorted_keys(buffer: Bytes, nodes: Ints, n: Int) -> Ints:
 def _merge(
     buffer: Bytes, nodes: Ints, order: Ints, other: Ints, low: Int, mid: Int, high: Int
 ) -> None:
-    """other[low:high] = the sorted runs order[low:mid] and order[mid:high] as one."""
+    """Merge the sorted runs order[low:mid] and order[mid:high] into other[low:high]."""
     left, right = low, mid
     for to in range(low, high):
         if right == high or (
@@ -114,7 +114,7 @@ def _merge(
 
 @jit
 def _compare(buffer: Bytes, nodes: Ints, a: Int, b: Int) -> Int:
-    """Below 0, 0 or above 0: how the keys of two nodes follow each other."""
+    """Compare the keys of two nodes. Return a number below 0, 0, or a number above 0."""
     at, of = nodes[a, KEY], nodes[b, KEY]
     size, length = int(nodes[a, KEY_SIZE]), int(nodes[b, KEY_SIZE])
     for i in range(min(size, length)):

@@ -1,4 +1,5 @@
-"""JSON text, as the server prints it, -> Variant: what a SELECT gives in place of binary JSON."""
+"""JSON text, as the server prints it, -> Variant. A SELECT returns JSON as text, not as binary
+JSON."""
 
 from __future__ import annotations
 
@@ -23,14 +24,16 @@ from .variant_encoding import (
 
 
 def document_to_variant(text: str) -> pa.StructArray:
-    """VARIANT_STRUCT[1], as ``text_to_variant`` makes it. DecodeError."""
+    """Convert one document to VARIANT_STRUCT[1], as ``text_to_variant`` does. Raise DecodeError."""
     raw = np.frombuffer(text.encode(), np.uint8)
     return text_to_variant(Values(raw, np.zeros(1, np.int64), np.array([len(raw)], np.int32)))
 
 
 def text_to_variant(values: Values) -> pa.StructArray:
-    """VARIANT_STRUCT[n]. As the log's documents, but for what the text doesn't say: dates and times
-    are strings, a decimal is a double where one is printed so. DecodeError."""
+    """Convert documents to VARIANT_STRUCT[n], like the documents in the log. Two types are lost
+    in text: dates and times become strings, and a decimal becomes a double if the server prints a
+    double in this form. Raise DecodeError for text that no server prints and for documents that
+    Spark can't read."""
     length = values.length.astype(np.int64)
     text = values.buffer.view()
     text.flags.writeable = False
@@ -45,8 +48,8 @@ def text_to_variant(values: Values) -> pa.StructArray:
 
 @jit_allocating
 def _parse(text: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, Int, Int]:
-    """(strings and numbers, nodes of all documents, where each one's begin, row and code of what is
-    wrong)."""
+    """Parse all documents. Return (their strings and numbers, nodes of all documents, the offsets
+    of each document's nodes, damaged row, code of its damage)."""
     n = offset.size
     size: Int = np.int64(0)
     for r in range(n):
@@ -70,7 +73,7 @@ def _parse(text: Bytes, offset: Ints, length: Ints) -> tuple[Bytes, Ints, Ints, 
 
 @jit_allocating
 def _encode(text: Bytes, nodes: Ints, edges: Ints, length: Ints, most: Int) -> Encoded:
-    """Writes documents of the nodes that ``_parse`` has read; ``length``: bytes of each one's
+    """Encode the documents whose nodes ``_parse`` has read. ``length``: bytes of each document's
     text."""
     n = length.size
     work = np.empty(room_of(length.max() if n else 0, most), np.uint8)

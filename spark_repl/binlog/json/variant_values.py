@@ -1,7 +1,8 @@
 """Values of a document in Variant's encoding (VariantEncoding.md, "Value encoding").
 
-They are written from the last one to the first, each in front of what is there: when a container's
-turn comes all that lies in it has been written, and its size, which its own head tells, is known.
+The values are written from the last one to the first, each before the bytes already
+written. When a container is written, all its values are already written, so the size in its header
+is known.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from .nodes import (
 from .scalar_text import put_decimal, put_opaque, put_temporal
 from .variant_keys import put_number, width
 
-# Basic types, and the primitive ones as their first byte has them.
+# Basic types, and the primitive types as in their first byte.
 _PRIMITIVE, _SHORT_STRING, _OBJECT, _ARRAY = range(4)
 _INTEGERS = np.array([3 << 2, 4 << 2, 5 << 2, 6 << 2], np.int64)
 _DOUBLE, _DATE, _TIMESTAMP_NTZ, _STRING = 7 << 2, 11 << 2, 13 << 2, 16 << 2
@@ -38,15 +39,16 @@ _DECIMAL_DIGITS = 38
 _LITERALS = np.array([0, 1 << 2, 2 << 2], np.uint8)  # null, true, false
 _MYSQL_DECIMAL, _MYSQL_DATE, _MYSQL_DATETIME, _MYSQL_TIMESTAMP, _MYSQL_TIME = 246, 10, 12, 7, 11
 _OFFSET = (1 << 32) - 1
-# Bytes that any value of fixed size fits.
+# Upper bound in bytes of a value of fixed size.
 _LEAST = 32
 
 
 @jit_allocating
 def put_values(buffer: Bytes, nodes: Ints, n: Int, out: Bytes) -> Int:
-    """Writes the document whose ``n`` nodes these are, KEY the number of its key, up to the end of
-    ``out``. Returns where it begins; below 0 what is wrong: ENTRIES when there is no room."""
-    # Key's number << 32 | begin of each value that is written and in no container yet.
+    """Write the document with these ``n`` nodes so that it ends at the end of ``out``. KEY of each
+    node is the number of its key. Return where the document begins, or a negated code of
+    ``damage``: ENTRIES if ``out`` is too small."""
+    # Key's number << 32 | begin of each value that is written and not yet in a container.
     open_values = np.empty(n, np.int64)
     count = 0
     to: Int = np.int64(out.size)
@@ -87,13 +89,15 @@ def put_values(buffer: Bytes, nodes: Ints, n: Int, out: Bytes) -> Int:
 
 @jit_allocating
 def _container(is_object: bool, inside: Ints, size: Int, out: Bytes, to: Int) -> Int:
-    """An object or array in front of the ``size`` bytes of its values, the last one first."""
+    """Write the header of an object or array before the ``size`` bytes of its values; ``inside``
+    lists them from the last to the first. Return where it begins, or a negated code of
+    ``damage``."""
     count = inside.size
     large = count > 255
     offset = width(size)
     key: Int = 0
     if is_object:
-        inside.sort()  # by the numbers of the keys, which are in the order of the keys
+        inside.sort()  # sorts by the numbers of the keys, which follow the order of the keys
         key = width(inside[count - 1] >> 32) if count else 1
     head = 1 + (4 if large else 1) + count * key + (count + 1) * offset
     if head > to:
@@ -147,7 +151,8 @@ def _string_head(length: Int, out: Bytes, to: Int) -> Int:
 
 @jit_allocating
 def _digits(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
-    """A decimal, or a string where it has too many digits."""
+    """Write a decimal, or a string if it has too many digits. Return where it begins, or a negated
+    code of ``damage``."""
     if to < length + 5:
         return -ENTRIES
     copy(buffer, at, length, out, 0)
@@ -157,8 +162,9 @@ def _digits(buffer: Bytes, at: Int, length: Int, out: Bytes, to: Int) -> Int:
 
 @jit_allocating
 def _opaque(buffer: Bytes, code: Int, at: Int, length: Int, out: Bytes, to: Int) -> Int:
-    """A decimal, date or time as such where Variant has it; else the text that the server prints,
-    which is made at the beginning of ``out``."""
+    """Write a decimal, date or time as its Variant type, if Variant has one. Otherwise write the
+    text that the server prints; it is first printed at the beginning of ``out``. Return where the
+    value begins, or a negated code of ``damage``."""
     if code == _MYSQL_DECIMAL:
         end = put_decimal(buffer, at, length, out, 0, to)
         if end < 0:
@@ -193,7 +199,8 @@ def _moment(code: Int, day: Int, packed: Int, out: Bytes, to: Int) -> Int:
 
 @jit
 def _printed(text: Bytes, at: Int, end: Int, out: Bytes, to: Int) -> Int:
-    r"""The string text[at:end], whose "\n" is one character, moved to in front of ``to``."""
+    r"""Write the string text[at:end] before ``to``; its two characters "\n" become one. Return
+    where the string begins, or a negated code of ``damage``."""
     if end + 5 > to:
         return -ENTRIES
     last = to
@@ -209,8 +216,8 @@ def _printed(text: Bytes, at: Int, end: Int, out: Bytes, to: Int) -> Int:
 
 @jit_allocating
 def _decimal(text: Bytes, end: Int, to: Int) -> Int:
-    """The decimal that is printed as text[:end], in front of ``to`` in the same bytes; 0 when it
-    has too many digits."""
+    """Write the decimal with the text text[:end] before ``to`` in the same array. Return where it
+    begins, or 0 if it has too many digits."""
     negative = int(text[0] == 45)
     digits, scale, fraction = 0, 0, False
     limbs = np.zeros(4, np.int64)

@@ -1,8 +1,8 @@
-"""Kernels: what compiled code is made with and shares.
+"""Kernels: the decorators and primitives of compiled code.
 
-``jit`` compiles a function at its first call and keeps its machine code (``cache``), and has
-what all kernels read, compare, copy and print with (``intrinsics``: without a look at the index);
-``crc`` and ``carryless`` check events; ``zstd_frame`` finds where a frame ends.
+``jit`` compiles a function at its first call and stores its machine code in ``cache``. It also has
+the reads, comparisons, copies and prints of all kernels; ``intrinsics`` are loads without a check
+of the index. ``crc`` and ``carryless`` verify events. ``zstd_frame`` finds where a frame ends.
 
-A kernel takes and returns arrays and numbers, and says what is wrong by a code: it never raises.
+A kernel takes and returns arrays and numbers. It never raises: it returns an error code.
 """

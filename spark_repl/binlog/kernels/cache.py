@@ -1,9 +1,10 @@
-"""Where kernels' machine code is kept: what is loaded was compiled from the sources that are there.
+"""The cache of kernels' machine code. Loaded code was compiled from the sources of this process.
 
-numba's own cache compares the file of a kernel and knows nothing of the kernels and constants of
-other files that are compiled into it. Here the folder's name is a digest of all sources that hold
-kernels, and of what compiled them; an entry is one file, named by the kernel, its argument types
-and the processor, so processes and machines that write at one time never take each other's.
+numba's own cache compares only the file of a kernel. It ignores the kernels and constants of other
+files that are compiled into it. Here the folder's name is a digest of all sources that contain
+kernels, and of the versions that compiled them. An entry is one file, named by the kernel, its
+argument types and the processor. So processes and machines may write at the same time: none loads code for
+other types or for another processor.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-# numba doesn't say their types.
+# numba declares no types for them.
 _rebuild: Any = CompileResult._rebuild
 _dumps: Any = dumps
 _config: Any = config
@@ -40,7 +41,7 @@ _config: Any = config
 _LOG = logging.getLogger(__name__)
 _PACKAGE = __name__.partition(".")[0]
 _SIGNATURE = 3
-"""its place in what numba keeps of a CompileResult"""
+"""index in the tuple to which numba reduces a CompileResult"""
 KERNEL_MODULES = (
     "binlog",
     "copy/text_rows.py",
@@ -57,14 +58,14 @@ KERNEL_MODULES = (
     "write/files/key_index.py",
     "write/rows/net_changes.py",
 )
-"""Files and folders with kernels, or with constants that kernels have in them."""
+"""files and folders with kernels, or with constants that are compiled into kernels"""
 
 
 class KernelCache(_Cache):
     """One kernel's machine code, for each signature that it was called with."""
 
     def __init__(self, function: Callable[..., Any], user_folder: Callable[[], Path]) -> None:
-        """``user_folder``: the user's cache folder."""
+        """Create the cache of a kernel. ``user_folder`` returns the user's cache folder."""
         self._name = f"{function.__module__}.{function.__qualname__}"
         self._enabled, self._user_folder = True, user_folder
 
@@ -73,7 +74,7 @@ class KernelCache(_Cache):
         return str(self._folders[0])
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The CompileResult that was kept for the signature, or None."""
+        """Return the stored CompileResult of the signature, or None."""
         target_context.refresh()
         if not self._enabled:
             return None
@@ -81,7 +82,7 @@ class KernelCache(_Cache):
         for folder in self._folders:
             try:
                 stored, code = pickle.loads((folder / _file(entry)).read_bytes())
-            except (OSError, EOFError, pickle.UnpicklingError):  # none, or torn by a crash
+            except (OSError, EOFError, pickle.UnpicklingError):  # missing, or truncated by a crash
                 continue
             if stored == entry:
                 return _rebuild(target_context, *code)
@@ -91,7 +92,7 @@ class KernelCache(_Cache):
         if not self._enabled or data.lifted or data.library.has_dynamic_globals:
             return
         if _digest() != _SOURCES:
-            return  # replaced since this process began: what it compiles may be of both
+            return  # replaced since this process began: its code may be of both versions
         entry = self._entry(sig, data.codegen)
         content = _dumps((entry, data._reduce()))
         why = ""
@@ -123,9 +124,12 @@ class KernelCache(_Cache):
 
 
 def load_kept(user_folder: Callable[[], Path]) -> int:
-    """Loads the machine code of all kernels that is kept for this processor, as their first calls
-    would, and compiles none; how many signatures. For a process that others are forked from, which
-    then have it in common: LLVM begins no thread for it. ``user_folder``: as ``KernelCache``'s."""
+    """Load the stored machine code of all kernels for this processor, as their first calls would.
+    Compile none. Return the number of signatures.
+
+    A process calls this before it forks others, which then share the code. LLVM starts no thread
+    for it. ``user_folder``: as for ``KernelCache``.
+    """
     count = 0
     for path in (path for folder in _folders(user_folder) for path in sorted(folder.glob("*.nbc"))):
         with suppress(OSError, EOFError, pickle.UnpicklingError, ImportError, AttributeError):
@@ -140,7 +144,7 @@ def load_kept(user_folder: Callable[[], Path]) -> int:
 
 
 def is_kernel_module(module: str) -> bool:
-    """Whether the module is one of those whose sources name the folder."""
+    """Return whether the digest in the folder's name covers the module."""
     path = module.replace(".", "/").removeprefix(f"{_PACKAGE}/")
     return any(f"{path}.py" == source or path.startswith(f"{source}/") for source in KERNEL_MODULES)
 
@@ -174,8 +178,9 @@ _SOURCES = _digest()
 
 @cache
 def _folders(user_folder: Callable[[], Path]) -> tuple[Path, ...]:
-    """The folders of entries: below NUMBA_CACHE_DIR alone, or beside the package and in the user's
-    cache. All are read; the first that can be written to is written to."""
+    """Return the folders of entries: a folder below NUMBA_CACHE_DIR if it is set; otherwise one
+    beside the package and one in the user's cache. All are read. Entries are written to the first
+    one that is writable."""
     package = Path(__file__).parents[2]
     versions = (
         f"numba {numba.__version__}", f"llvmlite {llvmlite.__version__}",
@@ -212,8 +217,8 @@ def _write(folder: Path, name: str, content: bytes) -> None:
 
 
 def _remove_others(folder: Path) -> None:
-    """Removes the folders of other sources. Processes that still run with these compile again what
-    they miss."""
+    """Remove the folders of other sources. Processes that still run with these sources compile
+    missing kernels again."""
     for other in folder.parent.glob("kernels-*"):
         if not other.name.startswith(f"kernels-{_SOURCES}-"):
             shutil.rmtree(other, ignore_errors=True)

@@ -1,8 +1,9 @@
-"""Carry-less multiplication: 16 bytes of a CRC a step, where the processor has PCLMULQDQ.
+"""Carry-less multiplication: 16 bytes of a CRC a step, if the processor has PCLMULQDQ.
 
-Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction" (Intel,
-2009), with the constants of zlib's polynomial, bits reflected: multiplying by them moves 128 bits
-over 512 or 128 bits of message. numba has no vectors, so one is two integers.
+Source: Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"
+(Intel, 2009). The constants are those of zlib's polynomial, with bits reflected. Multiplication by
+them moves 128 bits over 512 or 128 bits of message. numba has no vectors, so a vector is two
+integers.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ if AVAILABLE:
     def _fold_vector(
         typing: Any, low: Any, high: Any, by_low: Any, by_high: Any, more_low: Any, more_high: Any
     ) -> Any:
-        """(low * by_low + high * by_high) + more: one vector moved on, and the message added."""
+        """Compute (low * by_low + high * by_high) + more: move one vector on, and add the
+        message."""
 
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             vector, by, data = (_vector(builder, values[i], values[i + 1]) for i in (0, 2, 4))
@@ -67,10 +69,11 @@ if AVAILABLE:
 
     @jit
     def folded(crc: Any, buf: Any, start: Any, end: Any) -> Any:
-        """(low, high, at): 16 bytes that stand for ``buf[start:at]`` behind the inverted ``crc``.
+        """Fold ``buf[start:at]`` into 16 bytes. Return (low, high, at). ``buf[start:end]`` must
+        have at least 16 bytes. ``crc`` is the inverted CRC of the bytes before ``start``.
 
-        Their CRC, begun with 0 and continued over ``buf[at:end]``, is the one that was asked for,
-        inverted. ``buf[start:end]`` has at least 16 bytes.
+        The inverted CRC of all bytes up to ``end`` is the CRC, begun with 0, of the 16 bytes and
+        ``buf[at:end]``.
         """
         low, high = _load(buf, start) ^ np.uint64(crc), _load(buf, start + 8)
         at = start + 16

@@ -1,7 +1,7 @@
 """CRC32 of binary log events (zlib's polynomial), 8 or 16 bytes a step, in compiled code.
 
-Every event ends with the CRC32 of its bytes before it, little-endian. The FORMAT_DESCRIPTION
-event's is computed with the flag IN_USE cleared, so a log that is still open verifies too.
+Every event ends with the little-endian CRC32 of its preceding bytes. The server computes the CRC of
+FORMAT_DESCRIPTION with the flag IN_USE cleared, so a log that is still open also verifies.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ if AVAILABLE:
     from .carryless import folded
 
 _FLAGS_OFFSET = 17
-# From as many bytes on folding is quicker than eight bytes a step (measured); a vector has 16.
+# Folding is faster than eight bytes a step from this length on (measured); a vector has 16 bytes.
 FOLDED_BYTES_MIN = 16
 
 
 def _make_tables() -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
-    """uint32[8, 256]: row k holds the CRC of a byte followed by k zero bytes, without inversion."""
+    """Return uint32[8, 256]: row k holds the CRC of a byte followed by k zero bytes, without
+    inversion."""
     table = np.zeros((8, 256), np.uint32)
     for value in range(256):
         crc = value
@@ -42,7 +43,8 @@ _T0, _T1, _T2, _T3, _T4, _T5, _T6, _T7 = (np.ascontiguousarray(row) for row in _
 
 @jit
 def _step(low: Any, high: Any) -> Any:
-    """The CRC, not inverted, of eight bytes: ``low`` has that of what lies before added to it."""
+    """Return the CRC, not inverted, of eight bytes. The CRC of the preceding bytes is already XORed
+    into ``low``."""
     return np.uint32(
         _T7[low & np.uint32(0xFF)]
         ^ _T6[low >> np.uint32(8) & np.uint32(0xFF)]
@@ -93,7 +95,7 @@ _continued = _by_folding if AVAILABLE else _by_tables
 
 @jit
 def crc32_update(crc: Any, buf: np.ndarray, start: Any, end: Any) -> Any:
-    """Continues ``crc`` (0 at the beginning) over uint8 ``buf[start:end]``; as zlib.crc32."""
+    """Continue ``crc`` (0 at the beginning) over uint8 ``buf[start:end]``, as zlib.crc32 does."""
     c = _continued(np.uint32(np.uint32(crc) ^ np.uint32(0xFFFFFFFF)), buf, start, end)
     return np.int64(np.uint32(c ^ np.uint32(0xFFFFFFFF)))
 
@@ -107,13 +109,14 @@ def _crc32_byte(crc: Any, byte: Any) -> Any:
 
 @jit
 def crc32(buf: np.ndarray, start: int, end: int) -> Any:
-    """CRC32 of uint8 ``buf[start:end]`` as an int64 of 0..2**32-1."""
+    """Return the CRC32 of uint8 ``buf[start:end]`` as an int64 of 0..2**32-1."""
     return crc32_update(0, buf, start, end)
 
 
 @jit
 def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
-    """Whether the event ``buf[start:end]`` (header, body, CRC; at least 23 bytes) has its CRC."""
+    """Return whether the event ``buf[start:end]`` (header, body, CRC; at least 23 bytes) has its
+    CRC."""
     stop = end - CRC_LENGTH
     if buf[start + 4] == EventType.FORMAT_DESCRIPTION and buf[start + _FLAGS_OFFSET] & 1:
         crc: Any = crc32_update(0, buf, start, start + _FLAGS_OFFSET)
@@ -132,9 +135,10 @@ def event_crc_ok(buf: np.ndarray, start: Any, end: Any) -> Any:
 
 @jit
 def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
-    """Offset of the first event of uint8 ``buf[start:end]`` whose CRC is wrong, or -1.
+    """Return the offset of the first event of uint8 ``buf[start:end]`` whose CRC is wrong, or -1.
 
-    An event too short for a header and a CRC, or reaching beyond ``end``, is a bad one too.
+    An event that is too short for a header and a CRC, or that reaches beyond ``end``, also counts
+    as wrong.
     """
     pos: Any = start
     while pos < end:
@@ -155,7 +159,8 @@ def verify_events(buf: np.ndarray, start: int, end: int) -> Any:
 
 
 def event_crc(event: bytes) -> int:
-    """The CRC32 a whole event, CRC included, should carry (for one event, without a kernel)."""
+    """Return the correct CRC32 of a whole event, CRC included. Use it for single events: it is no
+    kernel."""
     head = bytearray(event[:-CRC_LENGTH])
     if head[4] == EventType.FORMAT_DESCRIPTION:
         head[_FLAGS_OFFSET] &= 0xFE

@@ -1,4 +1,4 @@
-"""Loads and copies without a look at the index, as numba intrinsics; see ``jit``."""
+"""Loads and copies without a check of the index, as numba intrinsics; see ``jit``."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What the kernels share: array types, ``jit``, the codes they end with, and how bytes and integers
-are read, compared, copied and printed.
+"""The parts that kernels share: array types, ``jit``, error codes, and functions that read,
+compare, copy and print bytes and integers.
 
-Bytes come as uint8[n], read-only (so that numba compiles each kernel once). No kernel reads
-outside the event it works on; a damaged event ends with one of the codes below, never a guess.
+Bytes are uint8[n], read-only (so that numba compiles each kernel once). No kernel reads outside the
+event that it processes. For a damaged event it returns one of the codes below, and never guesses.
 
-numba's own ``buffer[at]`` looks at the sign of every index, which keeps the compiler from making
-one load of four bytes; ``u8`` to ``u64`` and what is made of them take ``at`` as it is. So whoever
-calls them has compared it with the event's end. With NUMBA_BOUNDSCHECK=1 (the fuzz tests) they
-index byte by byte and are checked.
+In numba, ``buffer[at]`` checks the sign of every index, so the compiler can't combine four bytes
+into one load. ``u8`` to ``u64``, and the functions that use them, do not check ``at``: their caller
+must compare it with the event's end. With NUMBA_BOUNDSCHECK=1 (the fuzz tests) they index byte by
+byte and are checked.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ _compile: Any = None
 _compile_inlined: Any = None
 _compile_allocating: Any = None
 compiled = False
-"""Whether kernels are machine code; as Python they give the same answers, slowly."""
+"""whether kernels are machine code; as Python they return the same results, slowly"""
 checked = False
-"""Whether they look at every index (NUMBA_BOUNDSCHECK=1)."""
+"""whether kernels check every index (NUMBA_BOUNDSCHECK=1)"""
 try:
     import numba
     from numba.core import config as _numba_config
 
     from .cache import KernelCache, is_kernel_module
-except ImportError:  # its compiler has no build for every machine
+except ImportError:  # numba's compiler has no build for every machine
     pass
 else:
-    # Said aloud: else a kernel takes it from the one that has it compiled.
+    # _nrt is explicit because a kernel otherwise inherits it from the kernel that triggers its
+    # compilation.
     _compile_allocating = numba.njit(nogil=True, _nrt=True)  # type: ignore[call-overload]
     _compile = numba.njit(nogil=True, _nrt=False)  # type: ignore[call-overload]
     _compile_inlined = numba.njit(nogil=True, _nrt=False, forceinline=True)  # type: ignore[call-overload]
-    # numba makes the attributes when it reads the environment, so mypy doesn't see them.
+    # numba creates the attributes when it reads the environment, so mypy doesn't see them.
     compiled = not _numba_config.DISABLE_JIT  # type: ignore[attr-defined]
     checked = bool(_numba_config.BOUNDSCHECK)  # type: ignore[attr-defined]
 
@@ -48,12 +49,12 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
-# numba works in int64 throughout; run as Python a kernel mixes the two.
+# numba uses int64 throughout; a kernel that runs as Python mixes the two types.
 Int = int | np.int64
 _A = TypeVar("_A", Bytes, Ints)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-# What a kernel ended with.
+# Codes that kernels return.
 DONE, FULL, OUTSIDE, HEADER_CUT, BAD_CRC, BODY_CUT, NO_MAP, UNKNOWN_EVENT = range(8)
 COMPRESSED, STATEMENT, PARTIAL_IMAGE, WIDTH, KEY_ABSENT, INCIDENT, MARIADB = range(8, 15)
 WRITE, UPDATE, DELETE, PARTIAL_UPDATE = range(4)
@@ -65,25 +66,29 @@ NO_FOREIGN_KEY_CHECKS, USE_SQL_FOREIGN_KEY, REFERRED_FK_DB = 2, 16, 2 << 16
 
 
 def jit(function: _F) -> _F:
-    """Compiles a kernel at its first call and keeps the code on disk (``cache``).
+    """Compile a kernel at its first call and store the code on disk (``cache``).
 
-    It makes no arrays, and returns none: so numba counts no references to those it is given, which
-    was four fifths of the time of walking row images (an atomic addition whenever one kernel hands
-    an array to another). Making one in it is refused when it is compiled, and assigning a slice to
-    another makes one too; returning one that it was given is not refused, and wrong.
-    Without numba, or with NUMBA_DISABLE_JIT=1, it runs as Python: the same answers, slowly.
+    The kernel creates no arrays and returns none. So numba does not count references to its
+    arguments, an atomic addition whenever one kernel passes an array to another. That was four
+    fifths of the time of walking row images.
+
+    The compiler refuses a kernel that creates an array, also by assigning a slice to another. It
+    does not refuse a kernel that returns one of its arguments, but that is an error.
+
+    Without numba, or with NUMBA_DISABLE_JIT=1, the kernel runs as Python: the same results, slowly.
     """
     return _kept(function, _compile)
 
 
 def jit_inlined(function: _F) -> _F:
-    """``jit`` for a part of a kernel's loop: its code is put where it is called. A call hands over
-    seven words for each array; walking row images took half as long again with one a change."""
+    """Compile a part of a kernel's loop like ``jit``, and inline it where it is called. A call
+    passes seven words for each array. With one call per change, walking row images took 50 %
+    longer."""
     return _kept(function, _compile_inlined)
 
 
 def jit_allocating(function: _F) -> _F:
-    """``jit`` for a kernel that makes arrays or returns them; best it calls those that loop."""
+    """Compile a kernel that creates or returns arrays. Let it call other kernels for its loops."""
     return _kept(function, _compile_allocating)
 
 
@@ -101,11 +106,11 @@ u8: _Load
 u16: _Load
 u32: _Load
 u64: _Load
-"""int64, so that 2**63 and more are negative"""
+"""int64, so 2**63 and more are negative"""
 copy: Callable[[Bytes, Int, Int, Bytes, Int], None]
 """copy(buffer, at, length, out, to): out[to:to + length] = buffer[at:at + length]"""
 prefetch: Callable[[Bytes, Int], None]
-"""has the cache line of buffer[at] fetched, of any ``at``; changes nothing but the time"""
+"""prefetches the cache line of buffer[at]; any ``at`` is allowed; has no effect except on speed"""
 
 if compiled and not checked and sys.byteorder == "little":
     from . import intrinsics
@@ -142,8 +147,8 @@ else:
 
 @jit
 def short(buffer: Bytes, at: Int, size: Int) -> Int:
-    """An integer of 1 to 4 bytes. ``number`` reads any, but its loop isn't inlined, which made
-    wide rows 7 % slower."""
+    """Return an integer of 1 to 4 bytes. ``number`` reads any width, but its loop isn't inlined,
+    which made wide rows 7 % slower."""
     if size == 1:
         return u8(buffer, at)
     if size == 2:
@@ -169,7 +174,7 @@ def same(buffer: Bytes, a: Int, b: Int, length: Int) -> bool:
 
 @jit
 def number(buffer: Bytes, at: Int, width: Int) -> Int:
-    """Little-endian unsigned integer of ``width`` bytes, as int64."""
+    """Return the little-endian unsigned integer of ``width`` bytes, as int64."""
     value: Int = np.int64(0)
     for i in range(width):
         value |= np.int64(buffer[at + i]) << (8 * i)
@@ -178,7 +183,8 @@ def number(buffer: Bytes, at: Int, width: Int) -> Int:
 
 @jit
 def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
-    """(value, behind it) of 7 bits a byte, low first; value -1 when it is cut or too long."""
+    """Return (value, offset after it) of an integer with 7 bits a byte, low bits first. The value
+    is -1 if it is truncated or too long."""
     value: Int = np.int64(0)
     for i in range(5):
         if at + i >= limit:
@@ -192,7 +198,8 @@ def varlen(buffer: Bytes, at: Int, limit: Int) -> tuple[Int, Int]:
 
 @jit
 def put_digits(value: Int, width: Int, out: Bytes, to: Int) -> Int:
-    """A number of at least ``width`` digits into a buffer with room; returns the bytes used."""
+    """Print a number with at least ``width`` digits. The buffer must be large enough. Return the
+    bytes used."""
     size = width
     power = 10**width
     while size < 19 and value >= power:
@@ -206,7 +213,7 @@ def put_digits(value: Int, width: Int, out: Bytes, to: Int) -> Int:
 
 @jit
 def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
-    """Prints the integer whose 64 bits ``value`` has, in up to 20 bytes."""
+    """Print the integer whose 64 bits are ``value``, in up to 20 bytes. Return the bytes used."""
     rest = np.uint64(value)
     if signed and value < 0:
         out[to] = 45
@@ -225,7 +232,7 @@ def put_integer(value: Int, signed: bool, out: Bytes, to: Int) -> Int:
 
 @jit_allocating
 def larger(array: _A, used: Int, size: Int) -> _A:
-    """An array of twice ``size`` that begins with what is used of ``array``."""
+    """Return an array of twice ``size`` that begins with the ``used`` elements of ``array``."""
     grown = np.empty(2 * size, array.dtype)
     grown[:used] = array[:used]
     return grown
@@ -233,8 +240,8 @@ def larger(array: _A, used: Int, size: Int) -> _A:
 
 @jit
 def is_utf8(buffer: Bytes, at: Int, length: Int) -> bool:
-    """Whether the bytes are text: no surrogates, nothing above U+10FFFF, nothing longer than need
-    be."""
+    """Return whether the bytes are valid UTF-8: no surrogates, nothing above U+10FFFF, no overlong
+    forms."""
     end = at + length
     while at < end:
         byte = buffer[at]

@@ -16,7 +16,7 @@ _PRIMES = [n for n in range(2, 312) if all(n % d for d in range(2, n))]
 
 
 def _fraction(prime: int, root: int) -> int:
-    """The first 32 bits behind the point of a prime's square (2) or cube (3) root."""
+    """Return the first 32 fractional bits of a prime's square (2) or cube (3) root."""
     low, high = 0, 1 << 40
     while low + 1 < high:
         middle = (low + high) // 2
@@ -31,7 +31,7 @@ _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 @jit
 def compress(state: Words, block: Any, words: Words, k: Words) -> None:
-    """Takes 64 bytes into ``state``; ``words``: room for 64."""
+    """Compress the 64 bytes of ``block`` into ``state``. ``words``: a buffer of 64 words."""
     for i in range(16):
         words[i] = np.uint32(
             (np.uint32(block[4 * i]) << np.uint32(24))
@@ -74,7 +74,7 @@ def put_digest(state: Words, out: Any, at: Any) -> None:
 
 @jit
 def finish(state: Words, block: Any, used: Any, length: Any, words: Words, k: Words) -> None:
-    """Pads a message of ``length`` bytes, of which the last ``used`` stand in ``block``."""
+    """Pad and finish a message of ``length`` bytes, whose last ``used`` bytes are in ``block``."""
     block[used] = 128
     for i in range(used + 1, 64):
         block[i] = 0
@@ -123,8 +123,8 @@ def _hmac(data: Any, offsets: Any, inner: Words, outer: Words, k: Words, digits:
 def hmac_sha256(
     key: bytes, data: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.uint8]:
-    """uint8[64 n]: for each value ``data[offsets[i]:offsets[i + 1]]`` 64 hexadecimal digits.
-    ``key`` has 64 bytes at most."""
+    """Return uint8[64 n]: 64 hexadecimal digits for each value ``data[offsets[i]:offsets[i + 1]]``.
+    ``key`` has at most 64 bytes."""
     assert len(key) <= _BLOCK, "a longer key is hashed first"
     padded = np.frombuffer(key.ljust(_BLOCK, b"\0"), np.uint8)
     states = []

@@ -1,6 +1,6 @@
-"""Where a zstd frame ends, from its block headers alone (RFC 8878, 3.1.1): a kernel.
+"""The end of a zstd frame, from its block headers alone (RFC 8878, 3.1.1): a kernel.
 
-The library decompresses the first frame of what it is given and doesn't say what lies behind it.
+The library decompresses only the first frame of its input, and does not report bytes after it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ _CHECKSUM_BYTES = 4
 
 @jit
 def frame_end(buffer: Bytes, at: Int, end: Int) -> Int:
-    """End of the frame at ``at``; -1 when there is none, or not all of it before ``end``."""
+    """Return the end of the frame at ``at``. Return -1 if there is none, or if it ends after
+    ``end``."""
     if at + 5 > end or u32(buffer, at) != _MAGIC:
         return -1
     head = u8(buffer, at + 4)
