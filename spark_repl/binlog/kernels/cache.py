@@ -3,8 +3,8 @@
 numba's own cache compares only the file of a kernel. It ignores the kernels and constants of other
 files that are compiled into it. Here the folder's name is a digest of all sources that contain
 kernels, and of the versions that compiled them. An entry is one file, named by the kernel, its
-argument types and the processor. So processes and machines may write at the same time: none loads code for
-other types or for another processor.
+argument types and the processor. So processes and machines may write at the same time: none loads
+code for other types or for another processor.
 """
 
 from __future__ import annotations
