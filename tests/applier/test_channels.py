@@ -192,7 +192,7 @@ def test_both_make_it_at_one_moment(
             if kind == "table" and not fault:
                 fault.append("")
                 with suppress(OtherChannelError):
-                    rival.take(["t.c"])
+                    rival.claim(["t.c"])
                     fault.append("taken")
             super().write(kind, **row)
 

@@ -38,7 +38,7 @@ def go_on(log: LogWriter, target: Path) -> None:
 def left_of(target: Path) -> tuple[Counter[str], list[str]]:
     """How many rows of a kind name paths, and the folders of key indexes."""
     held = channel_at(str(target)).control.snapshot()
-    kinds = Counter(row["kind"] for row in held.others if '"path"' in row["detail"])
+    kinds = Counter(row["kind"] for row in held.other_rows if '"path"' in row["detail"])
     return kinds, sorted(os.listdir(target / "_repl" / "keys" / "lake" / "orders"))
 
 
