@@ -29,8 +29,8 @@ _BY_HAND = 64
 class Gaps:
     """The gaps that the applier found when it started.
 
-    ``tables``: the tables that are ahead of the mark. ``until``: the GTIDs up to which copied
-    tables have to catch up, because the other tables are ahead of the copy.
+    ``tables``: the tables that are ahead of the mark. ``until``: while a copy catches up, the GTID
+    set that has to be executed before the copied tables are consistent with the others.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""The log that is applied: what is known of it, and events that are read one at a time."""
+"""The log that is applied: its files and index, and events that are read one at a time."""

@@ -1,4 +1,4 @@
-"""AppliedLog: the log that is applied, as far as it is known now."""
+"""AppliedLog: the log that is applied, as far as the applier has read it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LogView:
-    """One look at a log: its files, whose history they are, and their transactions."""
+    """A log at one moment: its files, their history, and their transactions. ``at``: that moment,
+    in seconds of UNIX time."""
 
     relay: RelayLog
     history: History
@@ -39,8 +40,11 @@ class LogView:
 
 
 class AppliedLog:
-    """``path``: the log's folder; ``folder``: where its index is kept. A look is replaced as a
-    whole, so that any thread finds files, history and index of one moment."""
+    """The applied log. ``path``: the log's folder. ``folder``: the folder of its index.
+
+    ``refresh`` replaces the view as a whole, so that any thread sees files, history and index of
+    one moment.
+    """
 
     def __init__(self, path: str, folder: str, control: Control, view: LogView) -> None:
         self.path, self.folder, self._control, self._view = path, folder, control, view
@@ -60,17 +64,18 @@ class AppliedLog:
 
     @property
     def base(self) -> int:
-        """Added to the number in a file's name."""
+        """Return the number to add to the number in a file's name."""
         return self._view.history.base
 
     @property
     def start(self) -> int:
-        """Where its first file begins, packed."""
+        """Return the packed position where the log's first file begins."""
         return RelayPosition(self.base + self.relay.files[0].number, 0).packed
 
     def hold(self, position: int) -> None:
-        """Nobody's purge takes the file of this packed position, or one behind it, up to ``close``
-        or another call. Where it went before, the first that is there is held."""
+        """Keep every purge from the file of this packed position and from later files, until
+        ``close`` or the next call. If that file was purged before, hold the first file that
+        exists."""
 
         def see(relay: RelayLog) -> None:
             self._lease.hold(relay, (position >> OFFSET_BITS) - self.base)
@@ -86,8 +91,8 @@ class AppliedLog:
         self._lease.release()
 
     def refresh(self) -> TransactionIndex:
-        """Looks at what was appended since. Raises LogError for a file that was replaced, and when
-        the receiver has begun a new log."""
+        """Read the transactions that were appended since; return the index. Raise LogError if a
+        file was replaced, or if the receiver has begun a new log."""
         before = self._view
 
         def see(relay: RelayLog) -> tuple[History, TransactionIndex]:
@@ -106,7 +111,7 @@ class AppliedLog:
         return index
 
     def ahead(self, position: int) -> Backlog:
-        """What it holds behind a packed position, as far as it is known now."""
+        """Return what the log holds after a packed position, as far as it was read."""
         view = self._view
         index = view.index
         newest = index.before(index.end)
@@ -116,30 +121,30 @@ class AppliedLog:
         return Backlog(count, _seconds(first), _seconds(newest), view.at)
 
     def spans(self, records: Records, branches: Mapping[int, Branch] = {}) -> tuple[Span, ...]:
-        """Where transactions lie that follow each other; ``branches``: see ``spans_of``."""
+        """Return the spans of consecutive transactions. ``branches``: see ``spans_of``."""
         return spans_of(self.relay, self.base, records, branches)
 
     def placed(self, error: SparkReplError, transaction: Any) -> SparkReplError:
-        """The error with the file, position and GTID of an index record's transaction."""
+        """Return the error with the file, position and GTID of an index record's transaction."""
         place = RelayPosition.unpack(int(transaction["position"]))
         path = self.relay.file(place.file_no - self.base).path
         return error.at(file=path, position=place, gtid=gtid_name(transaction))
 
     def name_of(self, position: int) -> str:
-        """FILE:OFFSET of a packed position, whether or not its file is there."""
+        """Return FILE:OFFSET of a packed position, whether or not its file exists."""
         at = RelayPosition.unpack(position)
         names = {file.number + self.base: file.name for file in self.relay.files}
         return f"{names[at.file_no]}:{at.offset}" if at.file_no in names else str(at)
 
     def source_of(self, position: int) -> dict[str, Any]:
-        """Where a packed position, which is behind a transaction, stands in the source's terms:
-        server, file, offset; without the last two where the log does not say them."""
+        """Return the place on the source of a packed position at which a transaction ends: server,
+        file and offset. The file and offset are missing if the log does not record them."""
         view = self._view
         place = self._places.end_of(view.relay, view.index, position)
         return self._source(place) | {"relay": self.name_of(position)}
 
     def source_before(self, position: int) -> dict[str, Any]:
-        """The same of the place where the transaction begins that is at a packed position."""
+        """Return the place on the source where the transaction at a packed position begins."""
         view = self._view
         return self._source(self._places.begin_of(view.relay, view.index, position))
 
@@ -147,21 +152,22 @@ class AppliedLog:
         return {"server_uuid": self.relay.source_uuid, **(place.to_json() if place else {})}
 
     def find(self, place: SourcePlace) -> int | None:
-        """The packed position of a place of the source that is between two transactions; None: the
-        log does not hold it, or is another one."""
+        """Return the packed position of a place of the source between two transactions. Return None
+        if the log does not hold the place, or is another log."""
         view = self._view
         return self._places.find(view.relay, view.index, place)
 
     def first_place(self) -> SourcePlace | None:
-        """The place of the source where the log begins."""
+        """Return the place of the source where the log begins."""
         return self._places.first(self._view.relay, self._view.index)
 
     def count_up_to(self, records: Any, place: SourcePlace) -> int:
-        """How many of some records, which follow each other, end at or before a place of the
-        source. Raises HistoryError where their files are others of the same name."""
+        """Return how many of some consecutive records end at or before a place of the source. Raise
+        HistoryError if their files are other files of the same name."""
         return self._places.count_up_to(records, self._view.relay, self._view.index, place)
 
 
 def _seconds(records: Any) -> float:
-    """When the first of some index records was committed; 0 where there is none."""
+    """Return when the first of some index records was committed, in seconds of UNIX time; 0 without
+    records."""
     return int(records["commit_time"][0]) / 1e6 if len(records) else 0.0

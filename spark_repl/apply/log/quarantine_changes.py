@@ -1,11 +1,12 @@
-"""QuarantineChanges: keeps what the log has for a table that can't be followed.
+"""QuarantineChanges: keeps the log's changes for a table that can't be followed.
 
-Such a table stands still, and the other tables go on. Invariant: a table in quarantine holds
-exactly
-what its own position says, and what is kept of it is all that the log had for it between that
-position and the newest cut; after that cut the log has it. So a quarantine begins by going back to
-the last cut, as after a crash: the table's commits say where it is, whatever was staged or being
-committed, and the groups are applied again, to the tables that lack them.
+Such a table does not change any more, while the other tables continue. Invariant: a table in
+quarantine holds exactly what its own position shows. The kept changes are all that the log had for
+the table between that position and the newest cut; later changes are in the log.
+
+So a quarantine begins by going back to the last cut, as after a crash. The table's commits show
+where the table is, whatever was staged or being committed. The applier applies the groups again, to
+the tables that lack them.
 """
 
 from __future__ import annotations
@@ -48,15 +49,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 4096
-"""what a file takes at least"""
+"""bytes that a file takes at least"""
 _KEEP_TABLES = (Policy.STOP, Policy.IGNORE_DROP)
 _FULL = "raise apply.quarantine_max_bytes or apply.quarantine_max_transactions; or " + CURE
 
 
 @dataclass(frozen=True)
 class Final:
-    """What the newest cut stands behind: what is kept up to there is not kept again, also where the
-    applier goes back to an earlier cut, for a copy. ``position``: packed."""
+    """The end of the kept changes, which is the newest cut. ``position``: packed.
+
+    Changes up to it are not kept again, even if the applier goes back to an earlier cut for a copy.
+    """
 
     position: int
     executed: GtidSet
@@ -70,8 +73,9 @@ class Final:
 
 
 def check_quarantine(logged: StatementEvent, tracking: Tracking) -> None:
-    """Raises StatementError for a statement about a table in quarantine: what is kept of it is of
-    the table as it was before. One that removes it ends that, too; by its policy it may not."""
+    """Raise StatementError for a statement about a table in quarantine, because the kept changes
+    belong to the table before that statement. A statement that drops the table ends the quarantine
+    instead, unless the table's policy forbids the drop."""
     still = tracking.quarantines()
     if not still:
         return
@@ -93,30 +97,34 @@ def check_quarantine(logged: StatementEvent, tracking: Tracking) -> None:
 
 
 def _is_past(quarantine: Quarantine, logged: StatementEvent) -> bool:
-    """Return whether a statement stands before the change with which a quarantine began: the table
-    had it by then, and the applier has gone back since, to a cut before it."""
+    """Return whether a statement comes before the change that began a quarantine. The table had the
+    statement by then, and the applier has gone back to an earlier cut since."""
     try:
         return logged.position < RelayPosition.parse(quarantine.position).packed
-    except SparkReplError:  # the error named no position
+    except SparkReplError:  # the error had no position
         return False
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A change that can't be applied, and the path of its table, which may have another name, or
-    no statement that made it, at the cut to which the applier goes back."""
+    """A change that can't be applied, and the path of its table.
+
+    At the cut to which the applier goes back, the table may have another name, or may not be
+    created yet.
+    """
 
     error: SparkReplError
     path: str
 
     @property
     def place(self) -> tuple[str, str | None, str | None]:
-        """What tells it from others."""
+        """Return what distinguishes this fault from others."""
         return self.path, self.error.position, self.error.gtid
 
 
 class QuarantineChanges:
-    """Loaded at a start, when the tables are. ``keep`` is for one group at a time, in order."""
+    """The changes for tables in quarantine. They are loaded at a start, together with the tables.
+    ``keep`` is for one group at a time, in order."""
 
     def __init__(
         self, apply: Apply, tracking: Tracking, applied: AppliedLog, catch_up: CatchUp
@@ -131,8 +139,8 @@ class QuarantineChanges:
         self._final = Final.of(self._newest)
 
     def load(self, fault: Fault | None = None) -> None:
-        """Takes up the quarantines that go on, and the one that ``fault`` begins; what is left of
-        others goes. Raises OSError, TargetError and FormatError for what can't be read,
+        """Load the open quarantines, begin the one of ``fault``, and remove the files of ended
+        ones. Raise OSError, TargetError and FormatError if kept changes can't be read. Raise
         FencedError."""
         control, tracking = self._control, self._tracking
         at = {table.path: table for table in tracking.all_tables()}
@@ -145,7 +153,7 @@ class QuarantineChanges:
             if table is not None and table.position <= quarantine.held_from:
                 self.store.clean(quarantine.id, self._final.position, tracking.settle)
                 self._tables.add(quarantine, mark := mark_of(self._newest, quarantine.path))
-                self.store.kept(quarantine.id, mark.by_owner if mark else {})  # each file is whole
+                self.store.kept(quarantine.id, mark.by_owner if mark else {})  # checks the files
                 logger.warning(
                     "%s is in quarantine since %s: %s",
                     quarantine.name,
@@ -159,15 +167,16 @@ class QuarantineChanges:
                 "its changes are in the table" if table else "another table is there",
             )
             ended.append(quarantine.id)
-        # A reset that was ended has left folders without rows.
+        # A reset that was cut off may leave folders without rows in the control table.
         forgotten = {*self.store.numbers()}.difference(quarantine.id for quarantine in recorded)
         self.store.forget([*ended, *sorted(forgotten)], tracking.settle)
         if fault is not None:
             self._begin(fault)
 
     def fault_of(self, error: SparkReplError, executed: GtidSet) -> Fault | None:
-        """A change that can't be applied, for good and by its data, which goes into quarantine with
-        its table; None of any other: what foreign keys carry on has no table of its own."""
+        """Return the fault of an error whose table can go into quarantine. The change can't be
+        applied, for good and because of its data. Return None for any other error. A change that
+        foreign keys carry on has no table of its own, so it is no such fault."""
         if not error.table or not isinstance(error, (RowError, DecodeError, SchemaError)):
             return None
         if isinstance(error, DecodeError) and error.is_of_cascade:
@@ -184,15 +193,15 @@ class QuarantineChanges:
         return Fault(error, table.path)
 
     def _begin(self, fault: Fault) -> None:
-        """Has the table of ``fault`` stand still from where its commits say that it is. Raises what
-        ``Control.write`` raises."""
+        """Put the table of ``fault`` into quarantine, from the position that its commits show.
+        Raise what ``Control.write`` raises."""
         error, name = fault.error, self._names.of(fault.error.table or "")
         tables = self._tracking.all_tables()
         table = next((table for table in tables if table.path == fault.path), None)
-        if table is None:  # it was in no cut: the log makes it again
+        if table is None:  # no cut had it: the log creates it again
             logger.warning("%s is not there any more: it is made again", name)
             return
-        # What to do about rows that don't fit is what to do about any quarantine.
+        # Rows that don't fit need only the cure of any quarantine, and no hint of their own.
         hint = "" if isinstance(error, RowError) else error.hint or ""
         quarantine = Quarantine(
             "", name, table.path, table.position, error.message, error.number, error.gtid or "",
@@ -203,9 +212,9 @@ class QuarantineChanges:
         reach("quarantine_begun")
 
     def keep(self, staged: StagedGroup) -> None:
-        """Keeps what the group has for tables in quarantine, before a cut is published that stands
-        behind it; may be called again when it has failed. Raises OSError, TargetError, and
-        QuarantineError where it is too much."""
+        """Keep the group's changes for tables in quarantine, before the cut after the group is
+        published. The call may be repeated after a failure. Raise OSError and TargetError, and
+        QuarantineError if a limit is exceeded."""
         quarantined: dict[str, list[np.ndarray]] = {}
         for part in staged.by_worker:
             for name, positions in part.quarantined.items():
@@ -220,7 +229,7 @@ class QuarantineChanges:
             chosen = chosen[~self._has(staged.group.records[chosen])]
             if len(chosen):
                 kept[quarantine.path] = self._keep(quarantine, staged.group, chosen, kept.values())
-        # Only after all are kept: an attempt that fails counts nothing.
+        # Count only after all are kept, so that a failed attempt counts nothing.
         for path, transactions in kept.items():
             self._tables.count(path, transactions)
 
@@ -231,7 +240,8 @@ class QuarantineChanges:
         chosen: np.ndarray,
         uncounted: Collection[KeptTransactions],
     ) -> KeptTransactions:
-        """``uncounted``: what was kept of the group before, and is not counted yet."""
+        """Keep the ``chosen`` transactions of a group. ``uncounted``: transactions of the group
+        that were kept before and are not counted yet."""
         self._check_shown_whole(quarantine)
         records, commits = group.records[chosen], group.xa.commits
         branches = {i: commits[at] for i, at in enumerate(chosen.tolist()) if at in commits}
@@ -251,7 +261,8 @@ class QuarantineChanges:
         return shown | (records["end"] <= self._final.position)
 
     def _check_shown_whole(self, quarantine: Quarantine) -> None:
-        """A rule may have come behind the quarantine; transactions are kept whole."""
+        """Raise QuarantineError if a rule withholds values. Transactions are kept whole, and the
+        user may have added the rule after the quarantine began."""
         rules = self._tracking.column_rules
         if (rule := rules.withholding) is not None:
             raise QuarantineError(

@@ -1,4 +1,4 @@
-"""StatementEvent: one statement of the log: how it is read, which tables it changes, its result."""
+"""StatementEvent: one statement of the log, how it is read, which tables it changes, its result."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _TEXT_MAX = 200
 
 @dataclass(frozen=True)
 class StatementEvent:
-    """One statement of the log, and what surrounds it.
+    """One statement of the log, and its context.
 
-    ``cut``: the cut after the statement; ``source``, ``session``: the server and the session that
-    ran it; ``committed_us``: when it was committed, microseconds UTC; ``position``: the packed
-    position where it begins in the relay log; ``literals``: whether messages may show the literals
+    ``cut``: the cut after the statement. ``source``, ``session``: the server and the session that
+    ran it. ``committed_us``: when it was committed, microseconds UTC. ``position``: the packed
+    position where it begins in the relay log. ``literals``: whether messages may show the literals
     of its text.
     """
 
@@ -54,15 +54,15 @@ class StatementEvent:
 
     @property
     def name(self) -> str:
-        """The statement's identity: its GTID, else where it ends on the source, else, where the log
-        does not hold that, where it ends in the log."""
+        """Return the statement's identity: its GTID, else its end on the source. If the log does
+        not record that end, return its end in the log."""
         place = SourcePlace.of(self.cut.source)
         return self.cut.group_gtids or str(place or self.cut.position)
 
 
 @dataclass(frozen=True)
 class StatementResult:
-    """What the applier did with a statement. ``names``: of the tables that it concerns."""
+    """What the applier did with a statement. ``names``: the tables that it concerns."""
 
     way: DdlOutcome
     text: str
@@ -74,8 +74,8 @@ class StatementResult:
 
 
 def shown(query: Query, session: Session, *, literals: bool) -> str:
-    """Return a statement's text in one line, as messages have it. ``literals``: whether those of a
-    statement about tables may be in it, but for secrets."""
+    """Return a statement's text in one line, for messages. ``literals``: whether the text of a
+    statement about tables may show its literals, except secrets."""
     show = without_secrets if literals else without_literals
     text = show(query.text, session.sql_mode)
     flat = " ".join(text.split())
@@ -83,7 +83,7 @@ def shown(query: Query, session: Session, *, literals: bool) -> str:
 
 
 def before(cut: Cut) -> Cut:
-    """Return the cut inside the transaction, before the part of it that is not applied yet."""
+    """Return the cut inside the transaction, before the part that is not applied yet."""
     executed = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(cut.group_gtids))
     return replace(
         cut,
@@ -94,18 +94,19 @@ def before(cut: Cut) -> Cut:
     )
 
 
-# Before these statements there is no table of the name.
+# Before these statements no table has the name.
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 
 
 def read_query(record: Any, relay: RelayLog, base: int) -> Query:
-    """Return the Query event of an index record that has one. Raise LogError."""
+    """Return the Query event of an index record that has one. Raise LogError if it can't be
+    read."""
     file = relay.file((int(record["position"]) >> OFFSET_BITS) - base)
     checksum = bool(int(record["flags"]) & Flag.CHECKSUM)
     if is_split(record):
         start = b"CREATE" if record["kind"] == Kind.DDL_ROWS else b""
         return read_statement(pieces_of(relay, record, base), 0, checksum=checksum, start=start)
-    if record["kind"] == Kind.DDL_ROWS:  # among its rows, perhaps compressed with them
+    if record["kind"] == Kind.DDL_ROWS:  # the event is among its rows, perhaps compressed with them
         offset = int(record["position"]) & OFFSET_MASK
         return read_statement(file.path, offset, checksum=checksum, start=b"CREATE")
     return read_statement(file.path, int(record["query_offset"]), checksum=checksum)
@@ -129,7 +130,7 @@ def check_dropped(logged: StatementEvent) -> None:
 
 def concerned(statement: Statement, tables: Iterable[str], rewrites: Rewrites) -> list[str]:
     """Return the tables that existed before the statement and that it changes in any way.
-    ``tables``: all tables of the target, ``rewrites``: the names that they have there."""
+    ``tables``: all tables of the target. ``rewrites``: maps the source's names to the target's."""
     if statement.effect == Effect.DROP_DATABASE:
         return rewrites.in_database(statement.database, tables)
     plain = statement.effect == Effect.NO_EFFECT and not statement.alteration

@@ -37,31 +37,32 @@ class RunningApplier:
 
     @property
     def position(self) -> int:
-        """Packed end of the last transaction that every table has."""
+        """Return the packed end of the last transaction that every table has."""
         return self.pipeline.mark.position
 
     @property
     def mark(self) -> LowWaterMark:
-        """Up to where every table has everything."""
+        """Return the mark up to which every table has everything."""
         return self.pipeline.mark
 
     @property
     def waiting(self) -> Mapping[str, Waiting]:
-        """The tables that no cut shows until they are copied."""
+        """Return the tables that no cut shows until they are copied."""
         return self.tracking.waiting
 
     def source_of(self, position: int) -> dict[str, Any]:
-        """Return where the source has what ends at the packed position."""
+        """Return the source's place of what ends at the packed position."""
         return self.applied.source_of(position)
 
     def phases(self) -> dict[str, float]:
-        """Return the seconds that the phases of the work have taken, reading beside the commits."""
+        """Return the seconds that each phase of the work has taken; reading runs beside the
+        commits."""
         phases = {"wait_s": self.coordinator.wait_seconds, **self.pipeline.phases()}
         return {name: round(seconds, 3) for name, seconds in phases.items()}
 
     def result(self, counters: Counters, seconds: float, stop: threading.Event) -> Result:
-        """Return what is applied now. Raise LogError where the log is damaged after that, unless
-        the applier was to ``stop``."""
+        """Return the result up to now. Raise LogError if the log is damaged after it, unless the
+        applier was to ``stop``."""
         mark, applied = self.pipeline.mark, self.applied
         tail = None if self.coordinator.reached_until else _tail(applied.refresh(), stop)
         executed, end = str(mark.executed), mark.position

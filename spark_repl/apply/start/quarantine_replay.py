@@ -1,9 +1,9 @@
-"""QuarantineReplay: quarantines that somebody has decided about are ended, before anything else is
+"""QuarantineReplay: ends the quarantines that the user has decided about, before anything else is
 applied.
 
-Exactly once: the changes that were kept come to the table in one commit, whose position is that of
-the newest cut, behind which the log is applied. A table that has it is in quarantine no more,
-whatever a crash has left of the rest. A drop commits that position alone.
+Exactly once: the kept changes come to the table in one commit, whose position is the newest cut's.
+The applier applies the log after that cut. A table that has this commit is no longer in quarantine,
+whatever a crash has left of the rest. A drop commits only the position.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class QuarantineReplay:
-    """At a start, while nothing else is under way."""
+    """Replays and drops quarantines at a start, while nothing else is under way."""
 
     def __init__(self, stager: Stager, writer: GroupWriter, apply: Apply) -> None:
         self._stager, self._writer = stager, writer
@@ -50,14 +50,14 @@ class QuarantineReplay:
         self._idempotent: Container[str] = EveryTable(()) if every else some
 
     def carry_out(self, point: ResumePoint) -> ResumePoint:
-        """The point from which the applier goes on, with a cut that marks no table which is in
-        quarantine no more. What can't be replayed stays, and says why. Raises OSError, TargetError,
-        FencedError."""
+        """Return the point at which the applier resumes, with a cut that marks only tables in
+        quarantine. A quarantine that can't be replayed remains, and records why. Raise OSError,
+        TargetError and FencedError."""
         cut, newest = point.cut, self._control.last_cut()
         still = self._tracking.quarantines()
         decided = {name: quarantine for name, quarantine in still.items() if quarantine.asked}
         if cut is None or newest is None or cut.position != newest.position:
-            if decided:  # it has to be the newest, behind which nothing is kept
+            if decided:  # only after the newest cut nothing is kept
                 logger.warning("%s: decided while a copy is taken in: at the next start", *decided)
             return point
         ended = [self._end(cut, point.by_hand, *item) for item in sorted(decided.items())]
@@ -69,7 +69,7 @@ class QuarantineReplay:
         return point
 
     def _end(self, cut: Cut, by_hand: int, name: str, quarantine: Quarantine) -> Quarantine | None:
-        """The quarantine, when it has ended."""
+        """Return the quarantine if it has ended, else None."""
         table = self._tracking.tables[name]
         if name != quarantine.name and quarantine.asked == REPLAY:
             fail(
@@ -91,7 +91,7 @@ class QuarantineReplay:
         return quarantine
 
     def _replay(self, quarantine: Quarantine, table: Table, cut: Cut) -> bool:
-        """Whether all that was kept of the table is in it."""
+        """Apply the kept changes to the table. Return whether the table has all of them."""
         try:
             owners = self._tables.owners(quarantine.path)
             kept = self._store.kept(quarantine.id, owners)
@@ -108,11 +108,11 @@ class QuarantineReplay:
             logger.error("%s stays in quarantine: %s", quarantine.name, error)
             self._tables.replace(fail(self._control, quarantine, str(error)))
             return False
-        self._position(table, cut)  # where the changes leave no row another
+        self._position(table, cut)  # if the changes leave all rows as they were
         return True
 
     def _group(self, table: Table, cut: Cut) -> Group:
-        """What was kept, as one transaction."""
+        """Return the kept changes as a group of one transaction."""
         record = np.zeros(1, RECORD)
         record["kind"], record["position"], record["end"] = Kind.ROWS, table.position, cut.position
         group = Group.of(record, np.zeros(1, np.int32), 0)
@@ -120,7 +120,7 @@ class QuarantineReplay:
         return replace(group, executed=executed, idempotent=self._idempotent)
 
     def _position(self, table: Table, cut: Cut) -> None:
-        """Commits a position alone, where the table is not there yet."""
+        """Commit only a position, if the table is not at that position yet."""
         commits = self._commits
         with table.lock:
             commits.refresh(table)
@@ -131,8 +131,8 @@ class QuarantineReplay:
                 commits.record_commit(table, [], cut.position, version)
 
     def _unmarked(self, point: ResumePoint, cut: Cut) -> ResumePoint:
-        """Publishes the cut anew, where it marks tables that are in quarantine no more: they are
-        there as the source had them at it."""
+        """Publish the cut again if it marks tables that are no longer in quarantine. These tables
+        are as the source had them at the cut."""
         tracking = self._tracking
         marked = cut.quarantined.keys() - tracking.quarantines().keys()
         tables = {name: tracking.tables[name] for name in marked if name in tracking.tables}
@@ -151,4 +151,4 @@ class QuarantineReplay:
 
 
 def _nothing() -> None:
-    """Nobody has to be told."""
+    """Do nothing: a replay needs no call."""

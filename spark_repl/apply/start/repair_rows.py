@@ -1,10 +1,10 @@
-"""RowRepairs: rows that were read from the source are brought into their table, between two groups.
+"""RowRepairs: commits rows that were read from the source to their table, between two groups.
 
-The invariant. The rows of some keys were read when the source had shown all of the cut ``behind``,
-and it had executed no more than ``until`` then. Where the tables stand at a cut that holds
-``until``, and no transaction between the two cuts is about one of the keys, the source had these
-rows at each moment from one cut to the other: they are what the table has to have at the later one.
-So they are committed as they are, at that cut, and what follows in the log is applied as ever.
+Invariant: the rows of some keys were read after the source had shown all of the cut ``behind``, and
+before it had executed more than ``until``. The tables are now at a cut that holds ``until``, and no
+transaction between the two cuts concerns one of the keys. Then the source had these rows at each
+moment between the cuts, so the table must have them at the later cut. The applier commits them
+unchanged at that cut, and then applies the log as usual.
 """
 
 from __future__ import annotations
@@ -60,14 +60,15 @@ _LOOKED_THROUGH_BYTES = 1 << 30
 
 
 def _passes(error: Exception) -> bool:
-    """Whether the error is not of these rows alone: it may pass, or ends the applier too."""
+    """Return whether the error concerns more than these rows: it may pass, or it also ends the
+    applier."""
     ends = (FencedError, FormerOwnerError, JvmEndedError, Stopped)
     lost = (ConcurrentChangeError, ConnectionError, Py4JNetworkError)
     return temporary(error) or disk_full(error) or isinstance(error, ends + lost)
 
 
 class RowRepairs:
-    """At a start, while nothing else is under way."""
+    """Commits the repaired rows of one table at a start, while nothing else is under way."""
 
     def __init__(self, stager: Stager, writer: GroupWriter, applied: AppliedLog) -> None:
         self._stager, self._tracking, self._applied = stager, stager.tracking, applied
@@ -75,15 +76,15 @@ class RowRepairs:
         self._repair_of = RowRepair(stager.tracking, stager.workers, writer.writer)
 
     def carry_out(self, rows: RowsToRepair | None, point: ResumePoint) -> ResumePoint:
-        """The point from which the applier goes on, with a cut that shows the repaired table.
-        Raises OSError, TargetError and others that may pass, and FencedError."""
+        """Return the point at which the applier resumes, with a cut that shows the repaired table.
+        Raise OSError, TargetError and other errors that may pass. Raise FencedError."""
         if rows is None or rows.outcome.done():
             return point
         try:
             version, point = self._repair(rows, point)
         except RowsRefused as refused:
             rows.outcome.set_exception(refused)
-        except Exception as error:  # whatever it is, the applier does without these rows
+        except Exception as error:  # after any other error the applier continues without these rows
             if _passes(error):
                 raise
             logger.error("rows of %s: %s", rows.table, error, exc_info=error)
@@ -93,7 +94,7 @@ class RowRepairs:
         return point
 
     def _repair(self, rows: RowsToRepair, point: ResumePoint) -> tuple[int | None, ResumePoint]:
-        """The version of the commit, None where none was needed; and the point behind it."""
+        """Return the version of the commit, or None if none was needed, and the point after it."""
         table, cut = self._table(rows), self._cut(point)
         if not rows.until.issubset(GtidSet.parse(cut.gtid_executed)):
             raise RowsOutdated(
@@ -130,7 +131,7 @@ class RowRepairs:
         return table
 
     def _cut(self, point: ResumePoint) -> Cut:
-        """The cut at which all tables stand."""
+        """Return the cut that all tables show. Raise RowsOutdated if there is none."""
         cut, newest = point.cut, self._control.last_cut()
         if cut is None or newest is None or point.copy is not None:
             raise RowsOutdated("a copy is taken in")
@@ -144,7 +145,8 @@ class RowRepairs:
         return cut
 
     def _touched(self, rows: RowsToRepair, table: Table, cut: Cut) -> str:
-        """Which transaction between the two cuts may be about one of the keys, "" for none."""
+        """Return why a transaction between the two cuts may concern one of the keys, or "" if none
+        does."""
         records = self._between(rows.behind, cut)
         odd = ~np.isin(records["kind"], (*_WITH_ROWS, *WITHOUT_ROWS))
         if odd.any():
@@ -162,7 +164,8 @@ class RowRepairs:
         return ""
 
     def _between(self, behind: Cut, cut: Cut) -> Records:
-        """The transactions from one cut to the other, all of them."""
+        """Return all transactions between the two cuts. Raise RowsOutdated if the log lacks one of
+        them."""
         applied = self._applied
         meanwhile = GtidSet.parse(cut.gtid_executed).subtract(GtidSet.parse(behind.gtid_executed))
         if not meanwhile:
@@ -199,12 +202,12 @@ class RowRepairs:
 class RowsToRepair:
     """Rows that were read from the source for one table.
 
-    ``keys``: digests, sorted; ``behind``, ``until``: the cut after which and the GTIDs before which
-    the rows were read; ``parts``: the staged rows that go and come, of the ``definition`` that the
-    source has; ``path``: the table's path, relative to the target.
+    ``keys``: digests, sorted. ``behind``, ``until``: the rows were read after this cut and before
+    these GTIDs. ``parts``: the staged rows to remove and to add, in the source's ``definition``.
+    ``path``: the table's path, relative to the target.
 
-    ``outcome``: the version of the commit, None where the table had the rows already, or
-    RowsRefused. ``RowRepairs`` sets it; the thread that read the rows waits for it.
+    ``outcome``: the version of the commit, None if the table had the rows already, or RowsRefused.
+    ``RowRepairs`` sets it; the thread that read the rows waits for it.
     """
 
     definition: TableDefinition
@@ -221,5 +224,5 @@ class RowsToRepair:
 
     @property
     def refused(self) -> BaseException | None:
-        """Why the rows were not committed; None also while there is no outcome."""
+        """Return why the rows were not committed. Return None also while there is no outcome."""
         return self.outcome.exception() if self.outcome.done() else None

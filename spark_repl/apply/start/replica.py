@@ -89,11 +89,12 @@ OnGroup = Callable[[Counters, int], None]
 class Replica:
     """Applies the log in ``config.relay.path`` to the tables below ``config.target.path``.
 
-    ``apply()`` ends at the log's end, with ``follow=True`` when ``stop()`` is called. Owns the
-    target from ``start()`` to ``close()``; use it as a context manager. ``on_group`` is told of
-    each group that has landed: what was counted so far, and its packed end. ``copies``: whether
-    tables are copied beside it that wait for that (``copy.recopy``), ``serves``: whether it has a
-    page where none is asked for.
+    ``apply()`` ends at the log's end, or with ``follow=True`` when ``stop()`` is called. The
+    replica owns the target from ``start()`` to ``close()``; use it as a context manager.
+    ``on_group`` is called after each committed group, with the counters up to it and its packed
+    end. ``copies``: whether tables that wait for a copy are copied beside the applier
+    (``copy.recopy``). ``serves``: whether it serves a page even if the configuration names no
+    address.
     """
 
     def __init__(
@@ -107,28 +108,28 @@ class Replica:
         self.config, self.counters = config, Counters()
         self.spark, self._parts, self._on_group = spark, parts or Parts(), on_group
         self._take_over, self._until, self._serves = take_over, until, serves
-        source = config.source  # its receiver begins the log where its configuration has it
+        source = config.source  # its receiver begins the log at the configured place
         at_place = (source.log_file, source.log_position)
         self._begin: Begin = NOWHERE if source.auto_position else at_place
         self._notes: dict[str, Notice] = {}
         self._answers = False
-        self._rows: RowsToRepair | None = None  # read anew, taken in as their table is opened
+        self._rows: RowsToRepair | None = None  # committed when the target is opened next
         self._at = opened(config, self._parts.control)
         self._relay_path = os.path.abspath(config.relay.path)
         self._control: Control | None = None
         self._opened: RunningApplier | None = None
         self._endpoint: Endpoint | None = None
-        self.page = ""  # its address, once it is served
+        self.page = ""  # its address, after it is served
         self._beside: SparkReplError | None = None
-        self._waits: dict[str, Waiting] = {}  # for a copy, from the next opening on
-        self._fault: Fault | None = None  # whose table goes into quarantine
-        self._faults = set[tuple[str, str | None, str | None]]()  # the places of all of them
+        self._waits: dict[str, Waiting] = {}  # tables that wait for a copy after the next opening
+        self._fault: Fault | None = None  # its table goes into quarantine
+        self._faults = set[tuple[str, str | None, str | None]]()  # the places of all faults
         self._stop, self._copied = threading.Event(), threading.Event()
-        self._late_at: tuple[int, ...] | None = None  # the tables, when one was found last
+        self._late_at: tuple[int, ...] | None = None  # table positions at the last late commit
 
     def begin_here(self) -> Self:
-        """Accept a log that begins in mid-history for an empty target: rows from before are missing
-        in its tables. Called before ``start``."""
+        """Accept a log that begins in mid-history for an empty target: its tables lack the earlier
+        rows. Call it before ``start``."""
         self._begin = None
         return self
 
@@ -136,7 +137,7 @@ class Replica:
         try:
             self.start()
         except BaseException:
-            self.close()  # claimed already, perhaps
+            self.close()  # it may have claimed the target already
             raise
         return self
 
@@ -144,10 +145,10 @@ class Replica:
         self.close(error)
 
     def start(self) -> None:
-        """Opens the log, claims the target, reads the tables' positions.
+        """Open the log, claim the target, and read the tables' positions.
 
-        Raises LogError, FencedError, HistoryError, TargetError, and ConfigError where metrics can't
-        be served as they are to be.
+        Raise LogError, FencedError, HistoryError and TargetError. Raise ConfigError if metrics
+        can't be served as configured.
         """
         self._endpoint, missing = open_endpoint(
             self.config.observe, serves=self._serves, automatic=self._parts.listen
@@ -156,7 +157,7 @@ class Replica:
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check_file(relay)
-        # Spark's first Python data source costs a second or two: meanwhile the tables are read.
+        # Spark takes 1 to 2 s for its first Python data source: meanwhile the tables are read.
         with Pool(1) as meanwhile:
             registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
             self._control = control = self._at.control
@@ -171,7 +172,7 @@ class Replica:
             self.page = self._endpoint.address
 
     def _open(self, control: Control) -> None:
-        """Finds where to go on, and makes ready for it."""
+        """Find the place to resume at, and build the parts that apply from it."""
         config, delta = self.config, self._parts.delta_log()
         make_folder(self.layout.keys(""))
         tracking = Tracking(self.layout, control, delta, TableOptions.of(config))
@@ -222,7 +223,7 @@ class Replica:
 
     @property
     def opened(self) -> RunningApplier:
-        """Raises SparkReplError before ``start()``."""
+        """Return the running applier. Raise SparkReplError before ``start()``."""
         if self._opened is None:
             raise SparkReplError("the replica is not started", hint="use it in a with statement")
         return self._opened
@@ -237,12 +238,12 @@ class Replica:
 
     @property
     def layout(self) -> Layout:
-        """Where its channel has its own."""
+        """Return the layout of the channel's own files."""
         return self._at.layout
 
     @property
     def requests(self) -> Path:
-        """Folder of what it is asked to do."""
+        """Return the folder of requests to this applier."""
         return Path(self.layout.requests)
 
     @property
@@ -251,16 +252,17 @@ class Replica:
 
     @property
     def executed(self) -> GtidSet:
-        """All that is in the tables."""
+        """Return the GTIDs of all that is in the tables."""
         return self.opened.pipeline.mark.executed
 
     @property
     def index(self) -> TransactionIndex:
-        """The log's transactions, as far as they are known."""
+        """Return the index of the log's transactions, as far as the log was read."""
         return self.opened.applied.index
 
     def apply(self, *, follow: bool = False) -> Result:
-        """Runs the stream. Raises what stopped it; everything before that has been committed."""
+        """Run the stream. Raise the error that stopped it; everything before that has been
+        committed."""
         began = time.perf_counter()
         while True:
             late: FormerOwnerError | None = None
@@ -268,7 +270,7 @@ class Replica:
                 self._run(follow=follow)
             except FormerOwnerError as error:
                 late = error
-            except StaleCopyError as error:  # it is given up already
+            except StaleCopyError as error:  # the copy is given up already
                 logger.warning("%s", error)
                 self._copied.set()
             except SparkReplError as error:
@@ -278,8 +280,8 @@ class Replica:
             if late is not None:
                 self._note_late(late)
             try:
-                # Not the coordinator's own: it is stopping, for a copy that is to be taken in. No
-                # group is tried again: the log alone says so.
+                # The coordinator's own retries are stopping, for a copy that is to be taken in.
+                # These retry no group, so they appear only in the log and not in the status.
                 attempts, wait = self.config.apply.transaction_retries, self._parts.wait
                 Retries(attempts, self._stop, lambda retry: None, wait=wait).run(self._go_back)
             except Stopped:
@@ -305,45 +307,51 @@ class Replica:
             self._stop.set()
 
     def result(self, seconds: float) -> Result:
-        """What stands now, ``seconds`` after the beginning. Raises LogError: damage behind it."""
+        """Return the result, ``seconds`` after the start. Raise LogError if the log is damaged
+        after it."""
         return self.opened.result(self.counters, seconds, self._stop)
 
     def keep_branches(self, keep: bool) -> None:
-        """Say whether the bytes of ended XA branches stay: a copy will need them again."""
+        """Set whether the bytes of ended XA branches are kept, because a copy will need them
+        again."""
         self.opened.pipeline.xa.store.keep_ended(keep)
 
     def copying(self, tables: Sequence[str], rows: int, expected: int) -> None:
-        """For the status: how far a new copy of these tables is; without tables none is made."""
+        """Show in the status how far a new copy of these tables is. Without tables no copy is under
+        way."""
         self.opened.status.copies(tables, rows, expected)
 
     def take_rows(self, rows: RowsToRepair) -> None:
-        """Rows of a table that were read anew: taken in as the target is opened next."""
+        """Remember rows that were read from the source; commit them when the target is opened
+        next."""
         self._rows = rows
 
     def take_in(self) -> None:
-        """A copy of some tables is done, or rows are there: ``apply`` goes back to the cut that
-        it is to be taken in at. Safe from any thread."""
+        """Make ``apply`` go back to the cut at which a finished copy of some tables, or rows, are
+        taken in. Safe from any thread."""
         self._copied.set()
         self.coordinator.stopping.set()
 
     def answer(self) -> None:
-        """Requests of others are carried out beside it (copy/recopy): for the status."""
+        """Show in the status that other processes' requests are carried out beside the applier
+        (copy/recopy)."""
         self._answers = True
 
     def note(self, name: str, note: Notice | None) -> None:
-        """What is not as it was asked for, for the status; None: it is now."""
+        """Show in the status that something differs from the configuration. None removes the
+        note."""
         if note is None:
             self._notes.pop(name, None)
         else:
             self._notes[name] = note
 
     def reload(self, apply: Apply) -> None:
-        """Takes over what may change while it runs."""
+        """Take over the settings that may change while the applier runs."""
         self.config = self.config.override({"apply.xa_age_limit_s": apply.xa_age_limit_s})
         self.opened.status.reload(apply)
 
     def _note_late(self, late: FormerOwnerError) -> None:
-        """Raises the error where positions were read anew before, and nothing landed since."""
+        """Raise the error if positions were read again before, and no group was committed since."""
         positions = tuple(table.position for table in self.tracking.tables.values())
         if self._late_at == positions:
             raise late
@@ -351,8 +359,8 @@ class Replica:
         logger.warning("%s: reading anew what the tables hold", late)
 
     def _pass_over(self, error: SparkReplError) -> None:
-        """Have the table of an error wait for a copy, or what comes for it kept, from here on.
-        Raise the error where neither can be, or where the applier has gone back for this change
+        """Have the table of an error wait for a copy, or have its changes kept, from here on. Raise
+        the error if neither is possible. Also raise it if the applier has gone back for this change
         before: it would do so for ever."""
         if self._left_out(error):
             return
@@ -364,8 +372,8 @@ class Replica:
         self._copied.set()
 
     def _left_out(self, error: SparkReplError) -> bool:
-        """Has a table that filters leave out no more wait for a copy; returns whether the error is
-        of one. Raises SchemaError where nobody copies it."""
+        """Have a table wait for a copy if filters left it out before and no longer do. Return
+        whether the error concerns such a table. Raise SchemaError if tables are not copied."""
         name = self.tracking.lacking(error)
         if not name:
             return False
@@ -383,24 +391,24 @@ class Replica:
         before = self.opened
         before.coordinator.close()
         self._open(self.control)
-        before.applied.close()  # else a purge waits for the garbage collector
+        before.applied.close()  # else a purge waits for Python's garbage collector
         if self._stop.is_set():
             self.coordinator.stopping.set()
 
     def stop(self) -> None:
-        """Ends ``apply`` after the group that is being committed. Safe from any thread."""
+        """End ``apply`` after the group that is being committed. Safe from any thread."""
         self._stop.set()
         if self._opened is not None:
             self._opened.coordinator.stopping.set()
 
     def fail(self, error: SparkReplError) -> None:
-        """Ends ``apply``, which raises this error of what runs beside it. Safe from any thread."""
+        """End ``apply``, which then raises this error of a task beside it. Safe from any thread."""
         self._beside = self._beside or error
         self.stop()
 
     def close(self, error: BaseException | None = None) -> None:
-        """Gives the target back: another applier, also in this process, may start on it. ``error``
-        is what ended the run, for the status."""
+        """Release the target: another applier, also in this process, may start on it. ``error``:
+        what ended the run, for the status."""
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
@@ -418,17 +426,17 @@ _EMULATE = partial(emulate, read_logged_changes)
 
 @dataclass(frozen=True)
 class Parts:
-    """Injectable dependencies of a ``Replica``: I/O, clocks and workers. The defaults are those of
-    every run."""
+    """Injectable dependencies of a ``Replica``: I/O, clocks and workers. Every run uses the
+    defaults."""
 
     workers: Callable[[SparkSession, int], Workers] = Workers
     delta_log: Callable[[], TableLog] = TableLog
     stage: Callable[[StageTask], Staged] = stage
     """the worker's function that reads its part of a group"""
     emulate: Callable[[CascadeTask], Cascaded] = _EMULATE
-    """the worker's function that follows what foreign keys did with a group"""
+    """the worker's function that follows a group's changes by foreign keys"""
     control: Callable[[str, str], Control] = Control
-    """the control table at a path, of a channel"""
+    """opens the control table of a channel at a path"""
     wait: Wait = until_stopped
     """how the applier waits before it retries"""
     status: Callable[..., ApplierStatus] = ApplierStatus

@@ -1,21 +1,21 @@
-"""Resume: what an applier that starts reads, in which order, and where it goes on (WL#3970).
+"""Resume: what a starting applier reads, in which order, and where it resumes (WL#3970).
 
-1. The control table says on what the target stands: the newest cut, and a copy that no cut shows
-   yet. A finished copy of some tables takes the applier back to the cut behind which it was begun,
-   unless a statement changed one of them meanwhile (``copy_check``).
-2. Each table's own log says its position: that is the truth. A table may be ahead of the cut, by
-   the groups that were being committed when the last process ended.
-3. The relay log is opened and told from other logs by the fingerprints of its files. If it is the
-   one that was applied before, packed positions count; if not (``renewed``), its positions begin
-   above all others. Where it holds the place of the source at which the cut stands (file and
-   position, of the same file), it is applied from there; else GTIDs alone say what the target has.
-4. The log must go on where the target stands: a gap, another server's log, or a log without GTIDs
-   that can't be compared is a HistoryError, before anything is applied.
-5. Applying begins behind the cut, for all tables. A table passes over what its own position, or
-   with a renewed log its last commit's place of the source or GTID set, shows that it has; no cut
-   is published until the others have it.
+1. The control table records the state of the target: the newest cut, and a copy that no cut shows
+   yet. A finished copy of some tables takes the applier back to the cut after which the copy began,
+   unless a statement changed one of the tables meanwhile (``stale_copy``).
+2. Each table's own log records its position, which decides. A table may be ahead of the cut, by the
+   groups that were being committed when the last process ended.
+3. The relay log is opened and identified by the fingerprints of its files. If it is the log that
+   was applied before, packed positions count. If it is another log (``renewed``), its positions
+   begin above all others. If that log holds the source's place at the cut (file and position, of
+   the same file), the applier begins at that place. Otherwise only GTIDs show what the target has.
+4. The log must continue at the state of the target. A gap, another server's log, or a log without
+   GTIDs that can't be compared is a HistoryError, before anything is applied.
+5. Applying begins after the cut, for all tables. A table passes over the transactions that its own
+   position shows. With a renewed log, the source's place or the GTID set of its last commit shows
+   them. No cut is published until the other tables also have these transactions.
 
-Nothing is written here but what the next start would find in the same way: that a copy was shown,
+This module writes only facts that the next start would find in the same way: that a copy was shown
 or can't be used, and the fingerprints of files.
 """
 
@@ -60,13 +60,16 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ResumePoint:
-    """Where an applier goes on. ``executed``: what counts as applied, ``position``: the packed end
-    of the last transaction that every table has; ``ahead``: where the tables are that a copy has
-    not replaced (0: where all are); ``renewed``: the log is another one than before, so GTIDs alone
-    count; ``by_hand``: XA branches that were ended by hand at ``position``; ``skip``: what somebody
-    wants left out, ``absent``: the part of it that the log does not have, which counts as executed;
-    ``cut``: the one that it goes on from, ``copy``: the one that no cut shows yet; ``shown``: what
-    the newest cut holds; ``copies``: whether somebody copies tables that wait.
+    """The point at which an applier resumes.
+
+    ``executed``: the GTIDs that count as applied. ``position``: the packed end of the last
+    transaction that every table has. ``ahead``: the packed position of the tables that a copy has
+    not replaced; 0 if all tables are at one place. ``renewed``: the log is another one than before,
+    so only GTIDs count. ``by_hand``: how many XA branches were ended by hand at ``position``.
+    ``skip``: the GTIDs that the user wants to leave out. ``absent``: the part of ``skip`` that the
+    log does not have, which counts as executed. ``cut``: the cut from which the applier resumes.
+    ``copy``: the copy that no cut shows yet. ``shown``: the GTIDs of the newest cut. ``copies``:
+    whether tables that wait are copied beside the applier.
     """
 
     executed: GtidSet
@@ -83,22 +86,23 @@ class ResumePoint:
 
     @property
     def replayed_to(self) -> int:
-        """Up to there only copied tables are behind, and statements have been carried out."""
+        """Return the packed position up to which only copied tables lag and statements have been
+        executed."""
         return 0 if self.renewed else self.ahead
 
     @property
     def takes_in_a_copy(self) -> bool:
-        """Whether it goes back, to bring copies of some tables to the others' place."""
+        """Return whether the applier goes back, to bring copies of some tables to the place of the
+        others."""
         return bool(self.copy and self.copy.behind)
 
 
 def resume(
     tracking: Tracking, relay_path: str, *, copies: bool = False, begin: Begin = NOWHERE
 ) -> tuple[AppliedLog, ResumePoint]:
-    """Loads the tables, opens the log, and says where to go on. The caller owns the target.
-    ``begin``: as ``check_beginning`` has it. Raises LogError, HistoryError, TargetError,
-    SchemaError; FencedError when it doesn't.
-    """
+    """Load the tables, open the log, and return it with the point to resume at. The caller owns the
+    target. ``begin``: see ``check_beginning``. Raise LogError, HistoryError, TargetError and
+    SchemaError. Raise FencedError if the caller does not own the target."""
     control, layout = tracking.control, tracking.layout
     note_shown(control)
     stands, last = standing(control), control.last_cut()
@@ -121,7 +125,7 @@ def resume(
     if copy is not None and copy.behind is None:
         check_log(copy, executed, relay_path)
         executed = copy.start
-        history = replace(history, renewed=True)  # what it holds goes by GTID
+        history = replace(history, renewed=True)  # GTIDs show what the copy holds
         applied = AppliedLog(relay_path, layout.index, control, LogView(relay, history, index))
         if copies:
             for name, why in changed_meanwhile(copy, applied, tracking).items():
@@ -144,11 +148,11 @@ def resume(
 
 
 def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
-    """Removes what a power failure has left of commits that no cut shows, and what names a
-    checkpoint that it has taken. Raises TargetError, FencedError."""
+    """Remove the remains that a power failure left: of commits that no cut shows, and references to
+    checkpoints that it destroyed. Raise TargetError and FencedError."""
     layout, control, shown = tracking.layout, tracking.control, dict[str, int]()
     used, remover = used_paths(control), Remover(control.check_owner)
-    if any(map(is_shared, used)):  # the others' cuts show the same tables
+    if any(map(is_shared, used)):  # cuts of other channels show the same tables
         other_cuts = (one.control.last_cut() for one in channels(layout.target))
         cuts = [*cuts, *filter(None, other_cuts)]
     for one in (one for cut in cuts for one in cut.tables.values()):
@@ -161,8 +165,9 @@ def _mend(tracking: Tracking, cuts: list[Cut]) -> None:
 
 @dataclass(frozen=True)
 class _Begin:
-    """Where a log is applied from: behind ``executed``, which ends at the packed ``position``.
-    ``place``: what that is on the source, where it counts; ``by_place``: it alone does."""
+    """The place in a log from which it is applied: after ``executed``, which ends at the packed
+    ``position``. ``place``: this place on the source, if it counts. ``by_place``: only the place
+    counts."""
 
     executed: GtidSet
     position: int = 0
@@ -173,7 +178,8 @@ class _Begin:
 def _begin(
     applied: AppliedLog, cut: Cut | None, begin: Begin, skip: GtidSet, *, copied: bool
 ) -> _Begin:
-    """Raises HistoryError. Of a copy it is known by GTID alone what it holds."""
+    """Return where the log is applied from. Only GTIDs show what a copy holds. Raise HistoryError
+    if the log does not continue the target."""
     relay, history, index = applied.relay, applied.history, applied.index
     if cut is None and not copied:
         check_beginning(relay, index, applied.first_place(), begin)
@@ -191,15 +197,16 @@ def _begin(
 
 
 def _with_skipped(point: ResumePoint, skip: GtidSet, applied: AppliedLog) -> ResumePoint:
-    """Return the point with what is left out, and what of it the log does not have."""
+    """Return the point with the GTIDs to leave out, and with the ones among them that the log
+    lacks."""
     if absent := skip.subtract(point.executed):
         absent = absent.subtract(applied.relay.previous_gtids()).subtract(applied.index.gtids())
     return replace(point, skip=skip, absent=absent)
 
 
 def show_absent(point: ResumePoint, tracking: Tracking) -> None:
-    """Publish the cut again, with the skipped transactions that the log does not have. No group
-    might follow that shows them."""
+    """Publish the cut again, with the skipped transactions that the log does not have. Perhaps no
+    later group comes that would show them."""
     if point.absent and point.cut is not None and point.copy is None:
         executed, control = GtidSet.parse(point.cut.gtid_executed), tracking.control
         executed = executed.union(point.absent)
@@ -207,8 +214,8 @@ def show_absent(point: ResumePoint, tracking: Tracking) -> None:
 
 
 def show_copy(point: ResumePoint, applied: AppliedLog, tracking: Tracking) -> None:
-    """Publishes a cut that shows the copy, where nothing has to be applied before: the source was
-    idle meanwhile, and no transaction may come that would bring one."""
+    """Publish a cut that shows the copy, if nothing has to be applied before. The source was idle
+    meanwhile, so perhaps no transaction comes that would bring a cut."""
     copy, catch_up = point.copy, CatchUp(point.copy)
     if copy is None or point.ahead > point.position or catch_up.active(point.executed):
         return
