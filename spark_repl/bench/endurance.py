@@ -130,8 +130,8 @@ def _load(spark: Any, config: Config, growing: GrowingLog, rate: float) -> dict[
 
 
 def _looks(spark: Any, config: Config) -> dict[str, float]:
-    """Return the best times of a start, a takeover from a live owner, a status, reading the newest
-    cut and all cuts, and a wait for transactions that a cut has."""
+    """Return the best times of six operations: a start, a takeover from a live owner, a status,
+    reading the newest cut, reading all cuts, and a wait for transactions that a cut has."""
     target = config.target.path
     newest = Control.existing(target).last_cut()
     assert newest is not None

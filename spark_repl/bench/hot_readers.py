@@ -1,10 +1,10 @@
 """Readers at the hot end of a relay log: processes that follow it as the stream's source does, and
-say when they have seen what.
+report what they have seen and when.
 
     python -m spark_repl.bench.hot_readers FOLDER [idle]    one of them, until its input ends
 
-``idle``: it takes no processor from others (SCHED_IDLE). So what a receiver at full speed loses by
-readers is what they hold it up by, and not that two cores are shared by nine processes.
+``idle``: the reader takes no processor time from others (SCHED_IDLE). The loss of a receiver at
+full speed is then what readers delay it by, and not the sharing of two cores by nine processes.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ def bench_receive(
     """Receive everything that the source still has into a temporary folder, ``runs`` times.
 
     With the path of ``mysqlbinlog``, compare it, alternately. With ``readers``, measure also with
-    so many processes that follow the log meanwhile. The best run is reported.
+    that number of processes that follow the log meanwhile. The best run is reported.
 
-    Raises SourceError, SetupError. Shows up on the source as a replica of its own.
+    Raise SourceError, SetupError. Shows up on the source as a replica of its own.
     """
     figures, others = list[dict[str, Any]](), list[float]()
     beside = list[dict[str, Any]]()
@@ -138,10 +138,10 @@ def bench_steady(
 
     The source has its own load meanwhile. The receiver is a process of its own, which begins at the
     source's current position in an empty ``relay.path``. The source dates a commit before its own
-    fsync, so the fsync is included. With ``readers``, measure also how long so many processes take
-    to see an end.
+    fsync, so the fsync is included. With ``readers``, measure also how long that number of
+    processes take to see an end.
 
-    Needs the source's clock to be this machine's. Raises SourceError, ConfigError.
+    Needs the source's clock to be this machine's. Raise SourceError, ConfigError.
     """
     folder = config.relay.path
     if read_end(folder) is not None:
@@ -208,7 +208,7 @@ def bench_latency(config: Config, config_file: str, seconds: int) -> dict[str, A
     The source has its own load meanwhile. ``run``'s receiver and applier work on the configured
     target. Commits of the first 20 s (a cold JVM) do not count.
 
-    Needs the source's clock to be this machine's. Raises what ``run`` raises.
+    Needs the source's clock to be this machine's. Raise what ``run`` raises.
     """
     from ..apply.start.replica import Replica
 

@@ -1,8 +1,8 @@
-"""Old targets: one that has just been made gets what so many hours of following would have left.
+"""Old targets: turn a new target into one that has followed a load for a number of hours.
 
-By real entries: commits that Delta and delta-rs read, dated as a load of so many a second would
-have dated them (objects, which can't be dated, are as old as they are), and cuts of them, as many
-as the tiers keep.
+The entries are real. Commits, which Delta and delta-rs read, are dated as a load of a given rate
+would have dated them. Objects can't be dated, so they have their real age. Cuts of the commits are
+written, as many as the tiers keep.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _schema(folder: str) -> pa.Schema:
 
 
 def _cut_at(last: Cut, behind: int) -> Cut:
-    """Return a cut whose tables have ``behind`` more commits than in ``last``."""
+    """Return a cut that is ``behind`` commits ahead of ``last`` in each table."""
     tables = last.tables.items()
     later = {name: replace(table, version=table.version + behind) for name, table in tables}
     return replace(last, tables=later)

@@ -38,9 +38,9 @@ _ROUNDS = 5
 def bench_decode(files: Sequence[str]) -> dict[str, Any]:
     """Measure the decoding of a log to Arrow: one core, no Spark, checksums verified.
 
-    ``rows``: row images (an UPDATE has two), every one into columns, by ``read_changes``, which
-    reads the log's index too; dates that no calendar has are NULL. ``net_changes``: what a worker
-    makes of the same transactions, with one image a key, written to a file; without the index.
+    ``rows``: row images (an UPDATE has two), all decoded into columns by ``read_changes``, which
+    also reads the log's index; dates that no calendar has are NULL. ``net_changes``: a worker's
+    result for the same transactions, with one image a key, written to a file; without the index.
     """
     with tempfile.TemporaryDirectory() as folder:
         tasks, size = _tasks(files, folder)

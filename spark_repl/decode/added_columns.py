@@ -47,7 +47,7 @@ class Commits:
     by position.
 
     ``branch``, ``after``: for an XA branch that is ended by hand, the GTID of its XA PREPARE and
-    that of the transaction after which it is ended; "" if they have none. It is then the only
+    the GTID of the transaction after which it is ended; "" if they have none. It is then the only
     transaction.
     """
 
@@ -68,7 +68,7 @@ class Commits:
         positions, [n] each.
 
         Versions of a table of ``mode`` history are asked for by GTID sets. A branch that is ended
-        by hand has no GTID of its own there: it counts as done where the one before it does.
+        by hand has no GTID of its own in them: it counts as done if the transaction before it does.
         """
         place = pa.array(np.searchsorted(self.records["position"], positions))
         gtids, times = self._columns
@@ -79,7 +79,8 @@ class Commits:
 
     @cached_property
     def _columns(self) -> tuple[pa.Array, pa.Array]:
-        """The columns of all transactions, built once: a task asks for each batch of each table."""
+        """Return the columns of all transactions, built once: a task asks for each batch of each
+        table."""
         times = pa.array(np.ascontiguousarray(self.records["commit_time"])).cast(_MOMENT)
         return gtid_column(self.records), times
 
@@ -94,7 +95,7 @@ def changed_by(
     """Return the metadata columns of the ``target`` for ``entries`` of ``images``; {} if it has
     none.
 
-    ``positions``: of the images' transactions. Raises SettingError without ``commits``, which a
+    ``positions``: of the images' transactions. Raise SettingError without ``commits``, which a
     quarantine does not keep.
     """
     wanted = extra_of(target)

@@ -55,7 +55,7 @@ class Cascades:
 
     - ``keys``: referenced table -> (referencing table, its key) of each key with an action.
     - ``unknown``: tables of the target whose keys no statement and no copy has declared.
-    - ``harmless``: tables that no action is about, by the configuration.
+    - ``harmless``: tables that no action changes, by the configuration.
     - ``emulated``: changes that cascade are recorded, not refused.
 
     Referenced and harmless tables have names in lower case, because how the source compares names
@@ -77,7 +77,7 @@ class Cascades:
     ) -> Cascades:
         """Return the foreign keys of ``tables``, a map of each table to its own keys.
 
-        ``harmless``: tables that no action is about (``ddl.without_cascades``).
+        ``harmless``: tables that no action changes (``ddl.without_cascades``).
         """
         keys: dict[str, list[tuple[str, ForeignKey]]] = {}
         for child, own in tables.items():
@@ -91,9 +91,11 @@ class Cascades:
     def check(
         self, images: RowImages, positions: npt.NDArray[np.int64], applied: Any = None
     ) -> Seen:
-        """What the change of one table may carry on. Raises DecodeError for the first change that
-        does, unless it is emulated. ``positions`` and ``applied`` (already in the table) are those
-        of the transactions; what is done may have to be carried on to other tables."""
+        """Return the first changes of one table that cascade, and that may cascade, to other
+        tables. Raise DecodeError for the first change that does, unless it is emulated.
+        ``positions`` and ``applied`` (already in the table) have one entry for each transaction.
+        Applied ones are ignored unless changes are emulated: other tables may lack their
+        effects."""
         name = images.definition.name
         lower = fold(name)
         if lower in self.harmless:

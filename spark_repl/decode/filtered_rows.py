@@ -46,7 +46,7 @@ class _Selection:
     hidden: bool
 
     def passes(self) -> Bools:
-        """Return whether the filter is true of each entry. Raises DecodeError with the entry's
+        """Return whether the filter is true of each entry. Raise DecodeError with the entry's
         position."""
         images, rule = self.images, self.rule
         for number in rule.numbers:
@@ -90,7 +90,7 @@ def filtered(
     """Return (what ``entries`` of ``images`` are in the ``target``, how many changes are left out).
 
     ``images`` were walked split: every UPDATE is two entries, the second MOVED. ``positions``: of
-    the walk's transactions. Raises DecodeError with a position.
+    the walk's transactions. Raise DecodeError with a position.
     """
     hidden = hidden_columns(target)
     rule = filter_of(target, images.definition)

@@ -1,12 +1,12 @@
-"""Net changes: what a run of row changes amounts to, one change per key.
+"""Net changes: the result of a run of row changes, one change per key.
 
-A change carries three bits: EXISTED (there was a row before it), EXISTS (there is one after it) and
-CERTAIN (its outcome doesn't depend on the row being there: an INSERT or a DELETE under MySQL's
-replica_exec_mode=IDEMPOTENT, where an UPDATE of a missing row is ignored).
+A change carries three bits. EXISTED: there was a row before it. EXISTS: there is one after it.
+CERTAIN: its outcome does not depend on whether the row exists, as for an INSERT or a DELETE under
+MySQL's replica_exec_mode=IDEMPOTENT, where an UPDATE of a missing row is ignored.
 
-Workers hold runs of successive waves, so one worker's changes of a key may lie between another's.
-A worker therefore hands on, per key, its last image and the whole chain of its (position, flags);
-the fold runs once, over all chains of a key in log order. The last change of all is the last of its
+Workers hold runs of successive waves, so one worker's changes of a key may be between another's. A
+worker therefore hands on, per key, its last image and the whole chain of its (position, flags). The
+fold runs once, over all chains of a key in log order. The last change of all is the last of its
 worker, so the image that survives is always one that was decoded.
 """
 
@@ -167,7 +167,7 @@ def _fold(code: Any, flags: Any, distinct: int) -> Any:
             continue  # an UPDATE of a row that is surely gone: ignored in idempotent mode
         entry[k] = i
         net[k] = (before & EXISTED) | (bits & EXISTS) | ((before | bits) & CERTAIN)
-    # No bits left: inserted and deleted again. CERTAIN alone: remove whatever is there.
+    # No bits left: inserted and deleted again. Only CERTAIN: remove the row if it exists.
     return entry, net, first, broken
 
 

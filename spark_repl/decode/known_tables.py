@@ -2,9 +2,9 @@
 
 Definitions are needed for logs whose TABLE_MAP events name no columns.
 
-A task carries the definitions of all tables, of which a group uses few: of a thousand tables about
-ten. Each definition is therefore pickled once for all groups, and a worker unpickles only those
-that it looks up.
+A task carries the definitions of all tables, but a group uses few: about ten of a thousand. Each
+definition is therefore pickled once for all groups, and a worker unpickles only those that it looks
+up.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class IgnoredTables(Container[str]):
     def filtered(self, name: str) -> bool:
         """Return whether filters leave out the table's rows.
 
-        Raises SettingError if the answer depends on lower_case_table_names of the source, and
+        Raise SettingError if the answer depends on lower_case_table_names of the source, and
         that is not known.
         """
         if not self.filters.any:
@@ -75,9 +75,9 @@ class AllTablesExcept(Container[str]):
 class KnownTables(Mapping[str, "TableDefinition"]):
     """Definitions by the tables' names in the log; UNREAD for ignored tables.
 
-    An ignored table of ``parents`` (names in lower case) has its definition nevertheless: the
-    worker has to detect which of its changes a foreign key cascades into tables that are applied.
-    ``packer``: pickles the definitions; groups share it.
+    An ignored table of ``parents`` (names in lower case) has its definition nevertheless. The
+    worker needs it to detect changes that a foreign key cascades into applied tables. ``packer``:
+    pickles the definitions; groups share it.
     """
 
     def __init__(

@@ -1,8 +1,11 @@
-"""Where each column of a row comes from, when images lack columns (MINIMAL, NOBLOB, JSON diffs).
+"""The source of each column of a row when images lack columns (MINIMAL, NOBLOB, JSON diffs).
 
-A change's row is what its image holds, over the row that the change met: an earlier change of the
-same key, the row of the old key when an UPDATE changes it, the target's row before the group, or
-(an INSERT) the columns' defaults.
+A change's row is its image, over the row that the change met. That is one of:
+
+- an earlier change of the same key,
+- the row of the old key when an UPDATE changes it,
+- the target's row before the group,
+- the columns' defaults (an INSERT).
 """
 
 from __future__ import annotations
@@ -42,9 +45,10 @@ def lineage(code: npt.NDArray[np.int32], distinct: int, flags: npt.NDArray[np.ui
 
 
 def sources(line: Lineage, holds: Bools, image: Bools) -> Longs:
-    """The change whose image gives a column's value after each change; or TARGET, DEFAULT, LOST.
+    """Return the change whose image gives a column's value after each change; or TARGET, DEFAULT,
+    LOST.
 
-    holds: whether the change's image holds the column; image: whether it was kept at all.
+    ``holds``: whether the change's image holds the column. ``image``: whether it was kept at all.
     """
     origin: Longs = _sources(line.previous, holds, image)
     return origin

@@ -52,25 +52,31 @@ def read_changes(
     text_errors: str = "error",
     rows_query: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Row changes of a folder of binary logs (or one file, or an index file), a batch per table.
+    """Read row changes of a folder of binary logs (or one file, or an index file), a batch per
+    table.
 
-    Columns: ``table`` ("db.table"), ``operation`` (INSERT, UPDATE, DELETE), ``gtid`` ("" for an
-    anonymous transaction), ``position`` (packed, as in the stream of transactions),
-    ``commit_time``, ``before`` and ``after`` (structs with the table's columns, NULL where there
-    is none). Of images without all columns (binlog_row_image MINIMAL, NOBLOB)
-    ``before_absent`` and ``after_absent`` list the columns that are NULL because the log does not
-    hold them, ``after_diffs`` the JSON diffs whose document is not there; else NULL.
+    The columns are:
 
-    Batches of one table come in the log's order, those of several tables by turns: to merge them,
-    sort by ``position``. An XA transaction's rows come where it is committed.
-    Only row changes: TRUNCATE, DROP and ALTER TABLE are statements and don't show.
-    tables: only these. zero_dates, time_as, geometry_as, text_errors: as in [target] of
-    the configuration.
-    JSON is text always: Arrow has no variant type, and the text loses nothing.
-    rows_query: a column of that name has the statement's text, where the server logged it.
-    Raises LogError, DecodeError and StatementError, with file, position and GTID. What the last
-    file has behind its last whole transaction is not read: that is logged as a warning, since a
-    server may be writing it just now.
+    - ``table`` ("db.table"), ``operation`` (INSERT, UPDATE, DELETE).
+    - ``gtid`` ("" for an anonymous transaction), ``position`` (packed, as in the stream of
+      transactions), ``commit_time``.
+    - ``before``, ``after``: structs with the table's columns, NULL where there is none.
+    - ``before_absent``, ``after_absent``: for images without all columns (binlog_row_image MINIMAL,
+      NOBLOB), the columns that are NULL because the log does not hold them; else NULL.
+    - ``after_diffs``: for such images, the JSON diffs whose document is missing; else NULL.
+
+    Batches of one table come in the log's order; batches of several tables alternate. To merge
+    them, sort by ``position``. An XA transaction's rows come where it is committed. TRUNCATE, DROP
+    and ALTER TABLE are statements, so they do not appear.
+
+    - tables: read only these.
+    - zero_dates, time_as, geometry_as, text_errors: as in [target] of the configuration.
+    - rows_query: add a column of that name with the statement's text, where the server logged it.
+
+    JSON is always text: Arrow has no variant type, and the text loses nothing. Bytes after the last
+    whole transaction of the last file are not read. That is logged as a warning, since a server may
+    be writing them just now. Raise LogError, DecodeError and StatementError, with file, position
+    and GTID.
     """
     forms, index = Forms(zero_dates, time_as, geometry_as, text_errors=text_errors), None
     with Lease() as lease:
@@ -119,7 +125,7 @@ def _runs_of(number: int, records: Any, state: _State) -> Iterator[_Run]:
 
 def _runs(file: RelayFile, records: Any, state: _State) -> Iterator[_Run]:
     rows = np.isin(records["kind"], _WITH_ROWS)
-    # What is compressed is read by itself, so that the order of a table's changes stays.
+    # Compressed transactions are read separately, so that the order of a table's changes stays.
     compressed = rows & (records["flags"] & Flag.COMPRESSED != 0)
     for (with_rows, _), group in groupby(zip(rows.tolist(), compressed.tolist(), strict=True)):
         count = len(list(group))

@@ -33,7 +33,7 @@ class RenamedTables:
     def apply(self, definition: TableDefinition) -> TableDefinition:
         """Return the definition in these forms, under its name in the target.
 
-        Raises SchemaError if another table has that name as well, SettingError if the name depends
+        Raise SchemaError if another table has that name as well, SettingError if the name depends
         on the source's lower_case_table_names and that is not known.
         """
         logged = self.forms.apply(definition)
@@ -48,7 +48,7 @@ class RenamedTables:
 
 
 def claim(origins: dict[str, str], name: str, logged: str) -> None:
-    """Record that the table ``name`` is the log's ``logged``. Raises SchemaError if it is
+    """Record that the table ``name`` is the log's ``logged``. Raise SchemaError if it is
     another one."""
     other = origins.setdefault(name, logged)
     if other != logged:

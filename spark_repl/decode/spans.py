@@ -87,7 +87,7 @@ def read_images(
 
     Yields (images, ordinal of each of their transactions, packed position of each). A transaction
     larger than a slice comes in several windows, one after the other. ``definitions``, ``forms``
-    and ``pairs`` are those of ``walk``. Raises DecodeError with the transaction's position.
+    and ``pairs`` are those of ``walk``. Raise DecodeError with the transaction's position.
     """
     walker = _Walker(definitions, forms, pairs)
     positions = (np.int64(span.file_no) << OFFSET_BITS) + span.starts
@@ -175,7 +175,7 @@ def _one_by_one(
 ) -> Iterator[tuple[Longs, Any, Longs]]:
     """Yield what ``_decompressed`` yields, one transaction at a time.
 
-    ``positions``: those of all transactions of the slice. Raises DecodeError with the position of
+    ``positions``: those of all transactions of the slice. Raise DecodeError with the position of
     the damaged transaction.
     """
     data = memoryview(buffer)

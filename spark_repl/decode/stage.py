@@ -48,7 +48,7 @@ _BATCH_ROWS = 1 << 17
 
 
 def stage(task: StageTask) -> Staged:
-    """Run a task. Raises DecodeError and LogError with file and position."""
+    """Run a task. Raise DecodeError and LogError with file and position."""
     out, forms, split = _Output(task), task.applied(), SplitTables(task)
     before = 0
     for span in task.spans:
@@ -346,7 +346,7 @@ def _by_choice(name: str, idempotent: Container[str]) -> bool:
 
 def _check_copied(images: RowImages, moved: Longs, *, positions: Longs) -> None:
     """Raise DecodeError if an image without all columns moves a row to a new key, in a table that
-    catches up with its copy: the copy may have missed the row under both keys."""
+    catches up with its copy. The copy may have missed the row under both keys."""
     if not len(moved):
         return
     count = len(images.definition.columns)

@@ -38,7 +38,7 @@ def target_rows(
     """Return ``rows`` of the definition ``logged`` with the target's columns.
 
     ``key``: of masks. ``extra``: values of metadata columns. Rows of another definition than the
-    target knows are returned unchanged; the writer refuses them. Raises SchemaError if such rows
+    target knows are returned unchanged; the writer refuses them. Raise SchemaError if such rows
     may hold values that the target must not show.
     """
     ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()

@@ -44,7 +44,7 @@ class Intake:
     def take(self) -> None:
         """Write the events of the bytes received so far.
 
-        Raises SourceError (the source refused), SourceLostError (it ended the stream, or the stream
+        Raise SourceError (the source refused), SourceLostError (it ended the stream, or the stream
         is broken), LogError (the relay log can't be written).
         """
         for part in self.splitter.take():

@@ -54,7 +54,7 @@ class EventRun:
     data: memoryview
     """valid until the splitter is used again"""
     ends: np.ndarray
-    """int64[n], ascending: offsets in ``data`` behind whole transactions"""
+    """int64[n], ascending: offsets in ``data`` of the ends of whole transactions"""
     uuids: np.ndarray
     """uint8[n, 16]"""
     gnos: np.ndarray
@@ -62,7 +62,7 @@ class EventRun:
     tags: np.ndarray
     """S32[n]"""
     positions: np.ndarray
-    """int64[n]: the source's positions behind them, modulo 2**32"""
+    """int64[n]: the source's positions of their ends, modulo 2**32"""
     ack: bool
     """the source waits for an acknowledgement of a transaction that ends here"""
 
@@ -115,7 +115,7 @@ class PacketSplitter:
 
     @property
     def inside(self) -> bool:
-        """Whether the last event is inside a transaction."""
+        """Return whether the last event is inside a transaction."""
         return bool(self._state[AT_PHASE] != OUTSIDE)
 
     def forget_transaction(self) -> None:
@@ -137,7 +137,7 @@ class PacketSplitter:
         self._have += count
 
     def take(self) -> Iterator[EventRun | Special | Reply]:
-        """Yield the events of the bytes received so far, in order. Raises SourceLostError if the
+        """Yield the events of the bytes received so far, in order. Raise SourceLostError if the
         stream is broken."""
         state = self._state
         while True:
@@ -172,7 +172,7 @@ class PacketSplitter:
             tags.copy().view("S32").reshape(-1), numbers[:, START].copy(), bool(state[AT_ACK]),
         )  # fmt: skip
         rest = int(state[AT_OUT]) - whole
-        # What a large statement took is given back behind it.
+        # After a large statement, replace its large buffer by one of the usual size.
         size = _OUT_BYTES if rest <= _OUT_BYTES // 2 else len(out)
         if len(self._spare) != size:
             self._spare = np.zeros(size, np.uint8)

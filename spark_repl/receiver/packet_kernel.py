@@ -23,7 +23,7 @@ from ..binlog.kernels.crc import crc32_update
 from ..binlog.kernels.jit import copy, jit
 
 PACKET_MAX = 0xFFFFFF
-# Entries of the state array behind those of the grammar.
+# Entries of the state array after the grammar's own.
 (
     AT_IN, AT_OUT, AT_PHASE, AT_INSIDE, AT_START, AT_EVENT_LEFT, AT_PACKET_LEFT, AT_MORE,
     AT_SEQUENCE, AT_TYPE,
@@ -32,15 +32,15 @@ PACKET_MAX = 0xFFFFFF
 ENTRIES = STATE_ENTRIES + 17
 
 
-# Why the kernel came back.
+# Why the kernel returned.
 OK = -1
-"""it does not: goes on"""
+"""it did not return: continue"""
 NEED = 0
 """all input is used but for the beginning of a packet"""
 FULL = 1
 """the output or the arrays are full"""
 SPECIAL = 2
-"""an event that says something about the stream: out[AT_START:AT_OUT]"""
+"""an event about the stream itself: out[AT_START:AT_OUT]"""
 REPLY = 3
 """an error or EOF packet at AT_IN"""
 BAD_SEQUENCE, BAD_PACKET, BAD_CHECKSUM, BAD_GRAMMAR = 4, 5, 6, 7
@@ -48,7 +48,7 @@ BAD_SEQUENCE, BAD_PACKET, BAD_CHECKSUM, BAD_GRAMMAR = 4, 5, 6, 7
 
 @jit
 def is_streamed(kind: int) -> bool:
-    """Whether the grammar does not read the event's body: it passes through in pieces."""
+    """Return whether the grammar does not read the event's body: it passes through in pieces."""
     return (
         kind == EventType.TABLE_MAP
         or kind == EventType.ROWS_QUERY
@@ -107,7 +107,7 @@ def _begin_packet(data: np.ndarray, have: int, state: np.ndarray) -> int:
         if data[at + 4] == 0xFF or (data[at + 4] == 0xFE and length < 9):
             return NEED if have - at < 4 + length else REPLY
     if state[AT_SEMI_SYNC] and not state[AT_INSIDE]:
-        state[AT_SEQUENCE] = data[at + 3]  # each acknowledgement makes the source count anew
+        state[AT_SEQUENCE] = data[at + 3]  # the source starts to count at each acknowledgement
     if data[at + 3] != state[AT_SEQUENCE]:
         return BAD_SEQUENCE
     state[AT_SEQUENCE] = (state[AT_SEQUENCE] + 1) & 0xFF
@@ -150,7 +150,7 @@ def _begin_event(data: np.ndarray, at: int, length: int, prefix: int, state: np.
 
 @jit
 def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> int:
-    """Copies what is there of the packet to the output, and carries the checksum on."""
+    """Copy the available bytes of the packet to the output, and update the checksum."""
     at = state[AT_IN]
     to = state[AT_OUT]
     count = min(state[AT_PACKET_LEFT], have - at)
@@ -177,7 +177,7 @@ def _copy(data: np.ndarray, have: int, out: np.ndarray, state: np.ndarray) -> in
 @jit
 def _finish_event(out: np.ndarray, state: np.ndarray, transactions: Transactions) -> int:
     kind = state[AT_TYPE]
-    if _is_special(kind):  # made on the way, it may differ in checksums: see source.dump
+    if _is_special(kind):  # artificial events may have other checksums: see source.dump
         return SPECIAL
     if state[STATE_CHECKSUM] and state[AT_SUM] != state[AT_WANT]:
         return BAD_CHECKSUM
@@ -214,7 +214,8 @@ def _finish_event(out: np.ndarray, state: np.ndarray, transactions: Transactions
 
 @jit
 def _streamed_step(kind: int, phase: int) -> int:
-    """The phase behind an event that passed in pieces; -1 when it can't stand there."""
+    """Return the phase after an event that passed in pieces; -1 if the event is invalid in
+    ``phase``."""
     if kind == EventType.TRANSACTION_PAYLOAD:
         return DONE if phase == HEADED else -1
     if kind == EventType.ROWS_QUERY:

@@ -34,10 +34,10 @@ class Purged:
 
 @contextmanager
 def deciding(folder: Path) -> Iterator[None]:
-    """Hold the lock under which a process decides how far to purge, or starts to need the log from
-    some place on.
+    """Hold the lock under which a process decides how far to purge, or from which position on it
+    needs the log.
 
-    Neither may rely on a state that the other is about to change. Recorded files are never purged.
+    Neither may rely on a state that the other is changing. Recorded files are never purged.
     """
     if read_end(folder) is None:
         yield
@@ -51,7 +51,7 @@ def clear(folder: Path) -> None:
 
     The list of files is removed first, and the published end last, which marks the files as a
     receiver's. After a crash in between, no reader therefore treats the rest as a log, or as
-    recorded files. Raises LogError, before anything is removed, if a receiver writes the log or a
+    recorded files. Raise LogError, before anything is removed, if a receiver writes the log or a
     reader holds it: it may be another target's.
     """
     with writing(folder), locked(folder):
@@ -71,7 +71,7 @@ def purge(folder: Path, keep_from: int) -> Purged:
     """Remove the files below number ``keep_from``, except the file that is being written, a file
     that a reader holds, and all later ones.
 
-    Raises ConfigError if no receiver wrote the log: recorded files are not purged.
+    Raise ConfigError if no receiver wrote the log: recorded files are not purged.
     """
     end = read_end(folder)
     if end is None:

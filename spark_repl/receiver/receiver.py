@@ -49,10 +49,11 @@ _ER_SPECIFIC_ACCESS_DENIED = 1227
 
 
 class Receiver:
-    """Runs until ``stop()``, which any thread may call, or until the source refuses.
+    """The receiver of one source. It runs until ``stop()``, which any thread may call, or until the
+    source refuses.
 
-    - ``start``: what a new relay log begins after (what the target has).
-    - ``place``: the same as a file and position of the source, for a receiver without
+    - ``start``: the GTID set after which a new relay log begins (what the target has).
+    - ``place``: that start as a file and position of the source, for a receiver without
       auto_position.
     - ``keep_on``: called now and then; the receiver stops when it returns False.
     - ``on_published``: called with each end that is published.
@@ -93,7 +94,7 @@ class Receiver:
     def run(self) -> None:
         """Receive until stopped.
 
-        Raises SourceError if the source refuses or stays away, SecretError if the account's
+        Raise SourceError if the source refuses or stays away, SecretError if the account's
         password can't be read, LogError for the relay log.
         """
         with self.writer:
@@ -185,8 +186,8 @@ class Receiver:
             self._stop.wait(min(left_s, _TICK_S))
 
     def _settle(self) -> None:
-        """After a connection has ended, leave the log with whole transactions only, all
-        published."""
+        """Leave the log with whole transactions only, all published, after a connection has
+        ended."""
         self.writer.drop_open()
         if self.writer.log_id and self.writer.lost is None:
             self.writer.sync()
@@ -204,7 +205,7 @@ class Receiver:
                 received if source.auto_position else (writer.source_file, writer.source_position),
             )
             intake = Intake(writer, semi_sync=source.semi_sync, by_file=not source.auto_position)
-            if self.report.next_attempt:  # which was told
+            if self.report.next_attempt:  # the lost connection was logged
                 logger.warning("source %s:%d: connected again", source.host, source.port)
                 self.report.next_attempt = 0.0
             self.report.write("ON", writer)
@@ -216,7 +217,7 @@ class Receiver:
             connection.close()
 
     def _check(self, connection: DumpConnection, server: Server) -> GtidSet:
-        """Return what counts as received. Raises SourceError, SourceLostError."""
+        """Return what counts as received. Raise SourceError, SourceLostError."""
         check_source(server, self.source)
         check_identity(connection.replicas(), self.source.server_id, self.uuid)
         accounted = received = self.writer.received
@@ -283,7 +284,7 @@ class Receiver:
 
     def _sync_when_due(self, connection: DumpConnection, intake: Intake) -> None:
         pending, now = self._pending(), time.monotonic()
-        if not pending and not intake.ack:  # a rotation has published what is asked for
+        if not pending and not intake.ack:  # after a rotation only the acknowledgement is due
             self._oldest = now
             if intake.bytes - self._burst_from >= _BURST_BYTES:  # inside of a large transaction
                 self._burst_from = intake.bytes

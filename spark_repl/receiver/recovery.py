@@ -42,16 +42,16 @@ class Recovered:
 
     files: FileList
     size: int
-    """bytes of the last file, all of them whole transactions and what stands between them"""
+    """bytes of the last file that are whole transactions, or events between them"""
     received: GtidSet
-    """everything up to there: what the log was begun with, and what is in it"""
+    """all GTIDs up to that size: those before the log, and those in it"""
     source: bytes
     """the source's last FORMAT_DESCRIPTION event"""
     described: bool
-    """whether that is of ``source_file``: not where the log ends with a ROTATE to it"""
+    """whether that belongs to ``source_file``: not if the log ends with a ROTATE to it"""
     source_file: str
     source_position: int
-    """behind the last transaction"""
+    """after the last transaction"""
     checksum: bool
     lost: RelayPosition | None = None
     """set when bytes before this published end are gone: readers may have passed them, so the
@@ -60,7 +60,7 @@ class Recovered:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder's one writer. Raises LogError if another writer has it."""
+    """Hold the lock of a folder's one writer. Raise LogError if another writer has it."""
     with ExitStack() as stack:
         try:
             stack.enter_context(locked(folder, _LOCK, wait=False))
@@ -76,7 +76,7 @@ def recover(folder: Path) -> Recovered | None:
     """Repair the folder; return None if it has no log yet.
 
     The caller holds the writer's lock. An applier may be purging at the same time: one waits for
-    the other. Raises LogError for damage before the published end, which cutting would hide.
+    the other. Raise LogError for damage before the published end, which cutting would hide.
     """
     with locked(folder):
         remove_dead_parts(folder)
@@ -115,7 +115,7 @@ def _list(folder: Path, end: End | None) -> FileList | None:
     if listed is None and numbers:
         log_id = end.log_id if end else _log_id_at(folder, max(numbers))
         one_log = sorted(n for n in numbers if _log_id_at(folder, n) == log_id)
-        # Behind a gap lies the newest: what is before it was being purged.
+        # Only the files after the last gap belong to the log: a purge was removing the others.
         while one_log and one_log != list(range(one_log[0], one_log[-1] + 1)):
             one_log.pop(0)
         listed = FileList(log_id or "", tuple(one_log)) if one_log and log_id else None
@@ -142,8 +142,8 @@ def _log_id_at(folder: Path, number: int) -> str | None:
 
 
 def _remove_strays(folder: Path, files: FileList) -> None:
-    """Removes files that are not listed: of a rotation that was not finished, of a purge that was,
-    or of a log before."""
+    """Remove files that are not listed. An unfinished rotation, a finished purge, or an earlier log
+    left them."""
     for number in numbers_in(folder):
         if number not in files.numbers:
             (folder / file_name(number)).unlink()
@@ -200,7 +200,7 @@ def _tail(path: Path, files: FileList, published: int) -> Recovered | None:
 
 
 def _whole(path: Path, buf: np.ndarray, published: int) -> int:
-    """Return the number of bytes before the first wrong checksum. Raises LogError for damage of
+    """Return the number of bytes before the first wrong checksum. Raise LogError for damage of
     published bytes: readers have them."""
     bad = int(verify_events(buf, MAGIC_LENGTH, buf.size)) if _all_checked(buf) else -1
     if bad < 0:
@@ -224,8 +224,7 @@ def _all_checked(buf: np.ndarray) -> bool:
 
 def _last_source(buf: np.ndarray, size: int) -> tuple[bytes, bool, str, int, int]:
     """Return (FORMAT_DESCRIPTION, whether it is of the file, file, position) of the source at
-    ``size``, and the offset of a ROTATE of our own that is the file's last event (0: there is
-    none)."""
+    ``size``. Return also the offset of our own ROTATE at the end of the file (0: there is none)."""
     source, name, position, rotate, checksum = b"", "", MAGIC_LENGTH, 0, True
     described, near = False, 0
     controls, last = _controls(buf, size)

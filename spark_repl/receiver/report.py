@@ -81,7 +81,7 @@ class Report:
             with open(part, "w", encoding="utf-8", opener=opener) as file:
                 file.write(text)
             part.replace(path)
-        except OSError:  # on a full disk there is room where the one before lies
+        except OSError:  # a full disk: overwrite the previous report, which has its space
             with suppress(OSError), open(path, "r+", encoding="utf-8") as file:
                 file.write(text)
                 file.truncate()
@@ -117,7 +117,7 @@ def read_report(folder: str | Path) -> dict[str, Any] | None:
 
 
 def has_received(folder: str | Path, gtids: GtidSet) -> bool:
-    """Return whether the relay log in ``folder`` has these transactions, published. Raises LogError
+    """Return whether the relay log in ``folder`` has these transactions, published. Raise LogError
     if the record of its end is damaged."""
     report = read_report(folder)
     if report is None:

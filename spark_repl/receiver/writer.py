@@ -78,7 +78,7 @@ class RelayWriter:
         self.lost: RelayPosition | None = None
         self._received = GtidSet()
         self._news: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        # The source's FORMAT_DESCRIPTION and file as the log says them last.
+        # The last FORMAT_DESCRIPTION and file of the source in the log.
         self._source, self._logged_file, self._checksum = b"", "", True
         self._described = ""  # the source's file that the FORMAT_DESCRIPTION is of
         self._fd = -1
@@ -89,7 +89,7 @@ class RelayWriter:
         self._stack, self._on_published = ExitStack(), on_published
 
     def __enter__(self) -> RelayWriter:
-        """Recover the log. Raises LogError (another writer, damage, not our folder)."""
+        """Recover the log. Raise LogError (another writer, damage, not our folder)."""
         make_folder(self.folder)
         self._stack.enter_context(writing(self.folder))
         recovered = recover(self.folder)
@@ -129,7 +129,8 @@ class RelayWriter:
 
     @property
     def received(self) -> GtidSet:
-        """Everything up to the last whole transaction, and what the log was begun with."""
+        """Return everything up to the last whole transaction, including the GTIDs before the
+        log."""
         if self._news:
             uuids, gnos, tags = (np.concatenate(part) for part in zip(*self._news, strict=True))
             self._news.clear()
@@ -168,7 +169,7 @@ class RelayWriter:
 
     @property
     def source_place(self) -> str:
-        """Where the source's log goes on, as FILE:POSITION; empty: at its beginning."""
+        """Return where the source's log continues, as FILE:POSITION; empty: at its beginning."""
         return f"{self.source_file}:{self.source_position}" if self.source_file else ""
 
     def is_another_file(self, event: bytes) -> bool:
@@ -208,7 +209,7 @@ class RelayWriter:
         self.source_position = position
 
     def drop_open(self) -> None:
-        """Cut off a transaction whose end never came; it will be fetched again."""
+        """Remove a transaction whose end never came; it will be fetched again."""
         if self._fd >= 0:
             os.ftruncate(self._fd, self.whole)
             self.size = self.whole

@@ -2,7 +2,7 @@
 
 A branch is the span of its first part. Until its second part comes, no table shows it. Its bytes
 are stored beside the cut that names it, so that neither a restart nor a purged relay log loses it.
-At XA COMMIT its rows are decoded as if they were logged there.
+At XA COMMIT its rows are decoded as if they were logged at that place.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Branch:
     """A prepared branch: ``[start, end)`` of ``path`` holds its first part.
 
     If there are ``pieces``, offsets count in the pieces end to end. ``position`` (packed) and
-    ``gtid`` are those of its XA PREPARE, ``prepared_at`` its time in microseconds since 1970 UTC.
+    ``gtid`` belong to its XA PREPARE, ``prepared_at`` is its time in microseconds since 1970 UTC.
     """
 
     xid: Xid
@@ -90,7 +90,7 @@ class Branches:
         return xid in self._prepared
 
     def prepare(self, branch: Branch) -> None:
-        """Add a branch. Raises StatementError 1440 if its XID is already prepared."""
+        """Add a branch. Raise StatementError 1440 if its XID is already prepared."""
         if branch.xid in self._prepared:
             raise StatementError(
                 f"XAER_DUPID: The XID already exists: {branch.xid}", number=_DUPLICATE,
@@ -99,7 +99,7 @@ class Branches:
         self._prepared[branch.xid] = branch
 
     def end(self, xid: Xid) -> Branch:
-        """Remove a branch and return it. Raises StatementError 1397 if none has the XID."""
+        """Remove a branch and return it. Raise StatementError 1397 if none has the XID."""
         try:
             return self._prepared.pop(xid)
         except KeyError:

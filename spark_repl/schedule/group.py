@@ -52,15 +52,14 @@ class ByHand:
 
     @property
     def end(self) -> int:
-        """The position of tables after the branch. It precedes the end of any later transaction."""
+        """Return the position of tables after the branch. It precedes the end of any later
+        transaction."""
         return self.position + 1 + self.number
 
     @property
     def place(self) -> int:
-        """The position of the branch's rows, which no other transaction has.
-
-        It is after the start of every earlier transaction and before that of every later one.
-        """
+        """Return the position of the branch's rows, which no other transaction has. It is after the
+        start of every earlier transaction and before that of every later one."""
         return self.position - BY_HAND_MAX + self.number
 
 
@@ -75,8 +74,8 @@ class Group:
     - ``idempotent``: tables in which missing rows and duplicate keys are no errors.
     - ``cascades``: the foreign keys that were known when the group was planned.
     - ``in_a_row``: the group is a statement, and the next transaction of the batch is one as well.
-    - ``ended_by_hand``: where an XA branch is ended by hand, which no log ends. The position of the
-      group's only record is then that of the branch's rows.
+    - ``ended_by_hand``: where an XA branch is ended by hand, which no log ends. The group's only
+      record then has the position of the branch's rows.
     """
 
     records: Records
@@ -108,7 +107,7 @@ class Group:
 
     @cached_property
     def shares(self) -> dict[int, str]:
-        """The last transaction of each worker, by the worker's number."""
+        """Return the last transaction of each worker, by the worker's number."""
         workers, distance = np.unique(self.worker[::-1], return_index=True)
         last = len(self.worker) - 1 - distance
         return {int(k): gtid_name(self.records[i]) for k, i in zip(workers, last, strict=True)}
@@ -120,10 +119,8 @@ class Group:
 
     @property
     def gtids_by_hand(self) -> tuple[str, ...]:
-        """The GTIDs of the rows of a branch that is ended by hand; () for a group of the log.
-
-        They are (GTID of its XA PREPARE, GTID of the transaction before its end).
-        """
+        """Return the GTIDs of the rows of a branch that is ended by hand; () for a group of the
+        log. They are (GTID of its XA PREPARE, GTID of the transaction before its end)."""
         if self.ended_by_hand is None:
             return ()
         return next(iter(self.xa.commits.values())).gtid, self.ended_by_hand.gtid
@@ -134,12 +131,12 @@ class Group:
 
     @property
     def length(self) -> int:
-        """The group's bytes in the log."""
+        """Return the group's bytes in the log."""
         return int(self.records["length"].sum())
 
     @cached_property
     def waves(self) -> int:
-        """The number of waves of which the group has transactions."""
+        """Return the number of waves that have transactions in the group."""
         return len(np.unique(self.wave))
 
     @property
@@ -152,14 +149,15 @@ class Group:
         return GtidSet.from_arrays(records["uuid"], records["gno"], records["tag"])
 
     def of_rows(self) -> Group:
-        """Return the group with the rows of its statement (CREATE TABLE ... SELECT) as those of a
-        transaction."""
+        """Return the group in which the rows of its statement (CREATE TABLE ... SELECT) count as a
+        transaction's."""
         records = self.records.copy()
         records["kind"] = Kind.ROWS
         return replace(self, records=records)
 
     def count_before(self, position: str | None) -> int:
-        """Return how many transactions precede the one that contains ``position`` (FILE:OFFSET)."""
+        """Return how many transactions precede the transaction that contains ``position``
+        (FILE:OFFSET)."""
         if position is None:
             return 0
         at = RelayPosition.parse(position).packed
@@ -200,12 +198,12 @@ class StagedGroup:
 
     @property
     def changes(self) -> int:
-        """The number of row changes in the group."""
+        """Return the number of row changes in the group."""
         return sum(sum(part.changes.values()) for part in self.by_worker)
 
     @property
     def changes_by_table(self) -> dict[str, int]:
-        """The number of row changes of each table."""
+        """Return the number of row changes of each table."""
         counts: dict[str, int] = {}
         for part in self.by_worker:
             for name, count in part.changes.items():
@@ -214,7 +212,8 @@ class StagedGroup:
 
     @property
     def cascading(self) -> dict[str, int]:
-        """Tables with changes that cascade without being logged -> position of the first one."""
+        """Return tables with changes that cascade without being logged -> position of the first
+        one."""
         positions: dict[str, int] = {}
         for part in self.by_worker:
             for name, at in part.cascading.items():
@@ -223,13 +222,13 @@ class StagedGroup:
 
     @property
     def tables(self) -> list[str]:
-        """The tables that the group changes, sorted."""
+        """Return the tables that the group changes, sorted."""
         return sorted({name for part in self.by_worker for name in part.definitions})
 
     def of_table(self, table: str) -> StagedGroup:
-        """Return what was staged of one table.
+        """Return the staged changes of one table.
 
-        It has no folder: the files still belong to the group.
+        The result has no folder: the files still belong to the group.
         """
         staged = [
             replace(

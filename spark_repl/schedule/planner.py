@@ -61,7 +61,7 @@ class Planner:
         return replace(group, in_a_row=bool(batch.barrier[first : last + 1].sum() > 1))
 
     def observe(self, group: Group, changes: int) -> None:
-        """Correct the estimate by the number of row changes that a group turned out to have."""
+        """Correct the estimate by the number of row changes that a group really had."""
         size = int(group.records["uncompressed"].sum())
         self._estimate = self._estimate.observe(size, changes)
 

@@ -42,7 +42,7 @@ class Until:
 
     @classmethod
     def parse(cls, text: str) -> Until:
-        """Parse one of the five forms. Raises ConfigError for any other text."""
+        """Parse one of the five forms. Raise ConfigError for any other text."""
         kind, _, rest = text.partition(":")
         if text == AFTER_GAPS:
             return cls(kind, GtidSet())

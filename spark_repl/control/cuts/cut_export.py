@@ -30,9 +30,9 @@ def manifest(layout: Layout, cut: Cut, *, quarantined: bool = False) -> dict[str
     """Return what a reader needs to see the cut: per table ``path`` and ``version`` for engines
     that read Delta, and the version's files with their sizes and rows.
 
-    ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows: no
-    row is marked as deleted, and no column is mapped to another name or is only in the path.
-    ``sound_statistics``: whether delta-rs, DuckDB and Polars find all rows by a condition.
+    ``plain``: whether the files, read as Parquet by the schema's names, are the table's rows. That
+    is false if a row is marked as deleted, or a column is mapped to another name or is only in the
+    path. ``sound_statistics``: whether delta-rs, DuckDB and Polars find all rows by a condition.
     ``quarantined``: include tables in quarantine, as they were before. Raise TargetError if a
     table's version can't be read.
     """

@@ -42,7 +42,8 @@ class CutReader:
     def __init__(
         self, spark: SparkSession, layout: Layout, cut: Cut, *, quarantined: bool = False
     ) -> None:
-        """``quarantined``: read also tables in quarantine, which lack later changes."""
+        """Read the tables of ``cut``. ``quarantined``: also those in quarantine, which lack later
+        changes."""
         self._spark, self._layout, self._cut = spark, layout, cut
         self._quarantined = quarantined
         self._tables, self._shards = reader_tables(cut), shared_shards(cut)
@@ -53,7 +54,7 @@ class CutReader:
 
     @property
     def waiting(self) -> Sequence[str]:
-        """Tables that the cut does not show until they are copied."""
+        """Return the tables that the cut does not show until they are copied."""
         return list(self._cut.waiting)
 
     @property
@@ -165,7 +166,7 @@ class CutReader:
 
     @property
     def histories(self) -> dict[str, DataFrame]:
-        """The tables of mode history, by name; none of them is ever in quarantine."""
+        """Return the tables of mode history, by name; none of them is ever in quarantine."""
         frames = ((n, self.table(n)) for n in self._tables if n not in self._cut.quarantined)
         return {name: frame for name, frame in frames if has_history(frame)}
 
@@ -193,9 +194,12 @@ def view_names(tables: Iterable[str], prefix: str = "") -> dict[str, str]:
 
 
 def find_cut(control: Control, at: str) -> Cut:
-    """Return the cut that ``at`` selects: the newest (``latest``), one by the name of its pin, the
-    last one that was published by a time, or the first kept one that holds all of a GTID set. A
-    time is ISO 8601; without a zone in UTC.
+    """Return the cut that ``at`` selects:
+
+    - the newest (``latest``),
+    - one by the name of its pin,
+    - the last one that was published by a time, in ISO 8601; without a zone in UTC,
+    - the first kept one that holds all of a GTID set.
 
     Raise TargetError if there is none, ConfigError if ``at`` is none of these.
     """

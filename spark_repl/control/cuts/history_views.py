@@ -37,13 +37,13 @@ def history_at(
     position: int | None = None,
 ) -> DataFrame:
     """Return the rows that were current then, without the columns of mode history.
-    ``gtid_executed``: after all of its transactions and no other; ``time``: after those that the
-    source had committed until then (without a zone in UTC); ``position``: after those up to the one
-    that begins there (``_valid_from_position``).
+    ``gtid_executed``: after all of its transactions and no other. ``time``: after the transactions
+    that the source had committed until then (without a zone in UTC). ``position``: after all
+    transactions up to the one at that position (``_valid_from_position``).
 
-    Raise ConfigError for an invalid GTID set, for one that lacks transactions which a copy's rows
-    contain (the earlier state is not known), and for a GTID set if the table has versions of
-    anonymous transactions, which no GTID set contains.
+    Raise ConfigError for an invalid GTID set, and for one that lacks transactions which a copy's
+    rows contain (the earlier state is not known). Raise it also for a GTID set if the table has
+    versions of anonymous transactions, which no GTID set contains.
     """
     wanted = history_condition(gtid_executed=gtid_executed, time=time, position=position)
     if gtid_executed:

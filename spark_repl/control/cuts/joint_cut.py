@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class JointCut:
-    """``cuts``: one of each channel. Raises TargetError if two of them show tables of one name that
+    """``cuts``: one of each channel. Raise TargetError if two of them show tables of one name that
     not all of them feed."""
 
     def __init__(self, cuts: Mapping[str, CutReader]) -> None:
@@ -50,7 +50,7 @@ class JointCut:
 
     @property
     def gtid_executed(self) -> dict[str, str]:
-        """The GTID set of each channel."""
+        """Return the GTID set of each channel."""
         return {channel: reader.gtid_executed for channel, reader in self.cuts.items()}
 
     def table(self, name: str) -> DataFrame:
@@ -91,8 +91,8 @@ class JointCut:
 def joint_cut(
     spark: SparkSession, target: str, at: str = "latest", *, quarantined: bool = False
 ) -> JointCut:
-    """Return the tables of all channels below ``target``: of each channel the newest cut, or the
-    one that ``at`` selects: a time, or a name by which every channel has a pinned cut. Raise
+    """Return the tables of all channels below ``target``, each as of its channel's newest cut, or
+    of the cut that ``at`` selects: a time, or a name by which every channel has a pinned cut. Raise
     TargetError and ConfigError as ``cut``, also if only one channel has no such cut."""
     make_readable(spark, target)
     of_target = channels(target) or [channel_at(target)]

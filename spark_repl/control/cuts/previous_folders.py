@@ -37,7 +37,7 @@ class PreviousFolder:
 
     @property
     def notice(self) -> str:
-        """A line for a user who might take them for the table."""
+        """Return a line for a user who might mistake the folder for the table."""
         return (
             f"{self.name} is at {self.path}: what lies at {', '.join(self.before)} is what it was"
             " before, for earlier cuts; nothing is written there any more"

@@ -2,7 +2,7 @@
 
 A copy reads without a lock while the source continues, so its rows are of several moments. Its
 tables are consistent once the log has been applied from its beginning up to ``until``. Changes of
-tables with a key are applied idempotently. Those of a table that was read as of one moment are
+tables with a key are applied idempotently. Changes of a table that was read as of one moment are
 applied exactly, after the GTID set of its own.
 
 A copy of all tables begins a log of its own. A copy of some tables is written beside the old ones.
@@ -131,7 +131,7 @@ class Copy:
 
     @property
     def is_done(self) -> bool:
-        """Whether all rows are copied. The tables are consistent only after ``until``."""
+        """Return whether all rows are copied. The tables are consistent only after ``until``."""
         return self.until is not None and not self.again
 
 
@@ -159,26 +159,26 @@ def record_copy(control: Control, copy: Copy, check: Callable[[], object] = bool
 
 @dataclass(frozen=True)
 class Standing:
-    """What the next start continues from. ``cut``: the newest one; None: there is none, or a copy
-    of all tables was begun after it. ``copy``: the one that no cut shows yet."""
+    """The state from which the next start continues. ``cut``: the newest one; None: there is none,
+    or a copy of all tables was begun after it. ``copy``: a copy that no cut shows yet."""
 
     cut: Cut | None
     copy: Copy | None
 
     @property
     def begin(self) -> Cut | None:
-        """The cut from which the applier continues; None: from the log's beginning."""
+        """Return the cut from which the applier continues; None: from the log's beginning."""
         copy = self.copy
         return copy.behind if copy and copy.behind and copy.is_done else self.cut
 
     @property
     def needed(self) -> Cut | None:
-        """The cut after which the log is still needed."""
+        """Return the cut after which the log is still needed."""
         return self.copy.behind if self.copy and self.copy.behind else self.cut
 
     @property
     def executed(self) -> GtidSet | None:
-        """The GTID set after which a new log begins; None: the target is empty."""
+        """Return the GTID set after which a new log begins; None: the target is empty."""
         if self.copy and not self.copy.behind:
             return self.copy.start
         return GtidSet.parse(self.needed.gtid_executed) if self.needed else None
@@ -299,6 +299,6 @@ class CatchUp:
 
     @property
     def copied(self) -> GtidSet:
-        """Transactions whose rows were copied: they change nothing, except the XA branches that
-        they leave prepared."""
+        """Return the transactions whose rows were copied: they change nothing, except the XA
+        branches that they leave prepared."""
         return self._copy.held if self._copy and self._copy.behind is None else GtidSet()

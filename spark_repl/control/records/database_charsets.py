@@ -3,7 +3,8 @@ them.
 
 A table without CHARACTER SET has its database's, which no event contains (Q_CHARSET_DATABASE_CODE
 is the session's collation_database). Each CREATE, ALTER and DROP DATABASE leaves a row. The rows up
-to a place give what holds there: by the statements' GTIDs, or by position if there are none.
+to a place determine the sets at that place: by the statements' GTIDs, or by position if there are
+none.
 """
 
 from __future__ import annotations

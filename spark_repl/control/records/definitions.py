@@ -2,8 +2,8 @@
 
 A statement that changes a table's definition leaves a row here before the table's own commit. A new
 table's own metadata has its definition. Rows of the log at a place have the last definition up to
-it: by the statements' GTIDs, since a log that is fetched again has other places, or by position if
-there are none. Foreign keys of a table that no row has created yet are kept by name.
+it. The statements' GTIDs decide that, since a log that is fetched again has other places; positions
+do if there are no GTIDs. Foreign keys of a table that no row has created yet are kept by name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Definitions:
         self._expected: dict[str, tuple[int, tuple[ForeignKey, ...]]] = {}
 
     def load(self) -> None:
-        """Read what is recorded."""
+        """Read the recorded definitions."""
         self._recorded, self._expected = {}, {}
         for row in of_statements(self._control, _DEFINITION):
             detail = json.loads(row["detail"])
@@ -54,8 +54,8 @@ class Definitions:
         return path in self._recorded
 
     def first(self, path: str) -> TableDefinition | None:
-        """Return the first kept definition of the table at ``path``: for a shard, the one that it
-        was created with, until a later one replaces it."""
+        """Return the first kept definition of the table at ``path``. For a shard, that is the
+        definition with which it was created, until a later one replaces it."""
         history = self._recorded.get(path)
         return recorded_definition(history[0][2]) if history else None
 

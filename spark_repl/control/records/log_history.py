@@ -1,9 +1,9 @@
 """History: which log the packed positions belong to, and whether a log continues the target.
 
 The number in a file's name says nothing by itself: after RESET, or on another server, the same
-names come again. So the control table keeps a fingerprint for every file. The same number with
-another fingerprint is another history: its numbers start above every position recorded so far, and
-only GTIDs decide what is already in the tables.
+names come again. So the control table keeps a fingerprint for every file. If a number comes with
+another fingerprint, it belongs to another history. The numbers of that history start above every
+position recorded so far, and only GTIDs decide which transactions the tables already have.
 
 A log may also lack transactions after the target's position (WL#3970: a position has a meaning only
 in its own log). In the log that was applied before, file and offset show that. In another one
@@ -75,7 +75,7 @@ def resolve(control: Control, log: RelayLog, cut: Cut | None, highest: int) -> H
 
 
 def recorded(control: Control) -> list[History]:
-    """Return the logs that were applied, each with the files of all its rows; the one that was
+    """Return the logs that were applied, each with the files of all its rows. The log that was
     written last is the last."""
     logs: dict[str, History] = {}
     for row in control.rows("history"):
@@ -215,7 +215,8 @@ def check_beginning(
 
 
 def _before(log: RelayLog, index: TransactionIndex, first: SourcePlace | None) -> str:
-    """Return what was executed before the log, as far as the log shows it; "" if nothing."""
+    """Return the GTIDs executed before the log, as far as the log shows them; "" if there are
+    none."""
     if previous := log.previous_gtids():
         return str(previous)
     # A replica's own relay log does not record what the replica had before.

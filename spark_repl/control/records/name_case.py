@@ -62,7 +62,8 @@ class NameCase:
 
     @property
     def is_new(self) -> bool:
-        """Whether names that the source treats as equal may have been read as different ones."""
+        """Return whether names that the source treats as equal may have been read as different
+        ones."""
         return self.found_folding or self.value == ASK
 
     def of(self, name: str) -> str:

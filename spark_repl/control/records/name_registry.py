@@ -1,9 +1,9 @@
 """Name registry: which channel has which table names, as the control tables of a target record it.
 
 ``names`` writes the notes. ``OtherChannels`` has the paths of a target's other channels. A name may
-move to another channel: a start gives up the names that a channel has no more, and upkeep of the
-first channel gives up those of tables that no longer exist. A path never moves with its name, since
-a sleeping applier may have chosen the folder for removal.
+move to another channel. A start gives up the names that a channel has no more, and upkeep of the
+first channel gives up the names of tables that no longer exist. A path never moves with its name,
+since a sleeping applier may have chosen the folder for removal.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def channels_beside(first: Control) -> list[str]:
 
 
 def fed(control: Control) -> set[str]:
-    """Return the tables that a channel's own control table names: those of the newest cut, and all
-    that were created, or are to be, and whose folder exists."""
+    """Return the tables that a channel's own control table names: the tables of the newest cut, and
+    all created or planned tables whose folder exists."""
     cut = control.last_cut()
     names = {*cut.tables, *reader_tables(cut), *cut.waiting} if cut else set()
     copies = [Copy.of(row) for row in control.rows(COPY)]

@@ -2,15 +2,15 @@
 
 Invariant: no two channels feed tables of one name, whatever happens in between and whichever
 process is killed. A channel notes a name before it writes anything under it. All notes are rows of
-one control table, that of the channel which had the target first. A note commits on the version in
-which the name was looked up, or the look-up is repeated. Rows of the first channel's control table
-that name its tables count as notes. The other channels, and names that come by RENAME, have rows of
-their own.
+one control table, which belongs to the channel that had the target first. A note commits on the
+version in which the name was looked up, or the look-up is repeated. Rows of the first channel's
+control table that name its tables count as notes. The other channels, and names that come by
+RENAME, have rows of their own.
 
-A channel gives up a name only at a start, if its own control table does not name it: then no
-process of the channel is about to create the table. A row that frees names applies to notes of its
-epoch and of earlier ones. An owner that took over from one which may be alive notes its names
-again. If the former owner sleeps and frees names later, it frees none of its successor's.
+A channel gives up a name only at a start, if its own control table does not name it. Then no
+process of the channel will create the table. A row that frees names applies to notes of its epoch
+and of earlier ones. An owner that took over from one which may be alive notes its names again. If
+the former owner sleeps and frees names later, it frees none of its successor's.
 
 Names are compared without regard to case, as many sources and Spark do.
 """
@@ -136,8 +136,8 @@ class Names:
         return wanted
 
     def share(self, wanted: SharedTable, new_path: Callable[[], str]) -> SharedTable:
-        """Return the record of a table that several channels feed. The first channel records what
-        is ``wanted``, with a ``new_path``; each one adds what is known of its rows. Raise
+        """Return the record of a table that several channels feed. The first channel records
+        ``wanted``, with a ``new_path``; each channel adds the known properties of its rows. Raise
         OtherChannelError if the table belongs to one other channel, SettingError if the record
         differs, or if a new channel does not declare that its rows are disjoint."""
         new = wanted

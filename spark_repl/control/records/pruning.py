@@ -61,9 +61,9 @@ class _CutPlace:
 
 @dataclass(frozen=True)
 class _Remaining:
-    """``begin``: the places that a start may go back to: the oldest cut, and that of a copy.
-    ``newest``: the last cut; ``logs``: of all cuts; ``gone``: paths of tables that no longer exist.
-    """
+    """The places and logs that stay. ``begin``: the places from which a start may continue, at the
+    oldest cut and at a copy. ``newest``: the last cut; ``logs``: of all cuts; ``gone``: paths of
+    tables that no longer exist."""
 
     begin: tuple[_CutPlace, ...]
     newest: _CutPlace

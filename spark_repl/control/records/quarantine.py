@@ -60,7 +60,7 @@ class Quarantine:
 
     @property
     def since(self) -> str:
-        """What identifies the transaction."""
+        """Return the GTID or position that identifies the transaction."""
         return self.gtid or self.position
 
 
@@ -125,7 +125,7 @@ def quarantines(control: Control) -> list[Quarantine]:
 
 
 def mark_of(cut: Cut | None, path: str) -> InQuarantine | None:
-    """Return a cut's mark about the quarantine of the table at a path; None: it has none there."""
+    """Return a cut's mark about the quarantine of the table at a path; None if the cut has none."""
     if cut is None:
         return None
     marks = cut.quarantined.items()

@@ -59,7 +59,7 @@ def record(control: Control, rules: ReplicationFilters) -> None:
 def _meant_otherwise(
     before: ReplicationFilters, rules: ReplicationFilters, tables: Iterable[str]
 ) -> Iterator[str]:
-    """Return those of the target's tables that other names of the log may mean now."""
+    """Return the target's tables that other names of the log may mean now."""
     changed = {*before.rewrites.pairs} ^ {*rules.rewrites.pairs}
     named = {database for pair in changed for database in pair}
     # It may be unknown yet whether the source's names are in lower case.

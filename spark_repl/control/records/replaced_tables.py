@@ -84,8 +84,8 @@ def _without(paths: set[str], needed: Iterable[str]) -> set[str]:
 
 
 def named_beside(control: Control, target: str, paths: Iterable[str]) -> set[str]:
-    """Return those of the ``paths``, as paths of Delta tables, that other channels name: at cuts,
-    after them, or in a copy. Raise what reading their control tables raises."""
+    """Return which of the ``paths``, as paths of Delta tables, other channels name: at cuts, after
+    them, or in a copy. Raise what reading their control tables raises."""
     wholes, named = set(map(whole_of, paths)), set[str]()
     for other in OtherChannels(control, target).controls() if wholes else ():
         used = used_paths(other)
@@ -108,8 +108,8 @@ def is_foreign(folder: str) -> bool:
 
 
 def removes_folder(path: str, folder: str, beside: Collection[str]) -> bool:
-    """Return whether the channel may remove what is in the ``folder``, at the ``path``. Warn if it
-    is another channel's (``beside``: the paths that those name), or a user's."""
+    """Return whether the channel may remove the content of the ``folder``, at the ``path``. Warn if
+    it is another channel's (``beside``: the paths that other channels name), or a user's."""
     if whole_of(path) in beside:
         logger.warning("%s stays: another channel has its table there", folder)
     elif is_foreign(folder):
@@ -191,9 +191,9 @@ class CutPaths:
         """path -> the newest cut that was seen to show it"""
 
     def among(self, paths: Collection[str]) -> set[str]:
-        """Return those of the paths of Delta tables, or of shards, relative to the target, that
-        cuts show. Read the newest cuts first, and only as many as necessary: a table that a cut
-        shows is in its own row, or in that of another kept cut. Raise as ``Control.rows``."""
+        """Return which of the paths of Delta tables, or of shards, relative to the target, cuts
+        show. Read the newest cuts first, and only as many as necessary: a table that a cut shows is
+        in its own row, or in that of another kept cut. Raise as ``Control.rows``."""
         snapshot = self._control.snapshot()
         places = snapshot.cut_places()
         missing = {path for path in paths if self._shown_at.get(path) not in places}

@@ -50,7 +50,7 @@ class Retention:
 
     @property
     def longest(self) -> int:
-        """Hours for which a table's files stay that no version names any more."""
+        """Return for how many hours a table's files stay that no version names any more."""
         return max(self.every, self.minute, self.hour)
 
     def exceeds(self, other: Retention) -> bool:

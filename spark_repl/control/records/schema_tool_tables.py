@@ -1,8 +1,8 @@
 """SchemaToolTables: tables of online schema-change tools, and their definitions; their rows are not
 applied.
 
-Each statement that creates, alters or ends one leaves a row. The rows up to a place give what holds
-there: by the statements' GTIDs, or by position if there are none.
+Each statement that creates, alters or ends one leaves a row. The rows up to a place determine the
+tables at that place: by the statements' GTIDs, or by position if there are none.
 """
 
 from __future__ import annotations

@@ -33,11 +33,16 @@ _HINT = (
 
 @dataclass(frozen=True)
 class SharedTable:
-    """``name``: the table's, as readers know it; ``channels``: those that feed it, the first of
-    which maintains it; ``column``: what identifies their shards; ``path``: of the Delta table, ""
-    if it does not exist; ``rows``: if row filters separate the channels' rows, what is known of
-    each channel's. ``disjoint``: whether the configuration declares that no row passes the filters
-    of two channels; it is not recorded."""
+    """A table that several channels feed.
+
+    - ``name``: the table's, as readers know it.
+    - ``channels``: the channels that feed it; the first one maintains it.
+    - ``column``: the column that identifies their shards.
+    - ``path``: of the Delta table, "" if it does not exist.
+    - ``rows``: the known properties of each channel's rows, if row filters separate them.
+    - ``disjoint``: whether the configuration declares that no row passes the filters of two
+      channels; it is not recorded.
+    """
 
     name: str
     channels: tuple[str, ...]
@@ -68,13 +73,13 @@ class SharedTable:
 
     @property
     def row(self) -> str:
-        """The row's detail."""
+        """Return the row's detail."""
         recorded = asdict(self)
         del recorded["disjoint"]
         return json.dumps(recorded)
 
     def check(self, recorded_table: SharedTable) -> None:
-        """Raise SettingError if this, of a configuration, is not what is on record. Further
+        """Raise SettingError if this table, of a configuration, differs from the record. Further
         channels may follow the recorded ones. A recorded channel keeps its filter and key. A new
         one has to declare that its filter is disjoint from the others."""
         recorded_channels = recorded_table.channels
@@ -130,7 +135,7 @@ class SharedTable:
 
     @property
     def known(self) -> tuple[tuple[str, ChannelRows], ...]:
-        """The rows whose key is known: they are recorded."""
+        """Return the channels' rows whose key is known; only these are recorded."""
         return tuple((channel, rows) for channel, rows in self.rows if rows.key)
 
 
@@ -169,9 +174,9 @@ class Shards:
 
     @classmethod
     def of(cls, pattern: str, names: Iterable[str]) -> Shards:
-        """Return those of the tables ``names`` (db.table) that the pattern matches. All characters
-        except ``%`` are plain. Raise ConfigError if it has not exactly one ``%``, or matches none.
-        """
+        """Return the tables among ``names`` (db.table) that the pattern matches. All characters
+        except ``%`` are plain. Raise ConfigError if it has not exactly one ``%``, or matches
+        none."""
         if letters(pattern).count("") != 1 or not all(pattern.partition(".")):
             raise ConfigError(
                 f"{pattern!r} does not tell tables apart by one %", hint='such as "all.orders_%"'

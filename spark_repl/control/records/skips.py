@@ -1,10 +1,10 @@
 """Skips: transactions that an operator wants to skip. A transaction that a table already has can't
 be skipped: a cut would show half of it.
 
-What a table holds beyond the last cut (a run ended between two tables' commits, or tables advance
-separately) is in its own commits: each names the transactions of its group. A group lands in a
-table as a whole. So a table with a commit of the group may have a transaction of it, and any other
-table has not.
+A table may hold transactions after the last cut, if a run ended between two tables' commits or if
+tables advance separately. The table's own commits show them: each names the transactions of its
+group. A group lands in a table as a whole. So a table with a commit of the group may have a
+transaction of it, and any other table has not.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Notes about single tables: which have sound statistics, and which another writer has changed.
 
-Tables that the applier creates with sound statistics say so by a property; the others are recorded
-here when they are checked. A table whose rows another writer has changed may have keys that no log
-contains. From that version on the applier looks up each key.
+Tables that the applier creates with sound statistics record this as a property; the others are
+recorded here when they are checked. A table whose rows another writer has changed may have keys
+that no log contains. From that version on the applier looks up each key.
 """
 
 from __future__ import annotations

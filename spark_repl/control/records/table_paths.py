@@ -1,9 +1,9 @@
 """Which folder the table of each name is.
 
 A cut records it for its place in the log. After the cut the statements do, in their order: RENAME
-and DROP TABLE write nothing but the next cut, so a crash before that changes nothing. A table that
-is to be created leaves a row with its path first: after a crash the applier finds what was begun.
-No path is given twice (``given_paths``).
+and DROP TABLE write nothing but the next cut, so a crash before that changes nothing. Before the
+applier creates a table it writes a row with the table's path: after a crash it finds the unfinished
+folder. No path is given twice (``given_paths``).
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def announced_paths(control: Control) -> list[tuple[str, str]]:
 
 
 def whole_name(name: str, path: str) -> str:
-    """Return the name that readers use for the table ``name`` at the ``path``: for a shard, that of
-    its Delta table."""
+    """Return the name that readers use for the table ``name`` at the ``path``: for a shard, the
+    name of its Delta table."""
     return whole_of(name) if SHARD in path else name
 
 

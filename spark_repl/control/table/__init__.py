@@ -1,7 +1,7 @@
 """Control table: a small Delta table, ``<target>/_repl/control``, and how its rows are stored.
 
 ``control_rows`` reads all rows and needs no owner, ``control`` writes them as the owner.
-``control_snapshot`` is what was read at one version. A cut (``cut``, ``cut_encoding``) belongs here
+``control_snapshot`` is the content of one version. A cut (``cut``, ``cut_encoding``) belongs here
 and not to ``cuts``, since the snapshot decodes it. ``layout`` says where files of a target are.
 Nothing here knows the kinds of rows: ``Control.prune`` is given the rules (``records/pruning``).
 """

@@ -57,9 +57,9 @@ class PruningRules(Protocol):
 
 
 class Control(ControlRows):
-    """Reads the control table, and writes it after ``claim``. Thread-safe.
+    """The reader of the control table, and its writer after ``claim``. Thread-safe.
 
-    ``channel``: the one that the target has to belong to; "": any. ``append``: delta-rs' own.
+    ``channel``: the channel to which the target must belong; "": any. ``append``: delta-rs' own.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Control(ControlRows):
 
     @property
     def epoch(self) -> int:
-        """The epoch of this process as an owner; 0: it has claimed nothing."""
+        """Return the epoch of this process as an owner; 0: it has claimed nothing."""
         return self._fence.epoch
 
     def claim(self, *, take_over: bool = False) -> int:
@@ -167,8 +167,8 @@ class Control(ControlRows):
         """Append one row as the owner. Called again after an error, do not append it a second time.
 
         ``check`` is called with the version that the row follows. ``number``: the row's format; 0:
-        that of its kind. Raise what ``check`` raises, FencedError after a takeover, OSError and
-        ConcurrentChangeError for transient errors, TargetError for other errors of storage.
+        the format of its kind. Raise what ``check`` raises, FencedError after a takeover, OSError
+        and ConcurrentChangeError for transient errors, TargetError for other errors of storage.
         """
         row = self._row(kind, position, gtid_executed, detail, number)
         with self._lock:
@@ -200,7 +200,7 @@ class Control(ControlRows):
     def _row(
         self, kind: str, position: int, gtid_executed: str, detail: str, number: int = 0
     ) -> Row:
-        """Return a row to write. ``number``: its format; 0: that of its kind."""
+        """Return a row to write. ``number``: its format; 0: the format of its kind."""
         at = self._times.of(kind, position, self.snapshot)
         row = {"kind": kind, "epoch": self.epoch, "at": at, "position": position}
         stamped = formats.stamp(detail, number or format_of(kind))
@@ -235,8 +235,8 @@ class Control(ControlRows):
         self, stay: Collection[str], rows: Mapping[str, str],
         check: Callable[[], object] = bool,
     ) -> None:  # fmt: skip
-        """Replace all rows, in one commit, except those of the kinds in ``stay``, with ``rows``,
-        kind -> detail. ``check``: as for ``write``. Raise as ``write``."""
+        """Replace all rows by ``rows`` (kind -> detail), in one commit, except rows of the kinds in
+        ``stay``. ``check``: as for ``write``. Raise as ``write``."""
         with self._lock:
             self._pending.clear()
             self._base = None

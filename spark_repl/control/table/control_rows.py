@@ -1,6 +1,6 @@
 """ControlRows: what the control table holds, read without Spark, by any process.
 
-The first read reads all rows and keeps them. Later ones read only what was appended, if no commit
+The first read reads all rows and keeps them. A later one reads only the appended rows, if no commit
 did anything else.
 """
 
@@ -90,9 +90,9 @@ class ControlRows:
         return snapshot
 
     def _rows_of(self, table: DeltaTable) -> pa.Table:
-        """Return the table's rows. The files are read here and not by delta-rs: its file system is
-        a Python object, and a thread of Arrow that releases it after the interpreter has ended
-        aborts the process."""
+        """Return the table's rows. The files are read here and not by delta-rs, whose file system
+        is a Python object: if a thread of Arrow releases it after the interpreter has ended, the
+        process aborts."""
         with delta_rs(_READ, self.path):
             paths = pa.table(table.get_add_actions())["path"].to_pylist()
             return rows_of(self.path, paths)

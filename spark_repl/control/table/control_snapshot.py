@@ -118,12 +118,13 @@ class ControlSnapshot:
 
     @property
     def newest(self) -> datetime | None:
-        """Time of the last row that is no cut; None: there is none."""
+        """Return the time of the last row that is no cut; None: there is none."""
         return self.other_rows[-1]["at"] if self.other_rows else None
 
     @property
     def newest_time(self) -> datetime | None:
-        """Time of the last row of any kind, by its writer's clock; None: there is none."""
+        """Return the time of the last row of any kind, by its writer's clock; None: there is
+        none."""
         times = [row["at"] for row in (*self.other_rows[-1:], *self.newer)]
         if self.cuts.num_rows:
             times.append(pc.max(self.cuts.column("at")).as_py())
@@ -134,7 +135,7 @@ class ControlSnapshot:
         return int(self.cuts.num_rows) + len(self.newer)
 
     def last_cut(self) -> Row | None:
-        """Return the cut of the highest position, the latest of several there; None: there is
+        """Return the cut of the highest position, the latest one if several have it; None: there is
         none."""
         rows = list(self.newer)
         if self.cuts.num_rows:

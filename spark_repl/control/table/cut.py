@@ -35,8 +35,8 @@ class TableVersion:
 
     @cached_property
     def text(self) -> str:
-        """Its JSON in a cut's row, cached: each of thousands of cuts names every table, and few
-        change."""
+        """Return its JSON in a cut's row, cached: each of thousands of cuts names every table, and
+        few change."""
         return json.dumps({field.name: getattr(self, field.name) for field in fields(self)})
 
 
@@ -68,7 +68,7 @@ class InQuarantine:
 
     @property
     def by_owner(self) -> dict[int, tuple[int, int]]:
-        """(transactions, bytes) by the epoch of the owner that kept them; 0: no epoch is
+        """Return (transactions, bytes) by the epoch of the owner that kept them; 0: no epoch is
         recorded."""
         owners = self.owners or ((0, self.transactions, self.bytes),)
         return {epoch: (transactions, size) for epoch, transactions, size in owners}

@@ -1,6 +1,6 @@
 """Encoding of a cut's tables in a row: all of them, or the differences to an earlier cut.
 
-Each of a thousand tables takes 126 bytes, and most tables of a cut are those of the cut before. So
+Each of a thousand tables takes 126 bytes, and most tables of a cut are also in the cut before. So
 the row of a cut with many tables has an ``id``. The next row has this id as ``since``, the tables
 that differ from it or are new, and the names of those that are ``gone``. An id is a digest of what
 its row encoded first, and stays when the row is encoded again: rows of one id show the same tables.

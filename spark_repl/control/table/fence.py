@@ -31,9 +31,8 @@ _MARK = "spark_repl:row"
 
 @dataclass(frozen=True)
 class Fence:
-    """What identifies one owner's commits: its ``epoch`` (0: the target is not claimed), and its
-    ``claim``, which differs from the claim of any other process that has counted to the same epoch.
-    """
+    """The identity of one owner's commits. ``epoch``: 0 if the target is not claimed. ``claim``:
+    differs from the claim of any other process that has counted to the same epoch."""
 
     epoch: int = 0
     claim: str = ""

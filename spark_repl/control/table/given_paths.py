@@ -1,6 +1,6 @@
 """GivenPaths: every path that was ever given to a table of a channel, or of the other channels.
 
-A path is given once, even after its table was removed and its rows were pruned: an applier that
+A path is given once, even after its table was removed and its rows were pruned. An applier that
 chose the folder for removal, and then slept, may remove it at any time. Of pruned paths the control
 table keeps one row, with the highest number of each: ``t/a`` is 1, ``t/a@7`` is 7. The shards of a
 Delta table are counted also: ``t/a//7`` is 7 of ``t/a//``.
@@ -51,7 +51,7 @@ class Forgotten:
         return max(self.paths.get(first, 0), self.below)
 
     def with_paths(self, gone: Iterable[str]) -> Forgotten:
-        """Return these numbers with those of the pruned paths ``gone``."""
+        """Return these numbers with the numbers of the pruned paths ``gone``."""
         highest = dict(self.paths)
         for first, number in map(_counted, _with_wholes(gone)):
             highest[first] = max(number, highest.get(first, 0))

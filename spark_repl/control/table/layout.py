@@ -1,9 +1,9 @@
 """Layout: where files are; tables in ``<target>/<database>/<table>``, the applier's state in
 ``_repl``.
 
-What must not be lost is in the target: tables, the control table, bytes of prepared XA branches.
-Everything else is working state, in ``state_path``. It may be lost at any time, needs rename and
-mmap, and is local where the target is on an object store.
+The target has all files that must not be lost: tables, the control table, bytes of prepared XA
+branches. Everything else is working state, in ``state_path``. It may be lost at any time, needs
+rename and mmap, and is local where the target is on an object store.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def encode(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """Absolute paths, or URIs, of one channel of a target. Raises ConfigError for a target that
+    """Absolute paths, or URIs, of one channel of a target. Raise ConfigError for a target that
     can't be one."""
 
     target: str
@@ -82,7 +82,7 @@ class Layout:
         return os.path.join(self.target, "_repl", self.home, name)
 
     def table(self, path: str) -> str:
-        """Return the folder of a table; for a shard, that of its Delta table."""
+        """Return the folder of a table; for a shard, the folder of its Delta table."""
         return os.path.join(self.target, whole_of(path))
 
     @staticmethod
@@ -129,22 +129,24 @@ class Layout:
 
     @property
     def requests(self) -> str:
-        """Folder of requests to the running applier."""
+        """Return the folder of requests to the running applier."""
         return os.path.join(self.state, "requests")
 
     @property
     def xa(self) -> str:
-        """Folder of the prepared XA branches' bytes."""
+        """Return the folder of the prepared XA branches' bytes."""
         return self._own("xa")
 
     @property
     def quarantine(self) -> str:
-        """Folder of the transactions whose changes of some tables are kept and not applied."""
+        """Return the folder of the transactions whose changes of some tables are kept and not
+        applied."""
         return self._own("quarantine")
 
     @property
     def xa_here(self) -> str:
-        """Folder where workers read them: ``xa``, or a local copy if that is on an object store."""
+        """Return the folder where workers read them: ``xa``, or a local copy if that is on an
+        object store."""
         return os.path.join(self.state, "xa") if is_remote(self.target) else self.xa
 
     @property
@@ -157,7 +159,7 @@ class Layout:
 
     @property
     def verify(self) -> str:
-        """Folder of what ``verify`` has read, and of its last result."""
+        """Return the folder of what ``verify`` has read, and of its last result."""
         return os.path.join(self.state, "verify")
 
     @property
@@ -175,17 +177,18 @@ class Layout:
         return [self.state, self.requests, checkpoint, *below]
 
     def vacuumed(self, path: str) -> str:
-        """Return a file whose time is that of the table's last VACUUM."""
+        """Return a file whose time is the time of the table's last VACUUM."""
         return os.path.join(self.state, "vacuumed", path)
 
     def forgotten(self, path: str) -> str:
-        """Return a file whose time is that of the last removal of indexes of data files that are
-        gone."""
+        """Return a file whose time is the time at which indexes of removed data files were last
+        removed."""
         return os.path.join(self.state, "forgotten", path)
 
     @property
     def durable(self) -> str:
-        """Folder of notes, by the table's path: up to which version it has been synced."""
+        """Return the folder of notes, by the table's path: up to which version it has been
+        synced."""
         return os.path.join(self.state, "durable")
 
     def replaced(self, path: str) -> str:

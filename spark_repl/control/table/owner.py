@@ -44,7 +44,7 @@ class Owner:
 
     @property
     def is_here(self) -> bool:
-        """Whether the process runs, or ran, on this host."""
+        """Return whether the process runs, or ran, on this host."""
         return self.host == socket.gethostname()
 
     @property
@@ -53,9 +53,9 @@ class Owner:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the owner has released the target, or is known to be dead. Only processes of this
-        host can be checked. An owner of this very process is dead also if it has ended and storage
-        did not accept its release."""
+        """Return whether the owner has released the target, or is known to be dead. Only processes
+        of this host can be checked. An owner of this very process is dead also if it has ended and
+        storage did not accept its release."""
         if self.released:
             return True
         if self.is_this_process:

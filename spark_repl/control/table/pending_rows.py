@@ -59,8 +59,8 @@ class RowTimes:
         self._cut = (last["position"], last["at"]) if last else None
 
     def of(self, kind: str, position: int, snapshot: Callable[[], ControlSnapshot]) -> datetime:
-        """Return the time of a row that is about to be written. ``snapshot`` returns the rows
-        before it; it is called only for a row that is no cut. Raise as ``snapshot`` does."""
+        """Return the time for a row before it is written. ``snapshot`` returns the rows before it;
+        it is called only for a row that is no cut. Raise as ``snapshot`` does."""
         if kind != CUT:
             return _time_after(snapshot().newest)
         place, last = self._cut or (-1, None)

@@ -34,9 +34,9 @@ def copy_bytes(source: BinaryIO, out: BinaryIO, size: int, path: str) -> None:
 def durable_file(
     path: str, root: str, keeping: str, opener: Callable[[str, int], int] | None = None
 ) -> Iterator[BinaryIO]:
-    """Write a file at ``path``: after the block it is complete and synced, with the folders up to
-    the one that names ``root``. The crash point ``keeping`` is reached before the file has its
-    name. ``opener``: as for ``open``. Raise OSError."""
+    """Write a file at ``path``. After the block the file is complete and synced, and so are the
+    folders up to the one that names ``root``. The crash point ``keeping`` is reached before the
+    file has its name. ``opener``: as for ``open``. Raise OSError."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         make_folder(folder)

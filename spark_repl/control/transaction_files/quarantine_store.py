@@ -50,7 +50,7 @@ _NAME = re.compile(r"(\d{20})(?:-(\d+))?\.events")
 @dataclass(frozen=True)
 class KeptTransactions:
     """The transactions of one file. ``sizes`` in bytes, ``at``: their places in the log's order
-    (packed), ``ends``: where they end there; ``commit_times`` in microseconds."""
+    (packed), ``ends``: their ends in that order; ``commit_times`` in microseconds."""
 
     path: str
     sizes: Longs
@@ -67,7 +67,7 @@ class KeptTransactions:
 
     @property
     def epoch(self) -> int:
-        """The epoch of the owner that kept the file; 0: the name has none."""
+        """Return the epoch of the owner that kept the file; 0: the name has none."""
         match = _NAME.fullmatch(os.path.basename(self.path))
         return int(match[2] or 0) if match else 0
 
@@ -85,8 +85,9 @@ class KeptTransactions:
 
 
 class QuarantineStore:
-    """``folder``: that of all quarantines of a target; ``root``: the target's; ``epoch``: that of
-    the owner which keeps transactions, and removes them with the ``remover``."""
+    """The files of kept transactions. ``folder``: of all quarantines of a target; ``root``: the
+    target's. ``epoch``: of the owner, which keeps transactions and removes them with the
+    ``remover``."""
 
     def __init__(
         self, folder: str, root: str, epoch: int = 0, remover: Remover | None = None
@@ -124,9 +125,9 @@ class QuarantineStore:
         return sorted(storage.names(os.path.join(self.folder, number)))
 
     def kept(self, number: str, owners: Mapping[int, tuple[int, int]]) -> list[KeptTransactions]:
-        """Return what is kept of a quarantine, in the log's order: of the files of each owner, by
-        its epoch, the first ones with its number of transactions. Raise OSError, TargetError and
-        FormatError for a file that can't be read."""
+        """Return the kept transactions of a quarantine, in the log's order. For each owner, by its
+        epoch, these are its first ones, as many as its number of transactions. Raise OSError,
+        TargetError and FormatError for a file that can't be read."""
         folder, missing = os.path.join(self.folder, number), {e: n for e, (n, _) in owners.items()}
         chosen = []
         for name in (name for name in self._names(number) if name.endswith(_EVENTS)):
@@ -137,8 +138,9 @@ class QuarantineStore:
         return chosen
 
     def clean(self, number: str, position: int, settle: Callable[[], None]) -> None:
-        """Remove, at start, what was kept after the newest cut, at a packed position, when
-        ``settle`` has made that cut durable: the log has it again. Raise OSError, FencedError."""
+        """Remove, at start, the transactions that were kept after the newest cut, at a packed
+        position: the log has them again. Remove them when ``settle`` has made that cut durable.
+        Raise OSError, FencedError."""
         matches = [(name, _NAME.fullmatch(name)) for name in self._names(number)]
         later = [name for name, match in matches if not match or int(match[1]) > position]
         self._remover.files((os.path.join(self.folder, number, name) for name in later), settle)
@@ -148,8 +150,8 @@ class QuarantineStore:
         return storage.names(self.folder)
 
     def forget(self, ended: Collection[str], settle: Callable[[], None]) -> None:
-        """Remove what was kept of quarantines that have ended, when ``settle`` has made durable
-        what shows that. Raise OSError."""
+        """Remove the kept transactions of ended quarantines, when ``settle`` has made the record of
+        their end durable. Raise OSError."""
         existing = set(self.numbers())
         removable = [number for number in ended if number in existing]
         if removable:

@@ -43,9 +43,12 @@ class XaStore:
         self, folder: str, here: str = "", *, keep_all: bool = False, hidden: Hidden | None = None,
         epoch: int = 0, remover: Remover | None = None,
     ) -> None:  # fmt: skip
-        """``hidden``: called with each table's name on the source; None: no table has values that
-        must not be kept as they are in the log. ``epoch``: that of the owner which keeps branches,
-        and removes them with the ``remover``."""
+        """Store branches for one owner.
+
+        ``hidden``: called with each table's name on the source; None: no table has values that must
+        not be kept as they are in the log. ``epoch``: of the owner, which keeps branches and
+        removes them with the ``remover``.
+        """
         self.folder, self.here, self._hidden = folder, here or folder, hidden
         self._epoch, self._remover = epoch, remover or Remover()
         self._keep_all = keep_all  # whether the applier will go back to an earlier cut

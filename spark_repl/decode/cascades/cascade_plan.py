@@ -42,7 +42,7 @@ class CascadingKey:
 
     @property
     def name(self) -> str:
-        """The name by which InnoDB sorts foreign keys: ``database/constraint``."""
+        """Return the name by which InnoDB sorts foreign keys: ``database/constraint``."""
         return f"{self.child.partition('.')[0]}/{self.key.name}"
 
     @property
@@ -65,12 +65,13 @@ class CascadePlan:
 
     @property
     def children(self) -> tuple[str, ...]:
-        """The tables whose rows cascades change."""
+        """Return the tables whose rows cascades change."""
         return tuple(sorted({key.child for key in self.keys}))
 
     @cached_property
     def domains(self) -> list[list[Place]]:
-        """Sets of columns that keys compare with each other, directly or through other columns."""
+        """Return sets of columns that keys compare with each other, directly or through other
+        columns."""
         domains: list[list[Place]] = []
         for key in self.keys:
             for pair in zip(key.referencing, key.referenced, strict=True):
@@ -83,7 +84,7 @@ class CascadePlan:
     def collation(self, place: Place) -> int:
         """Return the collation that compares the column's values; EXACT for bytes and numbers.
 
-        Raises DecodeError if the collation is not known.
+        Raise DecodeError if the collation is not known.
         """
         (domain,) = [domain for domain in self.domains if place in domain]
         columns = [self.definitions[name].columns[number] for name, number in domain]
@@ -115,7 +116,7 @@ def plan_cascades(
 
     ``changed``: tables with changes that cascade. ``keys``: each table's own foreign keys.
     ``definitions``: definitions of the target's tables, completed by the group's TABLE_MAPs.
-    Raises DecodeError for a key that can't be emulated.
+    Raise DecodeError for a key that can't be emulated.
     """
     by_parent: dict[str, list[tuple[str, ForeignKey]]] = {}
     for child, own in keys.items():

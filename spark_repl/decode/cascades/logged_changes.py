@@ -128,7 +128,7 @@ class _Read:
 def read_logged_changes(plan: CascadePlan, tasks: Sequence[StageTask]) -> LoggedChanges:
     """Return the changes of the plan's tables in ``tasks``, which follow each other in the log.
 
-    Raises DecodeError and LogError with file and position.
+    Raise DecodeError and LogError with file and position.
     """
     tables = list(plan.definitions)
     forms = tasks[0].forms if tasks else USUAL

@@ -1,8 +1,8 @@
 """Rows that cascades may change, indexed for the simulation: hash chains by identity, and by each
 foreign key.
 
-A row has a table, an image, and ``codes``. Each code stands for the value of a key's column: equal
-values have equal codes, NULL is -1. The first code stands for the rest of what identifies the row.
+A row has a table, an image, and ``codes``. Each code encodes the value of a key's column: equal
+values have equal codes, NULL is -1. The first code encodes all other values that identify the row.
 ``classes`` maps codes to classes; a key's comparison treats codes of one class as equal.
 """
 
@@ -115,7 +115,7 @@ def same_identity(graph: Graph, table: Int, a: Ints, b: Ints) -> bool:
 
 @jit_allocating
 def references(graph: Graph, key: Int, child: Ints, parent: Ints) -> bool:
-    """Return whether the codes of a child match those of a parent."""
+    """Return whether a child's codes match its parent's."""
     for i in range(graph.width[key]):
         a = child[graph.referencing[key, i]]
         b = parent[graph.referenced[key, i]]
