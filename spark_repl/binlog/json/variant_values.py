@@ -1,8 +1,7 @@
 """Values of a document in Variant's encoding (VariantEncoding.md, "Value encoding").
 
-The values are written from the last one to the first, each before the bytes already
-written. When a container is written, all its values are already written, so the size in its header
-is known.
+The values are written from the last one to the first, each before the bytes already written. When a
+container is written, all its values are already written, so the size in its header is known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rows: whole transactions -> row images per table -> Arrow batches of the rows asked for.
+"""Rows: whole transactions -> row images per table -> Arrow batches of the requested rows.
 
-``walk`` goes over the images once and notes where each lies; values are decoded column by column
-only when somebody asks. ``partial_rows`` are images that lack columns or hold JSON diffs, ``twins``
-values that differ in the log and are one in the target.
+``walk`` reads the images once and records where each one begins. Values are decoded column by
+column, and only for the requested rows. ``partial_rows`` are images that lack columns or hold JSON
+diffs. ``twins`` are values that differ in the log and are equal in the target.
 """

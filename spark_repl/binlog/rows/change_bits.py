@@ -1,16 +1,17 @@
-"""What a row image says of its row, as bits: one definition for all that walk, fold and write them.
+"""The bits that describe a row image: one definition for the modules that walk, fold and write
+images.
 
-An UPDATE of one key is EXISTED and EXISTS; one that moves its row to another key, or is asked for
-as two entries, is EXISTED and then EXISTS with MOVED.
+An UPDATE that keeps the key has EXISTED and EXISTS. An UPDATE that changes the key, or that is
+requested as two entries, has EXISTED in the first entry, and EXISTS and MOVED in the second.
 """
 
 from __future__ import annotations
 
 EXISTED = 1
-"""the row was there under this key"""
+"""the row existed under this key before the change"""
 EXISTS = 2
-"""it is there behind the change"""
+"""the row exists under this key after the change"""
 CERTAIN = 4
-"""its outcome does not depend on the row being there: of an INSERT or DELETE in idempotent mode"""
+"""the outcome does not depend on whether the row exists: an INSERT or DELETE in idempotent mode"""
 MOVED = 8
 """the second of two entries of one UPDATE"""

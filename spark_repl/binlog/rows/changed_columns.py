@@ -1,4 +1,4 @@
-"""Kernel that finds UPDATEs which change some columns, of whatever images their events hold."""
+"""Kernel that finds UPDATEs which change certain columns, in full and in partial row images."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def updates_of(
     definition: TableDefinition, buffer: Bytes, events: Ints, wire: Lengths, columns: list[int]
 ) -> int | None:
-    """Index of the first of ``events`` that changes one of ``columns``; None: none does. The
-    events are those of one definition, and have been walked."""
+    """Return the index of the first of ``events`` that changes one of ``columns``, or None. The
+    events must have the same definition and must have been walked."""
     keys = np.array(sorted(set(columns)), np.int64)
     documents = sum(column.type == ColumnType.JSON for column in definition.columns)
     marks = Marks(np.empty(2 * len(keys), np.int64), np.empty(2 * len(keys), np.int64))
@@ -43,8 +43,8 @@ def updates_of(
 
 @jit
 def first_update(buffer: Bytes, events: Ints, form: PartialFormat, marks: Marks) -> Int:
-    """Index of the first event that changes one of the form's ``keys``, or the number of events.
-    marks: room for 2k places. An event that can't be read counts as one that changes them."""
+    """Return the index of the first event that changes one of the form's ``keys``, or the number of
+    events. An event that can't be read counts as a change. ``marks``: arrays of 2k places."""
     before, after = marks.before, marks.after
     width = (form.wire.size + 7) // 8
     for e in range(events.shape[0]):
@@ -73,8 +73,9 @@ def first_update(buffer: Bytes, events: Ints, form: PartialFormat, marks: Marks)
 
 @jit
 def differs(buffer: Bytes, before: Ints, after: Ints) -> bool:
-    """Whether a value of the after image may be another one: a column that it lacks stays, one
-    that only the before image lacks may have been anything. A NULL has no bytes."""
+    """Return whether a value of the after image may have changed. A column that the after image
+    lacks is unchanged. A column that only the before image lacks counts as changed. A NULL has no
+    bytes."""
     for i in range(0, after.size, 2):
         length = after[i + 1] - after[i]
         if after[i] < 0:

@@ -24,8 +24,9 @@ _INTEGER_BITS = {_T.TINY: 8, _T.SHORT: 16, _T.INT24: 24, _T.LONG: 32, _T.LONGLON
 
 
 def decode_column(column: Column, values: Values, forms: Forms) -> tuple[pa.Array, int]:
-    """Return the array of the column's Arrow type, of all types but JSON, and how many of the
-    values were replaced: dates by NULL, characters by U+FFFD. Raise DecodeError."""
+    """Return the array of the column's Arrow type, for all types except JSON, and the number of
+    values that were replaced: dates by NULL, characters by U+FFFD. Raise DecodeError for values
+    that can't be decoded."""
     kind = column.type
     if column.form == Form.TEXT:
         return date_text(column, values), 0
@@ -62,7 +63,7 @@ def decode_column(column: Column, values: Values, forms: Forms) -> tuple[pa.Arra
 
 
 def first_refused(decode: Callable[[Values], object], values: Values) -> int:
-    """The first row that can't be decoded, once ``decode`` has refused some."""
+    """Return the first row that can't be decoded. ``decode`` must have refused at least one."""
     low, high = 0, len(values)
     while high - low > 1:
         middle = (low + high) // 2
@@ -102,7 +103,7 @@ def _float(column: Column, values: Values) -> pa.Array:
 
 
 def _bit(column: Column, values: Values) -> pa.Array:
-    """BIT(1) as bool, BIT(n) as the big-endian bytes it is stored in."""
+    """Decode BIT(1) as bool, and BIT(n) as its stored big-endian bytes."""
     if column.meta != 1:
         return text_values.gather(values, pa.binary())
     buffers = [values.validity, bitmap(values.little_endian() == 1)]
@@ -110,7 +111,8 @@ def _bit(column: Column, values: Values) -> pa.Array:
 
 
 def _enum(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, int]:
-    """The literal of each index; index 0 is the empty string of an invalid value."""
+    """Return the literal of each index, and the number of replaced texts. Index 0, an invalid
+    value, is the empty string. Raise DecodeError for an index without a literal."""
     index = values.little_endian()
     if len(index) and index.max() > len(column.literals):
         raise DecodeError(
@@ -123,7 +125,8 @@ def _enum(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, i
 
 
 def _set(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, int]:
-    """Comma list of the members; only distinct bitmaps pass through Python."""
+    """Return the members of each value as a comma-separated list, and the number of replaced texts.
+    Decode each distinct bitmap once, in Python. Raise DecodeError for a bit without a member."""
     distinct, index = np.unique(values.little_endian().view(np.uint64), return_inverse=True)
     if len(distinct) and int(distinct[-1]) >> len(column.literals):
         raise DecodeError(
@@ -140,9 +143,9 @@ def _set(column: Column, values: Values, text_errors: str) -> tuple[pa.Array, in
 
 
 def _replaced_members(texts: Sequence[str], index: Ints, values: Values, text_errors: str) -> int:
-    """Return how many values have a text, ``texts[index[i]]``, of a member that has bytes without a
-    character: its definition has U+FFFD for them. Raise DecodeError for the first one, unless they
-    are replaced."""
+    """Return how many values have a text, ``texts[index[i]]``, with a member that has bytes without
+    a character: the table's definition contains U+FFFD for them. Raise DecodeError for the first
+    such value if ``text_errors`` is "error"."""
     faulty = [number for number, name in enumerate(texts) if REPLACEMENT in name]
     if not faulty:
         return 0

@@ -7,7 +7,7 @@ import numpy as np
 from ..kernels.jit import Bytes, Int, Ints, Lengths, copy, jit, jit_allocating, short, u8
 from .images import AHEAD, fetch, has_null
 
-# Values behind these come with the line before them, as the processor has seen by then.
+# The processor has detected the access pattern by this length, and prefetches the lines after it.
 _FETCHED_BYTES = 192
 
 
@@ -22,11 +22,12 @@ def locate(
     offset: Ints,
     length: Lengths,
 ) -> None:
-    """Where the values of the columns [first, last) lie, for images that were walked before; all
-    are NULL where there is no image (-1).
+    """Locate the values of the columns [first, last) in images that were walked before. All values
+    are NULL if there is no image (-1).
 
-    cursor int64[n]: where column ``first`` begins; moved to column ``last``. Out: offset
-    int64[(last - first) * n], column by column, length int32 of the same shape, -1 for NULL.
+    ``cursor`` int64[n]: where column ``first`` begins; it is moved to column ``last``. Results:
+    ``offset`` int64[(last - first) * n], column by column, and ``length`` int32 of the same shape,
+    -1 for NULL.
     """
     n = image.size
     for r in range(n):
@@ -54,7 +55,7 @@ def locate(
 
 @jit_allocating
 def key_offsets(key: Ints) -> Ints:
-    """int64[n + 1]: where each entry's key begins when the keys are joined."""
+    """Return int64[n + 1]: where each entry's key begins in the concatenation of all keys."""
     out = np.empty(key.shape[0] + 1, np.int64)
     total: Int = np.int64(0)
     out[0] = 0
@@ -77,7 +78,7 @@ def key_bytes(buffer: Bytes, key: Ints, out: Bytes) -> None:
 
 @jit
 def unsigned_zeros(key: Ints, run: Int, offsets: Ints, out: Bytes) -> None:
-    """Makes 0.0 of the -0.0 in one range, a FLOAT or DOUBLE, of the keys that lie in ``out``."""
+    """Replace -0.0 by 0.0 in one range, a FLOAT or DOUBLE, of the keys in ``out``."""
     for r in range(key.shape[0]):
         at: Int = offsets[r]
         for i in range(0, 2 * run, 2):

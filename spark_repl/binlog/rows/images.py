@@ -1,4 +1,4 @@
-"""Kernels over row images: where images and their key columns lie."""
+"""Kernels over row images: they locate images and their key columns."""
 
 from __future__ import annotations
 
@@ -37,34 +37,35 @@ from .row_format import MARK, PREFIX, SKIP
 if TYPE_CHECKING:
     from .row_format import RowFormat
 
-# The events of one table don't lie side by side, so the processor doesn't guess what comes next:
-# without telling it so early, walking and locating took three times as long.
+# The events of one table are not adjacent, so the processor can't prefetch the next one. Without an
+# explicit prefetch this many events ahead, walking and locating took three times as long.
 AHEAD = 8
 _FETCHED_BYTES, _LINE_BYTES = 512, 64
 
 
 class Marks(NamedTuple):
-    """Room for where the key's columns are in a change's two images: max(2, bounds) places each."""
+    """Arrays for the bounds of the key's columns in a change's two images: max(2, bounds) places
+    each."""
 
     before: Ints
     after: Ints
 
 
 class Entries(NamedTuple):
-    """Room for entries [n], and what is noted of them."""
+    """Arrays for entries [n]: the properties of each one."""
 
     flags: Bytes
     transaction: Lengths
     image: Ints
-    """int64[n]: where its null bits begin"""
+    """int64[n]: where the image's null bits begin"""
     key: Ints
-    """int64[n, max(2, bounds)]: begin and end of each range of key bytes; int64[n, 0] if nobody
-    needs them"""
+    """int64[n, max(2, bounds)]: begin and end of each range of key bytes; int64[n, 0] if keys are
+    not requested"""
 
 
 @jit
 def has_null(buffer: Bytes, image: Int, columns: Int) -> bool:
-    """Whether one of the image's columns is NULL; bits behind the last column say nothing."""
+    """Return whether one of the image's columns is NULL. Bits after the last column are ignored."""
     full = columns >> 3
     rest = columns & 7
     null_bits: Int = np.int64(0)
@@ -79,7 +80,8 @@ def has_null(buffer: Bytes, image: Int, columns: Int) -> bool:
 def skip_columns(
     buffer: Bytes, image: Int, at: Int, stop: Int, wire: Lengths, first: Int, last: Int
 ) -> Int:
-    """Where column ``last`` begins when column ``first`` begins at ``at``; -1: cut."""
+    """Return where column ``last`` begins if column ``first`` begins at ``at``; -1 if the image is
+    truncated."""
     for c in range(first, last):
         if u8(buffer, image + (c >> 3)) >> (c & 7) & 1:
             continue
@@ -95,7 +97,8 @@ def skip_columns(
 
 @jit
 def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> Int:
-    """``skip_columns`` over all columns when none is NULL: ``steps`` as in ``RowFormat``."""
+    """Do what ``skip_columns`` does for all columns of an image without NULLs. ``steps``: as in
+    ``RowFormat``."""
     for i in range(steps.shape[0]):
         at += steps[i, SKIP]
         if steps[i, MARK] >= 0:
@@ -110,7 +113,7 @@ def skip_steps(buffer: Bytes, at: Int, stop: Int, steps: Ints, marks: Ints) -> I
 
 @jit
 def skip_nulls(buffer: Bytes, image: Int, at: Int, stop: Int, form: RowFormat, marks: Ints) -> Int:
-    """Does what ``skip_steps`` does for an image with NULLs, by its null bits."""
+    """Do what ``skip_steps`` does for an image with NULLs, by its null bits."""
     column: Int = np.int64(0)
     for i in range(form.bounds.size):
         at = skip_columns(buffer, image, at, stop, form.wire, column, form.bounds[i])
@@ -123,10 +126,10 @@ def skip_nulls(buffer: Bytes, image: Int, at: Int, stop: Int, form: RowFormat, m
 
 @jit
 def skip_image(buffer: Bytes, image: Int, stop: Int, form: RowFormat, marks: Ints) -> Int:
-    """End of the row image at ``image``, or -1 when it is cut.
+    """Return the end of the row image at ``image``, or -1 if it is truncated.
 
-    marks int64[k] gets where the columns ``bounds`` begin; without any, begin and end of the whole
-    image.
+    Store in ``marks`` int64[k] where the columns ``bounds`` begin. Without ``bounds``, store the
+    begin and end of the whole image.
     """
     at: Int = image + ((form.wire.size + 7) >> 3)
     if at > stop:
@@ -144,7 +147,8 @@ def skip_image(buffer: Bytes, image: Int, stop: Int, form: RowFormat, marks: Int
 
 @jit
 def same_key(buffer: Bytes, a: Ints, b: Ints) -> bool:
-    """Whether two images agree in their key columns; a, b: begin, end of each range of columns."""
+    """Return whether two images agree in their key columns. ``a`` and ``b``: begin and end of each
+    range of columns."""
     for i in range(0, a.size, 2):
         length = a[i + 1] - a[i]
         if b[i + 1] - b[i] != length or not same(buffer, a[i], b[i], length):
@@ -160,8 +164,8 @@ def put(table: Ints, row: Int, values: Ints) -> None:
 
 @jit
 def bitmaps_begin(buffer: Bytes, begin: Int, end: Int, columns: Int) -> Int:
-    """Where the first bitmap is of a rows event whose column count stands at ``begin``; -WIDTH when
-    that is not ``columns``."""
+    """Return where the first bitmap of a rows event begins. ``begin`` is the offset of its column
+    count. Return -WIDTH if the column count is not ``columns``."""
     count = u8(buffer, begin)
     at: Int = begin + 1
     if count >= 251:
@@ -184,7 +188,7 @@ def holds_all(buffer: Bytes, bitmap: Int, columns: Int) -> bool:
 
 @jit
 def images_begin(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> Int:
-    """Where the first row image of a rows event begins; minus the code for a complaint."""
+    """Return where the first row image of a rows event begins, or a negated error code."""
     at = bitmaps_begin(buffer, begin, end, columns)
     if at < 0:
         return at
@@ -208,7 +212,7 @@ def note(n: Int, flag: Int, owner: Int, at: Int, marks: Ints, entries: Entries) 
 
 @jit
 def fetch(buffer: Bytes, at: Int, end: Int) -> None:
-    """Has the first lines of buffer[at:end] brought into the cache, where they are soon needed."""
+    """Prefetch the first lines of buffer[at:end] into the cache, because they are needed soon."""
     end = min(end, at + _FETCHED_BYTES)
     while at < end:
         prefetch(buffer, at)
@@ -225,11 +229,13 @@ def walk_images(
     marks: Marks,
     entries: Entries,
 ) -> Int:
-    """Row images of the events of one table map, noted in ``entries``.
+    """Record the row images of the events of one table map in ``entries``. Return DONE or an error
+    code.
 
-    form: without ``bounds`` for a table without key. pairs: each UPDATE is two entries, and the
-    second has MOVED, as that of a key's change always has. state int64[4]: event, offset in it
-    (0 = at its beginning), entries so far, row changes so far; goes on from there after FULL.
+    ``form``: has no ``bounds`` for a table without key. ``pairs``: each UPDATE is two entries, and
+    the second has MOVED, which the second entry of a changed key always has. ``state`` int64[4]:
+    event, offset in it (0 = at its beginning), entries so far, row changes so far. After FULL, call
+    it again: it continues from ``state``.
     """
     e, at, n, changes = state[0], state[1], state[2], state[3]
     code: Int = DONE
@@ -271,8 +277,8 @@ def walk_change(
     marks: Marks,
     entries: Entries,
 ) -> tuple[Int, Int]:
-    """(where the next change begins, entries) of the change at ``at``, entries from n on; -1 where
-    it is cut."""
+    """Record the change at ``at`` as entries from n on. Return (offset of the next change, number
+    of entries). The offset is -1 if the change is truncated."""
     end, kind, owner = event[END], event[KIND], event[TRANSACTION]
     second = skip_image(buffer, at, end, form, marks.before)
     if second <= at:

@@ -1,7 +1,7 @@
 """Kernels over row images that lack columns (MINIMAL, NOBLOB) or hold JSON diffs.
 
-An image here has null bits only for the columns it holds; the event's bitmaps say which these are.
-The row images of FULL have kernels of their own in ``images``, which are quicker.
+These images have null bits only for the columns that they hold. The event's bitmaps list these
+columns. Full row images have faster kernels, in ``images``.
 """
 
 from __future__ import annotations
@@ -32,41 +32,43 @@ from ..kernels.jit import (
 from .change_bits import MOVED
 from .images import Marks, bitmaps_begin, put, same_key
 
-# Columns of the images' table: null bits and bitmap of the image itself, of the before image that
-# fills its gaps (-1: none), and the bitmap of JSON columns that are diffs (-1: none).
+# Columns of the images' table: null bits and bitmap of the image itself, null bits and bitmap of
+# the before image that fills its gaps (-1: none), and the bitmap of JSON columns that are diffs
+# (-1: none).
 IMAGE, PRESENT, BEFORE, BEFORE_PRESENT, DIFFS = range(5)
-# Lengths of a value that isn't there.
+# Lengths of a missing value.
 NULL, ABSENT = -1, -2
 
 
 class PartialFormat(NamedTuple):
-    """How the values of a table's images lie, and which of them are looked for."""
+    """The layout of a table's images, and the columns to locate."""
 
     wire: Lengths
-    """int32[columns], as a ``RowFormat`` has it"""
+    """int32[columns], as in ``RowFormat``"""
     keys: Ints
-    """int64[k]: ascending numbers of the columns that are noted, those of the key"""
+    """int64[k]: ascending numbers of the columns to locate, those of the key"""
     documents: Int
     """number of JSON columns"""
     pairs: bool
-    """whether every UPDATE is two entries"""
+    """whether every UPDATE becomes two entries"""
 
 
 class PartialEntries(NamedTuple):
-    """Room for entries [n], and what is noted of them."""
+    """Arrays for entries [n]: the properties of each one."""
 
     flags: Bytes
     transaction: Lengths
     place: Ints
     """int64[n, 5]: columns IMAGE to DIFFS"""
     key: Ints
-    """int64[n, max(2, 2k)]: begin and end of each key column; of an after image that lacks one, the
-    before image's"""
+    """int64[n, max(2, 2k)]: begin and end of each key column; for a column that an after image
+    lacks, they are taken from the before image"""
 
 
 class Side(NamedTuple):
     """Images [n] of one side, before or after: their null bits (-1: no image), their bitmaps, and
-    int64[n, 2] how far each was read: where its next value is, and how many columns it held."""
+    their cursors. A cursor int64[n, 2] holds the offset of the next value and the number of values
+    read."""
 
     image: Ints
     present: Ints
@@ -80,7 +82,7 @@ def bit(buffer: Bytes, at: Int, i: Int) -> bool:
 
 @jit
 def value_end(buffer: Bytes, at: Int, stop: Int, wire: Int) -> Int:
-    """Where the value at ``at`` ends, -1 when it is cut."""
+    """Return where the value at ``at`` ends, or -1 if it is truncated."""
     if wire < 0:
         if at - wire > stop:
             return -1
@@ -94,10 +96,10 @@ def value_end(buffer: Bytes, at: Int, stop: Int, wire: Int) -> Int:
 def skip_partial(
     buffer: Bytes, image: Int, present: Int, stop: Int, form: PartialFormat, marks: Ints
 ) -> Int:
-    """End of the image whose null bits are at ``image``, or -1 when it is cut.
+    """Return the end of the image whose null bits are at ``image``, or -1 if it is truncated.
 
-    marks int64[2k] gets begin and end of those of the ``keys`` that the image holds, the others
-    stay.
+    Store in ``marks`` int64[2k] the begin and end of each of the ``keys`` that the image holds.
+    Leave the other places unchanged.
     """
     wire, keys = form.wire, form.keys
     nth = 0
@@ -125,7 +127,8 @@ def skip_partial(
 
 @jit
 def bitmaps(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tuple[Int, Int]:
-    """(code, where the first bitmap is) of a rows event; those of an UPDATE follow each other."""
+    """Return (code, offset of the first bitmap) of a rows event. An UPDATE's two bitmaps are
+    adjacent."""
     at = bitmaps_begin(buffer, begin, end, columns)
     if at < 0:
         return -at, 0
@@ -135,9 +138,9 @@ def bitmaps(buffer: Bytes, begin: Int, end: Int, columns: Int, kind: Int) -> tup
 
 @jit
 def diffs_begin(buffer: Bytes, at: Int, end: Int, documents: Int) -> tuple[Int, Int]:
-    """(bitmap of the JSON columns that are diffs or -1, null bits) of a partial after image.
+    """Return (bitmap of the JSON columns that are diffs or -1, null bits) of a partial after image.
 
-    (-1, -1): cut, or options that are not known.
+    Return (-1, -1) if the image is truncated or its options are unknown.
     """
     if at >= end or buffer[at] > 1:
         return -1, -1
@@ -174,7 +177,8 @@ def walk_change(
     marks: Marks,
     entries: PartialEntries,
 ) -> tuple[Int, Int, Int]:
-    """(code, where the next change begins, entries) of the change at ``at``, entries from n on."""
+    """Record the change at ``at`` as entries from n on. Return (code, offset of the next change,
+    number of entries)."""
     end, kind = event[END], event[KIND]
     before, after, place = marks.before, marks.after, entries.place
     diffs: Int = np.int64(-1)
@@ -220,10 +224,10 @@ def walk_partial(
     marks: Marks,
     entries: PartialEntries,
 ) -> Int:
-    """Does what ``walk_images`` does for events whose images may lack columns.
+    """Do what ``walk_images`` does for events whose images may lack columns.
 
-    marks: room for 2k places. Tables without key get empty keys: what two images have in common is
-    only known when they are complete.
+    ``marks``: arrays of 2k places. Tables without key get empty keys, because partial images can't
+    be compared before they are complete.
     """
     columns = form.wire.size
     e, at, n, changes = state[0], state[1], state[2], state[3]
@@ -235,7 +239,7 @@ def walk_partial(
             break
         if at == 0:
             at = present + (columns + 7) // 8 * (2 if kind in (UPDATE, PARTIAL_UPDATE) else 1)
-            # Images without columns have no bytes either: how many there are is not known.
+            # Images without columns also have no bytes, so their number is unknown.
             code = DONE if holds_any(buffer, present, columns) else KEY_ABSENT
         while code == DONE and at < end:
             if n + 2 > entries.flags.size:
@@ -255,7 +259,7 @@ def walk_partial(
 
 @jit
 def begin_partial(buffer: Bytes, side: Side, columns: Int) -> None:
-    """Has each image's cursor at its first value, with 0 columns seen."""
+    """Set each image's cursor to its first value, with 0 columns read."""
     for r in range(side.image.size):
         count = 0
         if side.image[r] >= 0:
@@ -269,7 +273,7 @@ def begin_partial(buffer: Bytes, side: Side, columns: Int) -> None:
 def locate_partial(
     buffer: Bytes, side: Side, wire: Lengths, first: Int, last: Int, offset: Ints, length: Lengths
 ) -> None:
-    """Does what ``locate`` does for images that may lack columns: ABSENT is the length of a value
+    """Do what ``locate`` does for images that may lack columns. ABSENT is the length of a value
     that the image does not hold."""
     cursor = side.cursor
     for r in range(side.image.size):

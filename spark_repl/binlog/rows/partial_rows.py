@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ..kernels.jit import Bools, Bytes, Ints, Lengths
 
-# Cells of the offset table that decode keeps at a time: 12 bytes each.
+# Maximum number of cells of the offset table in one decoding step: 12 bytes each.
 _CELLS_MAX = 4 << 20
 
 
@@ -42,7 +42,7 @@ _CELLS_MAX = 4 << 20
 class PartialImages(RowImages):
     """Images that lack columns (binlog_row_image MINIMAL, NOBLOB) or hold JSON diffs.
 
-    An UPDATE's image is filled from its before image. An UPDATE that changes the key has bit 3
+    An UPDATE's image is completed from its before image. An UPDATE that changes the key has bit 3
     (MOVED) in the flags of its second entry. Entries of a table without key have empty keys.
     """
 
@@ -57,7 +57,7 @@ class PartialImages(RowImages):
         return replace(super().chosen(entries, flags, changes), _place=self._place[entries])
 
     def decode(self, entries: Ints, forms: Forms = USUAL) -> pa.RecordBatch:
-        """Does what ``RowImages.decode`` does; columns that an image lacks are NULL."""
+        """Do what ``RowImages.decode`` does. Columns that an image lacks are NULL."""
         schema = pa.schema([f.with_nullable(True) for f in self.definition.arrow_schema()])
         arrays = self.values(entries, forms, keys=True)
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -77,10 +77,11 @@ class PartialImages(RowImages):
         ]
 
     def presence(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
-        """(bitmap of the columns that each entry holds: bit i of byte i // 8; its pending diffs).
+        """Return two BinaryArray[n]: the columns that each entry holds, and its pending diffs.
 
-        BinaryArray[n] both; the diffs are NULL, or what ``pending_diffs`` reads: those whose
-        document the log does not hold.
+        The former is a bitmap: bit i of byte i // 8 for column i. Pending diffs are diffs of a
+        document that the log does not hold. They are NULL if there are none, else packed for
+        ``pending_diffs``.
         """
         columns = self.definition.columns
         holds = np.zeros((len(entries), len(columns)), np.bool_)
@@ -99,8 +100,8 @@ class PartialImages(RowImages):
         return present, pa.array(packed_diffs, pa.binary())
 
     def _located(self, entries: Ints) -> Iterator[tuple[int, Values, Values, Bools]]:
-        """(column's number, where its values lie, where the before images' lie, which values are
-        diffs) for each column."""
+        """Yield (number of the column, places of its values, places of the before images' values,
+        which values are diffs) for each column."""
         place = np.ascontiguousarray(self._place[entries])
         place[entries < 0] = -1
         own = self._side(place[:, IMAGE], place[:, PRESENT])
@@ -119,7 +120,7 @@ class PartialImages(RowImages):
                 if columns[i].type == ColumnType.JSON:
                     diffs = self._diffs(place[:, DIFFS], documents) & (values.length >= 0)
                     documents += 1
-                    # A diff without operations: the document stays as it was.
+                    # A diff without operations leaves the document unchanged.
                     values.length[diffs & (values.length == 0)] = ABSENT
                     diffs &= values.length != ABSENT
                 fill = values.length == ABSENT
@@ -133,7 +134,8 @@ class PartialImages(RowImages):
         return side
 
     def _locate(self, side: Side, first: int, last: int) -> tuple[Ints, Lengths]:
-        """(offset, length) of the values of the columns [first, last), a row of them each."""
+        """Return (offset, length) of the values of the columns [first, last), with a row for each
+        column."""
         offset = np.empty((last - first, len(side.image)), np.int64)
         length = np.empty((last - first, len(side.image)), np.int32)
         locate_partial(self._buffer, side, self._wire, first, last, offset, length)

@@ -1,4 +1,4 @@
-"""RowFormat: how wide a table's values are in a row image, as the walking kernels read it."""
+"""RowFormat: the widths of a table's values in a row image, for the kernels that walk images."""
 
 from __future__ import annotations
 
@@ -40,23 +40,24 @@ _DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
 class RowFormat(NamedTuple):
-    """How wide the values of a table's row images are, and where its key lies in them. Without
-    ``bounds`` an image is found but not its key."""
+    """The widths of the values in a table's row images, and the position of its key in them.
+    Without ``bounds`` the kernels locate images but not their keys."""
 
     wire: Lengths
     """int32[columns]: bytes of a value, or minus the bytes of its length prefix"""
     bounds: Ints
-    """int64[2 * runs]: begin and end of each run of neighbouring key columns, ascending; a FLOAT or
+    """int64[2 * runs]: begin and end of each run of adjacent key columns, ascending; a FLOAT or
     DOUBLE is a run of its own"""
     steps: Ints
-    """int64[k, 3]: how to walk an image without NULLs. Go on by SKIP bytes; note the place as that
-    of bound MARK, unless -1; then go behind a value with PREFIX bytes of length, unless 0"""
+    """int64[k, 3]: how to walk an image without NULLs. First skip SKIP bytes. Then store the offset
+    as bound MARK, unless it is -1. Then skip a value with PREFIX bytes of length, unless PREFIX is
+    0"""
 
 
 @lru_cache(1024)
 def row_format(definition: TableDefinition, *, keys: bool = True) -> RowFormat:
-    """The table's RowFormat, without ``bounds`` unless ``keys``; DecodeError for a type that this
-    version does not know."""
+    """Return the table's RowFormat, without ``bounds`` unless ``keys`` is set. Raise DecodeError
+    for a type that this version does not decode."""
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
     bounds = _key_bounds(definition) if keys else np.zeros(0, np.int64)
     return RowFormat(wire, bounds, _steps(wire.tolist(), bounds.tolist()))

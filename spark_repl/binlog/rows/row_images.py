@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ...tables.column import Column
     from ...tables.table_definition import TableDefinition
 
-# Cells of the offset table that decode keeps at a time: 12 bytes each.
+# Maximum number of cells of the offset table in one decoding step: 12 bytes each.
 _CELLS_MAX = 4 << 20
 
 
@@ -52,18 +52,22 @@ _CELLS_MAX = 4 << 20
 class RowImages:
     """The row images of one table definition in one span, in log order.
 
-    flags uint8[n]: bit 0 the row existed before, bit 1 it exists after. INSERT 2, DELETE 1 (before
-    image), UPDATE 3 (after image); an UPDATE that changes the key, or of a table without key, is
-    two entries, 1 then 2; where the key changes, and in what is walked as pairs or split, the
-    second has bit 3 (MOVED). transaction int32[n]: index into ``walk``'s starts.
+    ``flags`` uint8[n]: bit 0 = the row existed before, bit 1 = it exists after.
+
+    - INSERT: 2. DELETE: 1 (before image). UPDATE: 3 (after image).
+    - An UPDATE that changes the key, or of a table without key, is two entries, 1 then 2.
+    - The second entry also has bit 3 (MOVED) if the key changes, or if the images are walked as
+      pairs or split.
+
+    ``transaction`` int32[n]: index into ``walk``'s starts.
     """
 
     definition: TableDefinition
     flags: Bytes
     transaction: Lengths
     changes: int
-    zero_dates: int = field(default=0, init=False)  # dates that became NULL so far
-    text_errors: int = field(default=0, init=False)  # texts in which characters became U+FFFD
+    zero_dates: int = field(default=0, init=False)  # dates replaced by NULL so far
+    text_errors: int = field(default=0, init=False)  # texts with U+FFFD for characters
     _buffer: Bytes = field(repr=False, kw_only=True)
     _image: Ints = field(repr=False, kw_only=True)
     _key: Ints = field(repr=False, kw_only=True)
@@ -72,10 +76,12 @@ class RowImages:
     _began: Ints = field(repr=False, kw_only=True)
 
     def key(self) -> pa.Array:
-        """Wire bytes of each entry's key columns (whole image, null bits first, without a key).
+        """Return the wire bytes of each entry's key columns. For a table without a key, return the
+        whole image, null bits first.
 
-        Equal iff the same key: -0.0 is 0.0 in a key. BinaryArray[n], LargeBinaryArray above 2 GiB.
-        Of images walked as pairs all are empty: nobody needs them.
+        Two keys are equal exactly if their bytes are equal: a key has 0.0 for -0.0. The result is
+        BinaryArray[n], or LargeBinaryArray above 2 GiB. Keys of images that were walked as pairs
+        are empty.
         """
         offsets = key_offsets(self._key)
         out = np.empty(int(offsets[-1]), np.uint8)
@@ -94,17 +100,18 @@ class RowImages:
 
     @property
     def _runs(self) -> Ints:
-        """First column of each range of ``_key``, and the one behind its last."""
+        """First column of each range of ``_key``, and the column after its last one."""
         return row_format(self.definition).bounds.reshape(-1, 2)
 
     def presence(self, entries: Ints) -> tuple[pa.Array, pa.Array]:
-        """What ``PartialImages.held`` gives for images that are whole: NULL both."""
+        """Return what ``PartialImages.presence`` returns. Both arrays are NULL, because these
+        images are whole."""
         nothing = pa.nulls(len(entries), pa.binary())
         return nothing, nothing
 
     def rows_query(self, entries: Ints) -> pa.Array:
-        """StringArray: text of the statement that made each change, from its ROWS_QUERY event; NULL
-        unless the server logged it (binlog_rows_query_log_events)."""
+        """Return a StringArray: the text of the statement of each change, from its ROWS_QUERY
+        event. It is NULL unless the server logged it (binlog_rows_query_log_events)."""
         owner = self._event_of(self._image[entries])
         begin, place = np.unique(self._events[owner, QUERY], return_index=True)
         end = self._events[owner[place], QUERY_END]
@@ -116,64 +123,69 @@ class RowImages:
         return pa.array(texts, pa.string()).take(pa.array(index))
 
     def chosen(self, entries: Ints, flags: Bytes, changes: int) -> Self:
-        """Some of the entries, ascending, with other flags, as ``changes`` row changes."""
+        """Return some of the entries, ascending, with other flags. ``changes``: their number of row
+        changes."""
         return replace(
             self, flags=flags, transaction=self.transaction[entries], changes=changes,
             _image=self._image[entries], _key=self._key[entries],
         )  # fmt: skip
 
     def left_to_the_engine(self) -> Ints:
-        """The UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine has
-        looked after: it logs nothing of what it changed elsewhere."""
+        """Return the UPDATE and DELETE events [k, 8] whose foreign keys the source's storage engine
+        enforced. It does not log what it changed in other tables."""
         logged = self._events[:, FLAGS] & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) != 0
         unlogged: Ints = self._events[~logged & (self._events[:, KIND] != WRITE)]
         return unlogged
 
     @property
     def transactions(self) -> Ints:
-        """Which transactions have events of the table, ascending: also of one that is left out."""
+        """Ascending indexes of the transactions that have events of the table, also if the table is
+        left out."""
         return np.unique(self._events[:, TRANSACTION])
 
     def cascades(self) -> Bools:
-        """Which entries [n] are of events whose foreign keys the source's storage engine has looked
-        after, unlogged."""
+        """Return bool[n]: whether the source's storage engine enforced the foreign keys of the
+        entry's event, without logging its changes."""
         flags = self._events[self._event_of(self._image), FLAGS]
         unlogged: Bools = flags & (NO_FOREIGN_KEY_CHECKS | USE_SQL_FOREIGN_KEY) == 0
         return unlogged
 
     @property
     def places(self) -> Ints:
-        """Where each entry's image begins: within one walk ascending in the order of the log, over
-        all its tables. The images of one walk ``are_beside`` each other."""
+        """Offset of each entry's image. Within one walk the offsets ascend in the log's order, over
+        all tables. ``are_beside`` shows whether two RowImages are of one walk."""
         return self._image
 
     def order(self, entries: Ints) -> Ints:
-        """Numbers of the entries' images, ascending in their transaction over all its tables. What
-        they are is not said: some bytes of the log lie between two of them."""
+        """Return numbers that sort the entries' images within their transaction, over all its
+        tables. Only their order is defined. There are gaps between the numbers."""
         began: Ints = self._began[self.transaction[entries]]
         return self._image[entries] - began
 
     def shifted(self, size: int) -> Self:
-        """The same, of a transaction of which ``size`` bytes were walked before."""
+        """Return these images, with ``size`` bytes of their transaction counted that were walked
+        before."""
         return replace(self, _began=self._began - size)
 
     def are_beside(self, other: RowImages) -> bool:
-        """Whether both are of one walk."""
+        """Return whether both are of one walk."""
         return self._buffer is other._buffer
 
     def _event_of(self, image: Ints) -> Ints:
         return np.searchsorted(self._events[:, BEGIN], image, "right") - 1
 
     def first_update(self, events: Ints, columns: list[int]) -> int | None:
-        """Index of the first of ``events`` that changes one of ``columns``; None: none does."""
+        """Return the index of the first of ``events`` that changes one of ``columns``, or None."""
         return updates_of(self.definition, self._buffer, events, self._wire, columns)
 
     def decode(self, entries: Ints, forms: Forms = USUAL) -> pa.RecordBatch:
-        """The rows of ``entries`` (indexes, any order), schema ``definition.arrow_schema()``.
+        """Return the rows of ``entries`` (indexes, any order), with the schema
+        ``definition.arrow_schema()``.
 
-        forms: by ``zero_dates`` a date that no calendar has is a DecodeError, or NULL, counted in
-        ``self.zero_dates`` (all fields nullable then); by ``text_errors`` bytes without a character
-        are one, or U+FFFD, counted in ``self.text_errors``. In key columns both are errors.
+        ``forms.zero_dates`` decides about a date that no calendar has: raise DecodeError, or return
+        NULL and count it in ``self.zero_dates``. In the latter case all fields are nullable.
+        ``forms.text_errors`` decides about bytes without a character: raise DecodeError, or return
+        U+FFFD and count the text in ``self.text_errors``. In key columns both raise DecodeError.
         """
         schema = self.definition.arrow_schema()
         if forms.zero_dates == "null":
@@ -189,9 +201,9 @@ class RowImages:
         keys: bool = False,
         only: Collection[int] | None = None,
     ) -> list[pa.Array]:
-        """The columns of ``decode``, or ``only`` these (ascending); all are NULL where an entry is
-        -1. ``keys``: a key must be in the form that tells it from all others in the target too
-        (``twins``)."""
+        """Return the columns of ``decode``, or only the columns ``only`` (ascending). All are NULL
+        if an entry is -1. With ``keys``, raise DecodeError for a key whose form the target can't
+        distinguish from another key (``twins``)."""
         image = np.where(entries < 0, -1, self._image[entries])
         cursor = image + (len(self._wire) + 7) // 8
         count = len(self.definition.columns) if only is None else max(only, default=-1) + 1
@@ -214,7 +226,7 @@ class RowImages:
         column = self.definition.columns[i]
         is_key = i in self.definition.primary_key
         try:
-            # Two keys that become NULL would become one.
+            # Two keys that become NULL would be equal.
             policy = USUAL if is_key else forms
             if keys and is_key:
                 refuse_second_forms(column, values)
@@ -234,8 +246,8 @@ class RowImages:
 
 
 def _decoded(column: Column, forms: Forms, values: Values) -> tuple[pa.Array, int]:
-    """Return the array of the column's Arrow type, and how many values were replaced. Raise
-    DecodeError."""
+    """Return the array of the column's Arrow type, and the number of values that were replaced.
+    Raise DecodeError."""
     if column.type != ColumnType.JSON:
         return decode_column(column, values, forms)
     convert = to_variant if column.form == Form.VARIANT else to_text

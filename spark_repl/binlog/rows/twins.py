@@ -1,9 +1,9 @@
-"""Twins: values that differ in the log and are one in the target.
+"""Twins: values that differ in the log and are equal in the target.
 
-A server keeps rows apart whose bytes differ, where the target has one text for both: JSON documents
-laid out otherwise, characters that a character set has twice, an ENUM's invalid value beside a
-literal that is empty, dates that all become NULL. In a table without a key such rows are folded by
-value; in a key only the form is taken that the server itself makes of the text.
+The server distinguishes rows by their bytes, but the target has one text for both: JSON documents
+with another layout, characters that a character set has twice, an ENUM's invalid value and an empty
+literal, dates that become NULL. In a table without a key such rows are folded by value. In a key
+only the form that the server itself writes for the text is accepted.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ..types.forms import Forms
 
 _T = ColumnType
-# Each set that has characters twice -> a character, and those that the server writes otherwise.
-# Compared with the server, which takes all of them for different keys.
+# Each set that has characters twice -> patterns of a character, and of the forms that the server
+# does not write. Compared with the server, which treats both forms as different keys.
 _TWO, _THREE = rb"[\x81-\x9f\xe0-\xfc].|.", rb"\x8f..|[\x8e\xa1-\xfe].|."
 _ROW_13 = rb"\xad[\xf0-\xf2\xf5-\xf7\xfa-\xfc]|\x8f\xa2\xf1|\x8f\xf3[\xfd\xfe]|\x8f\xf4[\xa1-\xa8]"
 _SECOND = {
@@ -48,7 +48,7 @@ _HINT = (
 
 
 def has_twins(definition: TableDefinition, forms: Forms) -> bool:
-    """Whether two rows of the table may differ in the log and be equal in the target."""
+    """Return whether two rows of the table may differ in the log and be equal in the target."""
     return any(_has_twins(column, forms) for column in definition.columns)
 
 
@@ -65,12 +65,13 @@ def _has_twins(column: Column, forms: Forms) -> bool:
 
 
 def has_second_forms(column: Column) -> bool:
-    """Whether its character set has characters twice."""
+    """Return whether the column's character set has characters twice."""
     return _charset(column) in _SECOND
 
 
 def _repeats(column: Column) -> bool:
-    """Whether an ENUM or SET has two values of one text; without any its text is empty."""
+    """Return whether an ENUM or SET has two values with the same text. The value without literals
+    has the empty text."""
     return len({"", *column.literals}) <= len(column.literals)
 
 
@@ -81,7 +82,8 @@ def _charset(column: Column) -> str:
 
 
 def refuse_second_forms(column: Column, values: Values) -> None:
-    """DecodeError where a key column has a value whose text the server itself writes otherwise."""
+    """Raise DecodeError if a key column has a value whose text the server itself writes
+    otherwise."""
     if column.type in (_T.ENUM, _T.SET):
         if _repeats(column):
             _refuse_numbers(column, values.little_endian(), values.length >= 0)
@@ -100,9 +102,10 @@ def refuse_second_forms(column: Column, values: Values) -> None:
 
 
 def second_form(value: bytes, charset: str) -> bytes | None:
-    """The first character of ``value`` that has another form, which the server prefers."""
+    """Return the first character of ``value`` that is not in the form that the server prefers, or
+    None."""
     character, second = _PATTERNS[charset]
-    if not second.search(value):  # perhaps, but not at a character's begin
+    if not second.search(value):  # a match need not begin at a character
         return None
     return next((c for c in character.findall(value) if second.fullmatch(c)), None)
 
@@ -119,13 +122,13 @@ def _refuse_numbers(column: Column, numbers: Ints, valid: np.ndarray) -> None:
 
 
 def _server_enum(literals: tuple[str, ...], number: int) -> int:
-    """The number that the server gives to the text of an ENUM's number."""
+    """Return the number that the server assigns to the text of an ENUM's number."""
     text = literals[number - 1] if 0 < number <= len(literals) else ""
     return literals.index(text) + 1 if text in literals else 0
 
 
 def _server_set(literals: tuple[str, ...], number: int) -> int:
-    """The number that the server gives to the text of a SET's number."""
+    """Return the number that the server assigns to the text of a SET's number."""
     members = [name for i, name in enumerate(literals) if number >> i & 1]
     if members == [""]:
         return 0

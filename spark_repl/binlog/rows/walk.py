@@ -1,7 +1,7 @@
-"""walk: whole transactions -> RowImages per table -> Arrow batches of the rows asked for.
+"""walk: whole transactions -> RowImages per table -> Arrow batches of the requested rows.
 
-Two passes: ``walk`` finds every row image and its key, without looking at other values;
-``decode`` turns only the entries that survived folding into columns.
+Two passes. ``walk`` finds every row image and its key, and reads no other values. ``decode`` then
+converts only the entries that remain after folding.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
 
 
 class Applied(Protocol):
-    """Reshapes the definition of a TABLE_MAP: forms of values, or the target's name."""
+    """Changes the definition of a TABLE_MAP: the forms of its values, or the name of the target."""
 
     def apply(self, definition: TableDefinition) -> TableDefinition: ...
 
@@ -77,15 +77,15 @@ def walk(
     """Return the row images of the transactions ``buffer[starts[i]:ends[i]]``, one RowImages per
     definition.
 
-    - ``buffer`` uint8[n]: plain events, each followed by a 4-byte CRC, which is verified, if
-      ``checksum``.
+    - ``buffer`` uint8[n]: plain events. If ``checksum``, each ends with a 4-byte CRC, which is
+      verified.
     - ``positions`` int64: packed RelayPosition of each transaction, for errors only.
     - ``definitions``: by name, for table maps that name no columns (binlog_row_metadata=MINIMAL).
-    - ``forms``: reshapes definitions: forms of values, or names of tables.
-    - ``pairs``: every UPDATE is two entries, the second with MOVED set, and entries have no keys. A
-      container of names does so for these tables only, and their entries have keys.
+    - ``forms``: changes definitions: forms of values, or names of tables.
+    - ``pairs``: every UPDATE is two entries, the second with MOVED set, and entries have no keys.
+      For a container of names, only these tables get pairs, and their entries have keys.
 
-    Raises DecodeError for anything that can't be decoded without losing a change.
+    Raise DecodeError for anything that can't be decoded without losing a change.
     """
     data = np.asarray(buffer).view()
     data.flags.writeable = False
@@ -119,11 +119,11 @@ def _by_table(
     definitions: dict[TableDefinition, list[int]], maps: Ints, count: int
 ) -> Iterator[tuple[TableDefinition, Ints]]:
     """Yield each definition that has events, with their indexes, ascending. ``maps``: the map of
-    each event, one of ``count``."""
+    each event, a number below ``count``."""
     number = np.empty(count, np.int64)
     for i, indexes in enumerate(definitions.values()):
         number[indexes] = i
-    # numpy sorts 16 bits by counting.
+    # numpy sorts 16-bit integers by counting, which is faster.
     kind = np.int16 if len(definitions) < 1 << 15 else np.int64
     table = number.astype(kind)[maps]
     order = np.argsort(table, kind="stable")

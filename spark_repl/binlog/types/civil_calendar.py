@@ -1,5 +1,5 @@
-"""What all dates and times share: the (proleptic) Gregorian calendar, with the days since 1970, and
-how their integers and fractions are stored and printed."""
+"""Shared code for dates and times: the (proleptic) Gregorian calendar as days since 1970, and the
+storage and printing of their integers and fractions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def is_date(year: Int, month: Int, day: Int) -> bool:
 
 @jit
 def days(year: Int, month: Int, day: Int) -> Int:
-    """Days from 1970-01-01 to a date of the (proleptic) Gregorian calendar, year >= 1."""
+    """Return the days from 1970-01-01 to a date of the (proleptic) Gregorian calendar, year >=
+    1."""
     year -= 1 if month <= 2 else 0
     era = year // 400
     year_of_era = year - era * 400
@@ -43,7 +44,7 @@ def big_endian(buffer: Bytes, at: Int, width: Int) -> Int:
 
 @jit
 def microseconds(buffer: Bytes, at: Int, digits: Int) -> Int:
-    """The fraction stored in (digits + 1) // 2 bytes."""
+    """Return the fraction that is stored in (digits + 1) // 2 bytes, in microseconds."""
     width = (digits + 1) // 2
     value = big_endian(buffer, at, width)
     for _ in range(3 - width):
@@ -53,7 +54,7 @@ def microseconds(buffer: Bytes, at: Int, digits: Int) -> Int:
 
 @jit
 def put_digits(out: Bytes, at: Int, value: Int, count: Int) -> Int:
-    """Writes ``count`` decimal digits of ``value``; returns where they end."""
+    """Write ``count`` decimal digits of ``value``. Return where they end."""
     for i in range(count):
         out[at + count - 1 - i] = 48 + value % 10
         value //= 10

@@ -1,4 +1,4 @@
-"""Values: where one column's values lie, and the parts of Arrow arrays that all types share."""
+"""Values: the places of one column's values, and the parts of Arrow arrays that all types share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..kernels.jit import Bytes, Int, Ints, Lengths, jit, number, short, u64
 @dataclass(frozen=True)
 class Values:
     """One column of n rows: bytes ``buffer[offset[i]:offset[i] + length[i]]``; length -1 = NULL.
-    ``collation``: of texts that a server has sent, 0 of others."""
+    ``collation``: id for texts that a server sent, 0 for other values."""
 
     buffer: Bytes
     offset: Ints
@@ -32,18 +32,18 @@ class Values:
 
     @cached_property
     def validity(self) -> pa.Buffer | None:
-        """Arrow's bitmap; None when nothing is NULL."""
+        """Arrow's validity bitmap; None if nothing is NULL."""
         return bitmap(self.length >= 0) if self.null_count else None
 
     def little_endian(self, kind: Any = np.int64, bits: int = 64) -> npt.NDArray[Any]:
-        """Integers of up to 8 bytes as kind[n]; 0 for NULL. ``bits``: fewer for signed ones of so
-        many, whose sign goes on to the left."""
+        """Return integers of up to 8 bytes as kind[n]; 0 for NULL. For signed integers of fewer
+        than 64 bits, ``bits`` is their number: the sign is extended."""
         out = np.empty(len(self), kind)
         little_endian(self.buffer, self.offset, self.length, 64 - bits, out)
         return out
 
     def array(self, kind: pa.DataType, data: npt.NDArray[Any]) -> pa.Array:
-        """Arrow array of fixed-width ``data`` with these NULLs."""
+        """Return an Arrow array of fixed-width ``data`` with the NULLs of these values."""
         buffers = [self.validity, pa.py_buffer(np.ascontiguousarray(data))]
         return pa.Array.from_buffers(kind, len(self), buffers, self.null_count)
 

@@ -1,6 +1,7 @@
-"""DATE, DATETIME and TIMESTAMP as the server prints them (in UTC), 0000-00-00 and partial ones too.
+"""DATE, DATETIME and TIMESTAMP as the server prints them (in UTC), including 0000-00-00 and partial
+dates.
 
-For ``zero_dates = "string"``: whatever the server stored has a text, so nothing is lost or refused.
+Used for ``zero_dates = "string"``: every stored value has a text, so no value is lost or refused.
 """
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ _DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlo
 
 
 def date_text(column: Column, values: Values) -> pa.Array:
-    """StringArray; DecodeError for bytes that no server writes (a month of 13)."""
+    """Return the values as a StringArray. Raise DecodeError for bytes that no server writes (a
+    month of 13)."""
     kind = _KINDS[ColumnType(column.type)]
     width = 10 if kind == _DATE else 19 + (column.meta + 1 if column.meta else 0)
-    raw = values.little_endian()  # of the old formats, which have up to 8 bytes
+    raw = values.little_endian()  # used by the old formats, which have up to 8 bytes
     present = values.length >= 0
     offsets = np.zeros(len(values) + 1, np.int32)
     np.cumsum(np.where(present, width, 0), out=offsets[1:])
@@ -48,7 +50,8 @@ def date_text(column: Column, values: Values) -> pa.Array:
 
 @jit
 def civil(days: Int) -> tuple[Int, Int, Int]:
-    """(year, month, day) of days since 1970-01-01: what ``temporal.days`` undoes."""
+    """Return (year, month, day) of days since 1970-01-01: the inverse of
+    ``civil_calendar.days``."""
     days += 719468
     era = days // 146097
     of_era = days - era * 146097
@@ -61,7 +64,7 @@ def civil(days: Int) -> tuple[Int, Int, Int]:
 
 @jit
 def date_parts(kind: Int, buffer: Bytes, at: Int, raw: Int) -> tuple[Int, Int, Int, Int]:
-    """(year, month, day, hour << 12 | minute << 6 | second) of one value."""
+    """Return (year, month, day, hour << 12 | minute << 6 | second) of one value."""
     if kind == _DATE:
         packed: Int = (
             np.int64(buffer[at]) | np.int64(buffer[at + 1]) << 8 | np.int64(buffer[at + 2]) << 16
@@ -94,7 +97,8 @@ def print_dates(
     offsets: Lengths,
     out: Bytes,
 ) -> Int:
-    """Writes the text of each value from offsets[r] on; the first row that is no date, or -1."""
+    """Write the text of each value from offsets[r] on. Return the first row that is no date, or
+    -1."""
     for r in range(offset.size):
         if not present[r]:
             continue

@@ -21,7 +21,8 @@ _LOW = 0xFFFFFFFF
 
 
 def decode(column: Column, values: Values) -> pa.Array:
-    """decimal128(p, s) up to 38 digits, else text as the server prints it."""
+    """Return decimal128(p, s) up to 38 digits, else text as the server prints it. Raise DecodeError
+    for damaged values."""
     groups = _groups(column.precision - column.scale, column.scale)
     if column.precision > DECIMAL128_DIGITS:
         return _text(column, values, groups)
@@ -32,7 +33,7 @@ def decode(column: Column, values: Values) -> pa.Array:
 
 
 def _groups(whole: int, scale: int) -> Ints:
-    """Digits of each stored group, in order."""
+    """Return the number of digits of each stored group, in order."""
     sizes = [whole % 9] + [9] * (whole // 9) + [9] * (scale // 9) + [scale % 9]
     return np.array([size for size in sizes if size], np.int64)
 
@@ -65,7 +66,8 @@ def _damaged(column: Column) -> DecodeError:
 
 @jit
 def group_value(buffer: Bytes, at: Int, width: Int, flip: Int, first: bool) -> Int:
-    """One group as an integer; ``flip`` is 255 for a negative number, ``first`` has the sign."""
+    """Return one group as an integer. ``flip`` is 255 for a negative number. The group that is
+    ``first`` contains the sign."""
     value: Int = np.int64(0)
     for i in range(width):
         byte = np.int64(buffer[at + i]) ^ flip
@@ -77,7 +79,8 @@ def group_value(buffer: Bytes, at: Int, width: Int, flip: Int, first: bool) -> I
 
 @jit
 def to_decimal128(buffer: Bytes, offset: Ints, length: Lengths, groups: Ints, out: Ints) -> Int:
-    """int64[n, 2]: low and high half of the unscaled values; returns how many are damaged."""
+    """Write the unscaled values to ``out`` int64[n, 2]: low and high half. Return the number of
+    damaged values."""
     bad = 0
     for r in range(offset.size):
         out[r, 0] = 0
@@ -127,7 +130,8 @@ def to_digits(
     offsets: Ints,
     out: Bytes,
 ) -> Int:
-    """Text of each value; returns the bytes written to ``out``, -1 when a value is damaged."""
+    """Write the text of each value to ``out``. Return the bytes written, or -1 if a value is
+    damaged."""
     to: Int = np.int64(0)
     offsets[0] = 0
     for r in range(offset.size):

@@ -1,4 +1,4 @@
-"""Forms: how values are kept that Arrow and Delta have no type of their own for."""
+"""Forms: how to store values for which Arrow and Delta have no type."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The choices of the configuration's [target], under the same names."""
+    """The options of the configuration's [target], with the same names."""
 
     zero_dates: str = "error"
-    """what a date is that no calendar has: "error", "null", or "string": all dates are text"""
+    """for a date that no calendar has: "error", "null", or "string": all dates are text"""
     time_as: str = "string"
-    """what TIME is: "string", or "microseconds" (int64)"""
+    """the type of TIME: "string", or "microseconds" (int64)"""
     geometry_as: str = "struct"
-    """what GEOMETRY is: "struct", or "binary": four bytes of SRID, then WKB"""
+    """the type of GEOMETRY: "struct", or "binary": four bytes of SRID, then WKB"""
     json_as: str = "string"
-    """what JSON is: "string", or "variant" (Parquet's encoding)"""
+    """the type of JSON: "string", or "variant" (Parquet's encoding)"""
     text_errors: str = "error"
-    """what bytes without a character become: "error", or "replace": U+FFFD"""
+    """for bytes without a character: "error", or "replace": U+FFFD"""
 
     @classmethod
     def of_target(cls, target: Target) -> Forms:
-        """Return the choices of a configuration."""
+        """Return the options of a configuration."""
         return cls(
             target.zero_dates, target.time_as, target.geometry_as, target.json_as,
             target.text_errors,
         )  # fmt: skip
 
     def of(self, kind: int) -> Form:
-        """``Column.form`` for a type."""
+        """Return ``Column.form`` for a type."""
         if kind in DATE_TYPES and self.zero_dates == "string":
             return Form.TEXT
         if kind in TIME_TYPES and self.time_as == "microseconds":
@@ -48,7 +48,7 @@ class Forms:
         return Form.USUAL
 
     def apply(self, definition: TableDefinition) -> TableDefinition:
-        """The definition with every column in its form."""
+        """Return the definition with every column in its form."""
         columns = tuple(
             column if column.form == self.of(column.type) else replace(column, form=form)
             for column in definition.columns

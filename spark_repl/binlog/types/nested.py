@@ -15,8 +15,8 @@ _HINT = "the log is damaged here: fetch it again, or check it with mysqlbinlog"
 
 
 def geometry(column: Column, values: Values) -> pa.Array:
-    """GEOMETRY in the column's form; in a struct the empty value of a non-strict server is srid 0
-    and no WKB."""
+    """Return GEOMETRY in the column's form. A non-strict server stores an empty value; in a struct
+    it becomes srid 0 and no WKB. Raise DecodeError for a value without SRID."""
     length = values.length
     if len(values) and ((length > 0) & (length < _SRID)).any():
         raise DecodeError("a GEOMETRY value without SRID", hint=_HINT)
@@ -34,7 +34,8 @@ def geometry(column: Column, values: Values) -> pa.Array:
 
 
 def vector(values: Values) -> pa.Array:
-    """ListArray of VECTOR(n): little-endian floats."""
+    """Return the ListArray of VECTOR(n): little-endian floats. Raise DecodeError for a value that
+    is not a list of floats."""
     if len(values) and (np.maximum(values.length, 0) % _FLOAT).any():
         raise DecodeError("a VECTOR value that is no row of floats", hint=_HINT)
     raw = text_values.gather(values, pa.binary())

@@ -1,4 +1,4 @@
-"""TIME, DATETIME and TIMESTAMP of tables made before MySQL 5.6: decimal digits, no fraction."""
+"""TIME, DATETIME and TIMESTAMP of tables created before MySQL 5.6: decimal digits, no fraction."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ _DAMAGED = "the log is damaged here: fetch it again, or check it with mysqlbinlo
 
 
 def old_moments(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
-    """(microseconds since 1970, values made NULL), as ``temporal.date_like`` has them but without
-    fraction; DecodeError."""
+    """Return (microseconds since 1970, number of values replaced by NULL), as
+    ``temporal_values.date_like`` does, but without fraction. Raise DecodeError for a date that no
+    calendar has, unless ``zero_dates`` is "null"."""
     raw = values.little_endian()
     out, real = np.zeros(len(raw), np.int64), values.length >= 0
     if column.type == ColumnType.TIMESTAMP_OLD:
@@ -39,7 +40,8 @@ def old_moments(column: Column, values: Values, zero_dates: str) -> tuple[pa.Arr
 
 
 def old_times(column: Column, values: Values) -> pa.Array:
-    """TIME in the column's form; the values are +-hhmmss in 24 bits."""
+    """Return TIME in the column's form. The stored values are +-hhmmss in 24 bits. Raise
+    DecodeError for a value that is no time."""
     raw = values.little_endian() << 40 >> 40
     size = np.abs(raw)
     hours, minutes, seconds = size // 10000, size // 100 % 100, size % 100
@@ -61,7 +63,8 @@ def _text(value: int) -> str:
 
 @jit
 def moments(raw: Ints, real: Bools, out: Ints) -> None:
-    """Microseconds of YYYYMMDDhhmmss; ``real`` becomes False where no calendar has the date."""
+    """Convert YYYYMMDDhhmmss to microseconds since 1970. Set ``real`` to False if no calendar has
+    the date."""
     for r in range(raw.size):
         if not real[r]:
             continue

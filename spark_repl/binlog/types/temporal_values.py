@@ -15,10 +15,11 @@ _MICROSECONDS_PER_SECOND = 1_000_000
 
 
 def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array, int]:
-    """(DATE as days, DATETIME and TIMESTAMP as microseconds since 1970; values made NULL).
+    """Return (DATE as days, DATETIME and TIMESTAMP as microseconds since 1970; number of values
+    replaced by NULL).
 
-    A value that no calendar has (0000-00-00, a month or day of 0, 31 February, the year 0) is an
-    error, or NULL with zero_dates "null".
+    A value that no calendar has (0000-00-00, a month or day of 0, 31 February, the year 0) becomes
+    NULL if ``zero_dates`` is "null". Otherwise raise DecodeError.
     """
     kernel = {ColumnType.DATE: dates, ColumnType.DATETIME: datetimes}.get(
         ColumnType(column.type), timestamps
@@ -40,7 +41,7 @@ def date_like(column: Column, values: Values, zero_dates: str) -> tuple[pa.Array
 
 
 def _first(column: Column, values: Values, real: Bools) -> str:
-    """The first unreal date as the server prints it (without the time of day)."""
+    """Return the first invalid date as the server prints it (without the time of day)."""
     row = int(np.argmax(~real & (values.length >= 0)))
     at, size = int(values.offset[row]), int(values.length[row])
     raw = values.buffer[at : at + size].tobytes()
@@ -56,7 +57,8 @@ def _first(column: Column, values: Values, real: Bools) -> str:
 
 
 def time_text(column: Column, values: Values) -> pa.Array:
-    """TIME as the server prints it: -838:59:59.000000 with the column's digits of fraction."""
+    """Return TIME as the server prints it: -838:59:59.000000 with the column's digits of
+    fraction."""
     digits = column.meta
     out = np.empty(len(values) * (11 + digits), np.uint8)
     offsets = np.empty(len(values) + 1, np.int32)
@@ -66,7 +68,7 @@ def time_text(column: Column, values: Values) -> pa.Array:
 
 
 def time_microseconds(column: Column, values: Values) -> pa.Array:
-    """TIME as signed microseconds: int64."""
+    """Return TIME as signed microseconds, int64."""
     out = np.empty(len(values), np.int64)
     durations(values.buffer, values.offset, values.length, column.meta, out)
     return values.array(pa.int64(), out)
@@ -74,7 +76,8 @@ def time_microseconds(column: Column, values: Values) -> pa.Array:
 
 @jit
 def dates(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools) -> Int:
-    """Days since 1970; real = neither NULL nor zero nor partial; returns how many are unreal."""
+    """Convert DATE to days since 1970. Set ``real`` to False for NULL and for zero or partial
+    dates. Return the number of such dates, without NULLs."""
     unreal = 0
     for r in range(offset.size):
         out[r] = 0
@@ -98,7 +101,7 @@ def dates(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, 
 def datetimes(
     buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
 ) -> Int:
-    """Does what ``dates`` does for DATETIME(digits), in microseconds since 1970."""
+    """Do what ``dates`` does for DATETIME(digits), in microseconds since 1970."""
     unreal = 0
     for r in range(offset.size):
         out[r] = 0
@@ -124,7 +127,7 @@ def datetimes(
 def timestamps(
     buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints, real: Bools
 ) -> Int:
-    """Does what ``datetimes`` does for TIMESTAMP(digits); 0 is the zero date."""
+    """Do what ``datetimes`` does for TIMESTAMP(digits). The value 0 is the zero date."""
     unreal = 0
     for r in range(offset.size):
         out[r] = 0
@@ -145,7 +148,8 @@ def timestamps(
 def times(
     buffer: Bytes, offset: Ints, length: Lengths, digits: Int, offsets: Lengths, out: Bytes
 ) -> Int:
-    """Text of TIME(digits); offsets int32[n + 1]; returns the bytes written to ``out``."""
+    """Write the text of TIME(digits) to ``out``, and its bounds to ``offsets`` int32[n + 1]. Return
+    the bytes written."""
     width = (digits + 1) // 2
     to: Int = 0
     offsets[0] = 0
@@ -173,7 +177,7 @@ def times(
 
 @jit
 def durations(buffer: Bytes, offset: Ints, length: Lengths, digits: Int, out: Ints) -> None:
-    """Microseconds of TIME(digits); 0 for NULL."""
+    """Convert TIME(digits) to microseconds; 0 for NULL."""
     width = (digits + 1) // 2
     for r in range(offset.size):
         out[r] = 0

@@ -23,17 +23,16 @@ from ..kernels.jit import Bools, Bytes, Ints, Lengths, copy, jit
 from .column_values import Values
 
 _PADDING_HINT = "repair the value on the source, or change the column to a binary type"
-# Sets in which a byte below 128 is always ASCII, unless it follows one above.
+# Sets in which a byte below 128 is always ASCII, unless it follows a byte of 128 or more.
 _ASCII_STAYS = frozenset(
     ("big5", "cp932", "eucjpms", "euckr", "gb18030", "gb2312", "gbk", "sjis", "ujis")
 )
 
 
 def decode(values: Values, collation: int, text_errors: str = "error") -> tuple[pa.Array, int]:
-    """Return text in the collation's character set, StringArray[n], and how many of the values have
-    a replaced character. ``text_errors``: "error" = raise DecodeError with its row for bytes
-    without a character; "replace" = put U+FFFD in their place.
-    """
+    """Return text in the collation's character set, StringArray[n], and the number of values that
+    have a replaced character. ``text_errors`` applies to bytes without a character. With "error",
+    raise DecodeError with the row. With "replace", put U+FFFD in their place."""
     charset = charset_of(collation)
     if charset in UTF8:
         return _utf8(values, charset, text_errors)
@@ -78,7 +77,7 @@ def _one_byte(
 
 
 def _through_python(values: Values, charset: str, text_errors: str) -> tuple[pa.Array, int]:
-    """Decode each distinct value once by Python's codec."""
+    """Decode each distinct value once with Python's codec."""
     if charset in _ASCII_STAYS and (plain := _ascii(values)) is not None:
         return plain, 0
     distinct = gather(values, pa.binary()).dictionary_encode()
@@ -97,8 +96,8 @@ def _through_python(values: Values, charset: str, text_errors: str) -> tuple[pa.
 
 
 def _ascii(values: Values) -> pa.Array | None:
-    """Return the values as they are if all their bytes are ASCII; None if not. Most text is, and
-    copying is five times as quick as going letter by letter."""
+    """Return the values unchanged if all their bytes are ASCII, else None. Most text is ASCII, and
+    copying is five times as fast as decoding each letter."""
     plain = gather(values, pa.string())
     return plain if (np.frombuffer(plain.buffers()[2], np.uint8) < 128).all() else None
 
@@ -117,7 +116,7 @@ def _replaceable(values: Values, charset: str, bad: Bools, text_errors: str) -> 
 
 
 def gather(values: Values, kind: pa.DataType) -> pa.Array:
-    """The values' bytes as they are: ``kind`` is pa.string() (unchecked) or pa.binary()."""
+    """Return the values' bytes unchanged: ``kind`` is pa.string() (unchecked) or pa.binary()."""
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(np.maximum(values.length, 0), out=offsets[1:])
     out = np.empty(int(offsets[-1]), np.uint8)
@@ -126,7 +125,8 @@ def gather(values: Values, kind: pa.DataType) -> pa.Array:
 
 
 def padded(values: Values, width: int) -> pa.Array:
-    """BINARY(width): the log drops trailing 0x00, the server shows them."""
+    """Decode BINARY(width). The log drops trailing 0x00; the server displays them, so append them
+    again."""
     if len(values) and values.length.max() > width:
         raise DecodeError(f"{values.length.max()} bytes in BINARY({width})", hint=_PADDING_HINT)
     offsets = np.zeros(len(values) + 1, np.int64)
@@ -147,8 +147,9 @@ def _array(values: Values, kind: pa.DataType, offsets: Ints, data: Bytes) -> pa.
 
 
 class _Letters(NamedTuple):
-    """UTF-8 of each byte of a one-byte set. size uint8[256]; letters uint8[256, 4]; ascii_stays:
-    whether the bytes below 128 are ASCII; holes uint8[256]: 1 for a byte without a character."""
+    """UTF-8 of each byte of a one-byte set. ``size`` uint8[256]; ``letters`` uint8[256, 4];
+    ``ascii_stays``: whether the bytes below 128 are ASCII; ``holes`` uint8[256]: 1 for a byte
+    without a character."""
 
     size: Bytes
     letters: Bytes
@@ -158,7 +159,7 @@ class _Letters(NamedTuple):
 
 @lru_cache
 def _utf8_table(charset: str) -> _Letters | None:
-    """Return the table of a one-byte set, U+FFFD for a hole; None for a set of another kind."""
+    """Return the table of a one-byte set, U+FFFD for a hole; None for any other set."""
     table = one_byte_table(charset)
     if table is None:
         return None
@@ -174,7 +175,7 @@ def _utf8_table(charset: str) -> _Letters | None:
 
 @jit
 def copy_values(buffer: Bytes, offset: Ints, offsets: Ints, out: Bytes) -> None:
-    """out[offsets[r]:offsets[r + 1]] = the bytes from buffer[offset[r]] on."""
+    """Copy the bytes from buffer[offset[r]] on to out[offsets[r]:offsets[r + 1]]."""
     for r in range(offset.size):
         copy(buffer, offset[r], offsets[r + 1] - offsets[r], out, offsets[r])
 
@@ -188,7 +189,7 @@ def copy_padded(buffer: Bytes, offset: Ints, length: Lengths, offsets: Ints, out
 
 @jit
 def find_holes(buffer: Bytes, offset: Ints, length: Lengths, holes: Bytes, bad: Bools) -> None:
-    """bad[r] = whether value r has a byte for which ``holes`` has 1."""
+    """Set bad[r] to whether value r has a byte for which ``holes`` has 1."""
     for r in range(offset.size):
         for i in range(length[r]):
             if holes[buffer[offset[r] + i]]:
@@ -197,7 +198,7 @@ def find_holes(buffer: Bytes, offset: Ints, length: Lengths, holes: Bytes, bad: 
 
 @jit
 def find_invalid(buffer: Bytes, offset: Ints, length: Lengths, bad: Bools) -> None:
-    """bad[r] = whether value r is not UTF-8."""
+    """Set bad[r] to whether value r is not UTF-8."""
     for r in range(offset.size):
         at = np.int64(offset[r])
         end = at + np.int64(length[r])
@@ -212,7 +213,7 @@ def find_invalid(buffer: Bytes, offset: Ints, length: Lengths, bad: Bools) -> No
                     bad[r] = True
             if size > 2:
                 two = first << 8 | np.int64(buffer[at + 1])
-                # Forms that are too long, surrogates, numbers above U+10FFFF.
+                # Overlong forms, surrogates, numbers above U+10FFFF.
                 if two < 0xE0A0 or 0xED9F < two < 0xEE00 or 0xEFFF < two < 0xF090 or two > 0xF48F:
                     bad[r] = True
             at += size
@@ -222,7 +223,7 @@ def find_invalid(buffer: Bytes, offset: Ints, length: Lengths, bad: Bools) -> No
 def recoded_offsets(
     buffer: Bytes, offset: Ints, length: Lengths, size: Bytes, offsets: Ints
 ) -> None:
-    """Where each value begins after recoding."""
+    """Write to ``offsets`` where each value begins after recoding."""
     total = np.int64(0)
     offsets[0] = 0
     for r in range(offset.size):
