@@ -1,1 +1,1 @@
-"""DDL statements of the log: each is applied alone, between two groups."""
+"""DDL statements of the log. The applier applies each one by itself, between two groups."""

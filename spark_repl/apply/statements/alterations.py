@@ -1,5 +1,5 @@
-"""Alterations: ALTER TABLE, CREATE INDEX and DROP INDEX of one table of the target, and what
-follows from them for foreign keys of others."""
+"""Alterations: ALTER TABLE, CREATE INDEX and DROP INDEX of one table of the target, with their
+effects on foreign keys of other tables."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _STOP_HINT = (
 
 
 def refused_by_policy(logged: StatementEvent, table: str) -> SettingError:
-    """What ``stop`` says of a statement, before anything of it is done."""
+    """Return the error of the policy ``stop`` for a statement, before any of it is done."""
     return SettingError(
         f"policy stop: {logged.statement.verb} changes the table: {logged.text}",
         table=table,
@@ -56,15 +56,15 @@ def refused_by_policy(logged: StatementEvent, table: str) -> SettingError:
 
 
 class Alterations:
-    """Applies one statement after the other, when nothing else is under way."""
+    """Applies one ALTER after the other, while nothing else is under way."""
 
     def __init__(self, tracking: Tracking, changes: TableChanges) -> None:
         self._tracking, self._changes = tracking, changes
         self._forms, self._definitions = tracking.forms, tracking.definitions
 
     def apply(self, logged: StatementEvent) -> DdlOutcome:
-        """Changes the table, and returns the way it went. Raises StatementError before anything is
-        done for what is not known, and what the table's policy does not allow."""
+        """Change the table, and return the outcome. Raise StatementError, before anything is done,
+        if the changes are not known or the table's policy does not allow them."""
         name, alteration = logged.statement.tables[0], logged.statement.alteration
         assert alteration is not None
         table, outcome = self._tracking.live(name), DdlOutcome.NOTHING
@@ -89,7 +89,8 @@ class Alterations:
         return outcome
 
     def take_engine(self, logged: StatementEvent) -> DdlOutcome:
-        """ENGINE=InnoDB alone: rows of a table whose engine kept none are its own from here on."""
+        """Apply a statement that only sets ENGINE=InnoDB. From here on, a table whose engine kept
+        no rows has rows of its own."""
         statement = logged.statement
         table = self._tracking.live(statement.tables[0]) if statement.engine else None
         if table is None or not (table.at_place.rowless or table.at_place.engine):
@@ -100,7 +101,7 @@ class Alterations:
 
     @staticmethod
     def made(logged: StatementEvent, before: TableDefinition) -> Altered:
-        """What the statement's actions make of a table. Raises StatementError."""
+        """Return the table as the statement's actions alter it. Raise StatementError."""
         assert logged.statement.alteration is not None
         source = logged.source
         session = replace(
@@ -114,7 +115,8 @@ class Alterations:
     def change(
         self, table: Table, altered: Altered, session: Session, logged: StatementEvent
     ) -> DdlOutcome:
-        """Change a table from what the source had to what ``altered`` says that it has."""
+        """Change a table from its previous state on the source to ``altered``, and return the
+        outcome."""
         cut, existing, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
         before = existing.in_log
         source = altered = self._with_forms(altered)
@@ -160,7 +162,7 @@ class Alterations:
         return outcome
 
     def _with_forms(self, altered: Altered) -> Altered:
-        """Return the change with the target's forms of values: zero dates, and text errors."""
+        """Return the change with the target's forms of zero dates and text errors."""
         altered = replace(
             altered,
             definition=self._forms.apply(altered.definition),
@@ -169,7 +171,8 @@ class Alterations:
         return without_zero_dates(altered) if self._forms.zero_dates == "null" else altered
 
     def _check_exchanged(self, logged: StatementEvent) -> None:
-        """Raise StatementError if EXCHANGE PARTITION moves rows: the log does not say which.
+        """Raise StatementError if EXCHANGE PARTITION moves rows: the log does not record which
+        rows.
 
         Raise SettingError for a table that a copy would not restore: its policy forbids the change,
         or the target keeps other rows or columns of it than the source.
@@ -213,8 +216,8 @@ class Alterations:
             )
 
     def check_renamed(self, before: str, after: str, made: TableDefinition | None = None) -> None:
-        """Raises SettingError where a live table, or what the same statement has ``made`` of it on
-        the source, may not get that name."""
+        """Raise SettingError if a live table may not get that name. ``made``: what the same
+        statement made of the table on the source."""
         rules = self._tracking.column_rules
         if (table := self._tracking.live(before)) is not None:
             check_renamed_shard(before, after, map(self._tracking.is_shard, (before, after)))
@@ -230,8 +233,8 @@ class Alterations:
             rules.check_renamed_waiting(before, after)
 
     def _check_tool(self, table: Table, after: str) -> None:
-        """Raises SettingError where a table that keeps rows which the source has not gets an online
-        schema-change tool's copy in its place, which has the source's rows alone."""
+        """Raise SettingError if an online schema-change tool's copy would replace a table that
+        keeps rows which the source lacks. The tool's copy has only the source's rows."""
         tool, existing = tool_table(table.name), self._tracking.live(after)
         if tool is None or tool.role is not Role.COPY or tool.of != after or existing is None:
             return
@@ -246,12 +249,12 @@ class Alterations:
             )
 
     def rename(self, before: str, after: str, cut: Cut) -> None:
-        """Gives a table another name; foreign keys of others follow."""
+        """Rename a table, also in the foreign keys of other tables."""
         self._tracking.rename(before, after, cut.position)
         self._follow(lambda keys: with_parent(keys, before, after), cut)
 
     def _follow_columns(self, before: TableDefinition, altered: Altered, cut: Cut) -> None:
-        """Foreign keys that refer to columns which have other names now."""
+        """Rename columns in the foreign keys that refer to them."""
         names = {
             before.columns[origin.number].name: column.name
             for origin, column in zip(altered.origins, altered.definition.columns, strict=True)
@@ -281,7 +284,7 @@ def _check_shape(table: Table, definition: TableDefinition) -> None:
 
 
 def _only_defines(before: TableDefinition, altered: Altered) -> bool:
-    """Whether no column changes, so that the Delta table stays as it is."""
+    """Return whether no column changes, so that the Delta table remains as it is."""
     after, numbers = altered.definition, list(range(len(before.columns)))
     plain = {"visible": True, "kept": False, "logged": None}
     kept = [
@@ -299,5 +302,5 @@ def _only_defines(before: TableDefinition, altered: Altered) -> bool:
 
 
 def _more(altered: Altered) -> str:
-    """The columns of which the target has more than the source."""
+    """Return the names of the columns of which the target has more than the source."""
     return ", ".join(c.name for c in altered.definition.columns if c.kept or c.logged)

@@ -1,8 +1,9 @@
-"""Statements under replication filters: what is left of one, and the tables that cross the border.
+"""Statements under replication filters: their applied part, and tables that cross the filters'
+border.
 
-MySQL's replica asks the rules about a statement once, whatever becomes of the rows behind it. Here
-a statement that is left out while rows of its tables are applied stops by name, and a table that
-comes in by RENAME is copied, as the log has not all of its rows.
+MySQL's replica checks a statement against the rules once, whatever happens to later rows. Here it
+is an error, which names the tables, if a statement is left out while rows of its tables are
+applied. A table that comes in by RENAME is copied, because the log lacks some of its rows.
 """
 
 from __future__ import annotations
@@ -37,17 +38,21 @@ _TOOLS_HINT = (
 
 
 class FilteredStatements:
-    """Looks at each statement before all others do. ``copies``: whether somebody copies tables."""
+    """Checks each statement before the other parts do. ``copies``: whether tables are copied beside
+    the applier."""
 
     def __init__(self, tracking: Tracking, tools: ToolTables, *, copies: bool) -> None:
         self._tracking, self._filters, self._copies = tracking, tracking.filters, copies
         self._tools, self._left = tools, tracking.left
 
     def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
-        """LEFT_OUT for a statement that the rules leave out, COPY for one that brings a table in,
-        else None, and what is left of it: of one that takes a table out, a DROP.
+        """Return the outcome, and the statement that remains. The outcome is LEFT_OUT if the rules
+        leave the statement out, COPY if it brings a table in, and else None. If the statement takes
+        a table out, a DROP remains.
 
-        Raises SettingError, StatementError for what neither holds nor leaves the rest right."""
+        Raise SettingError and StatementError if both applying and leaving out would make the target
+        wrong.
+        """
         statement, rules = logged.statement, self._filters.now
         if lacking := self._lacking(logged):
             return self._come_in(logged, *lacking, "earlier filters have left out"), logged
@@ -86,7 +91,8 @@ class FilteredStatements:
 
     @staticmethod
     def _crosses(logged: StatementEvent, rules: ReplicationFilters, of: Mapping[str, str]) -> bool:
-        """Whether a table gets a name, or a partition's rows, from beyond the border."""
+        """Return whether a table gets a name, or a partition's rows, from the other side of the
+        border."""
         statement = logged.statement
         pairs = list(statement.renames)
         if statement.alteration and statement.alteration.exchanged:
@@ -97,7 +103,8 @@ class FilteredStatements:
     def _across(
         self, logged: StatementEvent, rules: ReplicationFilters, of: Mapping[str, str]
     ) -> tuple[DdlOutcome | None, StatementEvent]:
-        """A table that leaves ends as by DROP, one that comes in waits for its copy."""
+        """Return the outcome and the remaining statement of a RENAME across the border. A table
+        that leaves ends as by DROP; a table that comes in waits for its copy."""
         statement = logged.statement
         if len(statement.tables) > 2 or not statement.renames:
             raise _of_several(logged)
@@ -111,9 +118,9 @@ class FilteredStatements:
         return self._come_in(logged, old, new, "the filters leave out"), logged
 
     def _lacking(self, logged: StatementEvent) -> tuple[str, str] | None:
-        """(old, new) name of a table that the target lacks, since filters that hold no more have
-        left its rows out: no filter would say so of the new name. Raises SettingError where others
-        are renamed, too."""
+        """Return the (old, new) name of a table that the target lacks because former filters left
+        its rows out. No filter would report this for the new name. Raise SettingError if the
+        statement also renames other tables."""
         names: dict[str, str] = {}
         for old, new in logged.statement.renames:  # a name may come twice: a swap
             names[new] = names.pop(old, old)
@@ -133,7 +140,7 @@ class FilteredStatements:
         return kept and filters.left_out_before(old) and not filters.left_out_before(new)
 
     def _come_in(self, logged: StatementEvent, old: str, new: str, who: str) -> DdlOutcome:
-        """Has a table wait for its copy. Raises StatementError where nobody copies."""
+        """Have a table wait for its copy. Raise StatementError if tables are not copied."""
         reason = f"it comes from {old}, whose rows {who}: {logged.text}"
         if not self._copies:
             raise StatementError(reason, table=new, hint=_HINT)

@@ -1,5 +1,5 @@
-"""Statements where databases or tables have other names in the target (filters.rewrite_db, ``to``
-of ``[[tables]]``)."""
+"""Statements if databases or tables have other names in the target (filters.rewrite_db, ``to`` of
+``[[tables]]``)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ _HINT = (
 
 
 class RenamedStatements:
-    """Gives each statement the target's names before all others look at it. No two tables of the
-    source share one in the target; what shows that is refused before anything is done."""
+    """Gives each statement the target's names before the other parts see it. No two tables of the
+    source share a table of the target. A statement that would break this is refused before anything
+    is done."""
 
     def __init__(self, tracking: Tracking) -> None:
         self._tracking, self._filters = tracking, tracking.filters
         self._source_names = self._filters.source_names
 
     def take(self, statement: Statement, query: Query, cut: Cut) -> tuple[Statement, Query]:
-        """The statement, and its query, whose database the rules of filters are asked about. Raises
-        SchemaError, SettingError."""
+        """Return the statement, and its query with the database that the filters' rules check.
+        Raise SchemaError and SettingError."""
         rewrites = self._filters.now.rewrites
         own = rewrites.statement(statement)
         self._check_letters(statement, own)
@@ -57,8 +58,8 @@ class RenamedStatements:
         return own, query
 
     def _check_letters(self, statement: Statement, own: Statement) -> None:
-        """Raises SettingError where rules would be about other tables if the source folds names,
-        and nobody knows whether it does."""
+        """Raise SettingError if it is unknown whether the source folds names, and the rules would
+        apply to other tables if it does."""
         filters, options = self._filters.now, self._tracking.options
         changes = statement.effect is not Effect.NO_EFFECT or statement.alteration
         if not filters.unsure or not changes:

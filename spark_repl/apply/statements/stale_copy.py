@@ -1,8 +1,8 @@
-"""Whether a copy can be used: no statement may have changed its tables while they were read.
+"""Stale copies: a copy can be used only if no statement changed its tables while they were read.
 
-A table is read in many parts, over seconds or hours. A statement among them leaves nobody to say
-which parts hold what it did, and rows that were logged before it may have another shape than the
-copy. So the log is looked through, from where the copy began to where it ended.
+A table is read in many parts, over seconds or hours. If a statement comes meanwhile, it is unknown
+which parts contain its changes. Rows that were logged before the statement may have another shape
+than the copy. So this module searches the log from where the copy began to where it ended.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 
 
 def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> dict[str, Waiting]:
-    """The tables of a copy that is done which a statement changed while they were read, as far as
-    the log holds it, and what that was. Raises LogError."""
+    """Return the tables of a finished copy that a statement changed while they were read, with that
+    statement. Only statements that the log holds are found. Raise LogError."""
     control, names, filters = tracking.control, tracking.names, tracking.filters
     rewrites = filters.now.rewrites
     meanwhile = logged_while_copied(control, copy)
@@ -50,7 +50,7 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
             statement = names.statement(
                 statement, rewrites.names_in_statement(statement, copy.bounds)
             )
-        except StatementError:  # the applier stops there and says so
+        except StatementError:  # the applier stops at this statement, with the error
             continue
         why = Waiting(f"{statement.verb} while the table was copied", gtid_name(record))
         for name in concerned(statement, copy.bounds, rewrites):
@@ -60,7 +60,8 @@ def changed_meanwhile(copy: Copy, applied: AppliedLog, tracking: Tracking) -> di
 
 
 def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
-    """The index records of the transactions that are statements, numbered as the files are."""
+    """Yield the index records of the transactions that are statements. Their file numbers are the
+    log's own."""
     for file in applied.index.files:
         records = file.records[np.isin(file.records["kind"], (Kind.QUERY, Kind.DDL_ROWS))]
         yield from records[gtids.contains_arrays(records["uuid"], records["gno"], records["tag"])]
@@ -69,8 +70,8 @@ def _statements(applied: AppliedLog, gtids: GtidSet) -> Iterator[Any]:
 def give_up_stale(
     copy: Copy, applied: AppliedLog, tracking: Tracking, *, copies: bool = False
 ) -> bool:
-    """Gives a copy of some tables up that can't be used; returns whether it can't. ``copies``:
-    whether somebody makes copies beside the applier."""
+    """Give up a copy of some tables that can't be used. Return whether it was given up. ``copies``:
+    whether tables are copied beside the applier."""
     if copy.behind is None or not copy.is_done:
         return False
     stale = changed_meanwhile(copy, applied, tracking)
@@ -83,8 +84,9 @@ def give_up_stale(
 def give_up(
     control: Control, copy: Copy, table: str, why: Waiting, *, copies: bool = False
 ) -> None:
-    """Records that a copy of some tables can't be used, because of ``table``: it is made again from
-    behind the statement, for whoever asked, or because the tables wait. Raises FencedError."""
+    """Record that a copy of some tables can't be used, because of ``table``. The copy is made again
+    from after the statement, for the user who requested it, or because the tables wait. Raise
+    FencedError."""
     text = f"{why.reason} [gtid {why.since}, table {table}]" if why.since else why.reason
     logger.warning("the copy of %s can't be used: %s", ", ".join(copy.bounds), text)
     cut = standing(control).cut

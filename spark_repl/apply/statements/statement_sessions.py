@@ -1,4 +1,5 @@
-"""StatementSessions: what statements depend on and their events lack, such as time zones."""
+"""StatementSessions: settings on which statements depend and which their events lack, such as time
+zones."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class StatementSessions:
         self._names, self._options = tracking.names, tracking.options
 
     def of(self, query: Query) -> Session:
-        """Return the session of a statement, with what SYSTEM is on the source as its time zone."""
+        """Return the session of a statement. For the time zone SYSTEM, use the source's system time
+        zone."""
         zone = ""
         if query.time_zone == "SYSTEM":
             zone = self._options.system_time_zone or recorded(self._control)
@@ -33,7 +35,8 @@ class StatementSessions:
         return replace(session, charsets=self._databases.charsets, folds=self._names.folds)
 
     def see(self, statement: Statement, query: Query, cut: Cut) -> None:
-        """Note what a statement, whose transaction ends at ``cut``, declares of a database."""
+        """Note what a statement declares of a database: its character set, or its end. The
+        statement's transaction ends at ``cut``."""
         name = self._name_of(statement)
         if statement.effect is Effect.DROP_DATABASE:
             self._databases.end(name, cut)
@@ -41,7 +44,7 @@ class StatementSessions:
             self._databases.put(name, statement.database_charset, cut)
 
     def pass_over(self, statement: Statement, cut: Cut) -> None:
-        """Forget the databases that a statement which is left out may have changed."""
+        """Forget the databases that a left-out statement may have changed."""
         if statement.database:
             self._databases.end(self._name_of(statement), cut)
             return

@@ -1,8 +1,8 @@
-"""Statements: what is done with a transaction that is one logged statement, or unknown.
+"""Statements: applies a transaction that is one logged statement, or refuses an unknown one.
 
-A statement is applied alone: everything before it has landed, nothing behind it has been read.
-What it changes of names (CREATE, DROP, RENAME) is shown by the next cut and recorded by it alone;
-what it changes of a table that is there is one commit of that table (``write.altering``).
+A statement is applied by itself: everything before it is committed, and nothing after it was read.
+The next cut shows its changes of names (CREATE, DROP, RENAME), and only the cut records them. Its
+changes of an existing table are one commit of that table (``write.alter``).
 """
 
 from __future__ import annotations
@@ -104,9 +104,9 @@ class Statements:
         self._literals = rules.withholding is None
 
     def apply(self, record: Any, cut: Cut) -> StatementResult:
-        """Carries out the one statement of an index record; ``cut`` is behind it. Of CREATE TABLE
-        ... SELECT it makes the table, without the rows that the record has, too. Says what has
-        been done. Raises StatementError for what can't be applied, before anything is done."""
+        """Apply the one statement of an index record, and return what was done. ``cut`` is the cut
+        after it. For CREATE TABLE ... SELECT, create the table without its rows, which the record
+        also has. Raise StatementError before anything is done if the statement can't be applied."""
         kind, relay, base = Kind(int(record["kind"])), self._log.relay, self._log.base
         if kind in _WHY:
             number = 13119 if kind == Kind.INCIDENT else 0
@@ -163,12 +163,13 @@ class Statements:
                 for table in tables
             )
             if kept or any(policy is not Policy.APPLY for policy in policies):
-                raise  # what is kept, no copy has
+                raise  # a copy would lack what the target keeps
             self._wait(logged, f"{error.message}: {logged.text}")
             return DdlOutcome.COPY
 
     def _wait(self, logged: StatementEvent, reason: str) -> None:
-        """Has the tables wait for a copy whose rows the log does not tell from here on."""
+        """Have the tables wait for a copy, because the log does not show their rows from here
+        on."""
         statement, alteration, cut = logged.statement, logged.statement.alteration, logged.cut
         names = set(statement.tables)
         renamed = alteration.renamed if alteration else ""
@@ -212,7 +213,7 @@ class Statements:
             logger.warning("%s: policy ignore_drop: the table stays: %s", table.name, logged.text)
             self._tracking.define(table, replace(table.at_place, dropped=True), logged.cut)
         self._changes.drop([table for table in tables if table.is_shard], logged.cut)
-        tracking = self._tracking  # what stays, also from an earlier DROP, is no live table now
+        tracking = self._tracking  # a table that stays, also after an earlier DROP, is not live
         gone = [n for n in names if n not in tracking.tables or tracking.live(n) is not None]
         tracking.drop(gone, logged.cut.position)
         if kept:
@@ -265,9 +266,9 @@ class Statements:
         return DdlOutcome.NAMES if exists else DdlOutcome.NOTHING
 
     def _check_copied(self, logged: StatementEvent) -> None:
-        """Raises StatementError for what changes a table that is catching up with its copy: it was
-        read before the statement or behind it, nobody knows which. StaleCopyError where the applier
-        goes on without the copy."""
+        """Raise StatementError if the statement changes a table whose copy catches up. The copy was
+        read before or after the statement, and the applier can't know which. Raise StaleCopyError
+        if the applier continues without the copy."""
         copied = self._catch_up.copies(GtidSet.parse(logged.cut.gtid_executed))
         names = concerned(logged.statement, self._tracking.tables, self._rewrites)
         changed = [name for name in names if name in copied and name not in self._tracking.waiting]
@@ -304,7 +305,7 @@ class Statements:
             return DdlOutcome.NOTHING
         name, wanted, keys = statement.tables[0], statement.definition, statement.foreign_keys
         if name in self._tracking.waiting:
-            return DdlOutcome.NOTHING  # it is there
+            return DdlOutcome.NOTHING  # the table exists
         if statement.engine.upper() in OF_OTHERS:
             raise SettingError(
                 f"a table of ENGINE={statement.engine} shows rows of others, which the log does not"
@@ -328,7 +329,7 @@ class Statements:
             if keys is not None:
                 self._definitions.expect_keys(name, keys, cut.position)
         else:
-            if statement.effect == Effect.CREATE_SELECT:  # its rows come behind it
+            if statement.effect == Effect.CREATE_SELECT:  # its rows follow it
                 cut = before(cut)
             stamp = self._tracking.stamp(cut)
             if self._tracking.is_shard(name):
@@ -351,14 +352,15 @@ class Statements:
 
 
 def _ends_rows(logged: StatementEvent) -> bool:
-    """Whether no row that was there counts any more: also of a copy of all tables which was read
-    before and behind the statement nothing is left, and the log has each row that came since."""
+    """Return whether the statement ends all existing rows. Then nothing remains of a copy of all
+    tables that was read before and after the statement, and the log has each later row."""
     return logged.statement.effect in _ENDS
 
 
 def _is_systems(logged: StatementEvent) -> bool:
-    """Whether all tables of the statement are the server's own. Raises StatementError where one
-    comes from there by RENAME, or goes there: its rows are not here, or would be lost."""
+    """Return whether all tables of the statement are the server's own. Raise StatementError if
+    RENAME moves a table out of a schema of the server, or into one. The target lacks its rows, or
+    would lose them."""
     tables = logged.statement.tables
     own = [database_of(name) in SYSTEM_SCHEMAS for name in tables]
     if any(own) and not all(own) and logged.statement.renames:
@@ -379,8 +381,8 @@ _HINT_TEMPORARY = (
 
 
 def check_temporary_name(logged: StatementEvent, tracking: Tracking) -> None:
-    """Raise SettingError where a session, in statement format, makes a temporary table of a table's
-    name: the log does not say which of the two its later TRUNCATE and ALTER TABLE are about."""
+    """Raise SettingError if a session in statement format creates a temporary table with a table's
+    name. The log does not record to which of the two its later TRUNCATE and ALTER TABLE apply."""
     statement = logged.statement
     if statement.verb != TEMPORARY or tracking.live(statement.tables[0]) is None:
         return
@@ -401,10 +403,10 @@ _HINT_EXISTS = (
 def check_not_existing(
     existing: Table, logged: StatementEvent, tracking: Tracking, copied: Container[str]
 ) -> None:
-    """Raise SchemaError (1050) where ``existing`` is not the table that the statement makes.
+    """Raise SchemaError (1050) if ``existing`` is not the table that the statement creates.
 
-    It is that table if it has the statement already, by an earlier attempt, or if it has the same
-    shape and is one of ``copied``, which were read before or after the statement.
+    It is that table if an earlier attempt has applied the statement to it. It is also that table if
+    it has the same shape and is one of ``copied``, which were read before or after the statement.
     """
     cut, wanted = logged.cut, logged.statement.definition
     at = before(cut) if logged.statement.effect is Effect.CREATE_SELECT else cut
@@ -427,7 +429,7 @@ def check_not_existing(
 def truncation_marks(
     definition: TableDefinition, logged: StatementEvent, policy: Policy
 ) -> Truncated | TruncatedVersions | None:
-    """Return what marks the rows of a table that a TRUNCATE removes on the source; None where they
+    """Return the marks for the rows that a TRUNCATE removes on the source. Return None if the rows
     are removed, or stay as they are."""
     origin = logged.cut.group_gtids, logged.committed_us
     if keeps_deleted(definition):
@@ -438,7 +440,7 @@ def truncation_marks(
 
 
 def truncation_row(definition: TableDefinition, logged: StatementEvent) -> pa.Table:
-    """Return the row [1] of a TRUNCATE in a changelog: the source's columns are NULL."""
+    """Return the row [1] of a TRUNCATE in a changelog. The source's columns are NULL."""
     values = truncated_at(definition, logged.cut.group_gtids, logged.committed_us, logged.position)
     schema = definition.arrow_schema()
     columns = [

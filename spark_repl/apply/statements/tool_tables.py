@@ -1,7 +1,7 @@
-"""ToolTables: online schema-change tools' tables that are left out (ddl.online_tools = "fold").
+"""ToolTables: tables of online schema-change tools that are left out (ddl.online_tools = "fold").
 
-Their rows are not applied, and what their ALTER makes of them is done to the table itself, when the
-tool's RENAME puts its copy in the table's place.
+The applier does not apply their rows. When the tool's RENAME puts its copy in the table's place,
+the applier applies the tool's ALTER to the table itself.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _HINT = "copy the table after this statement: spark-repl snapshot --config F --t
 
 
 class ToolTables:
-    """Looks at each statement before it is carried out. What was left out stays so when the option
-    is taken back, until its table is renamed or dropped."""
+    """Checks each statement before it is carried out. If the user takes the option back, a table
+    that was left out stays so until it is renamed or dropped."""
 
     def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
         self._tracking, self._alterations = tracking, alterations
@@ -49,8 +49,9 @@ class ToolTables:
         self._folds = options.online_tools == "fold"
 
     def take(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
-        """The way that a statement of a tool's tables goes, None for what is to be carried out as
-        any other: the statement itself, or what is left of it. Raises StatementError."""
+        """Return the outcome of a statement about a tool's tables, and the statement. The outcome
+        is None if the returned statement, or its remaining part, has to be carried out as any
+        other. Raise StatementError."""
         statement, ignored = logged.statement, self._left.tables
         effect = statement.effect
         if (
@@ -83,7 +84,8 @@ class ToolTables:
         raise self._refused(logged)
 
     def _check_altered(self, logged: StatementEvent) -> None:
-        """Raises SettingError for a tool's ALTER by which its copy may lack rows, or has others."""
+        """Raise SettingError for a tool's ALTER after which its copy may lack rows, or have other
+        rows."""
         statement = logged.statement
         ignored = self._left.tables.get(statement.tables[0]) if statement.tables else None
         if ignored and ignored.copy and self._folds and statement.verb == "ALTER TABLE":
@@ -93,8 +95,9 @@ class ToolTables:
         return not self._left.tables[logged.statement.tables[0]].copy
 
     def asked_as(self, logged: StatementEvent) -> dict[str, str]:
-        """The tables of a statement about tools' tables that are left out, or are from here on ->
-        the table that each is of: filters treat it as that one."""
+        """Return the left-out tables of a statement, with the table that each one belongs to. They
+        include tables that are left out from this statement on. Filters treat each as the table to
+        which it belongs."""
         statement, ignored = logged.statement, self._left.tables
         if statement.effect in _CREATES and statement.tables[0] not in ignored:
             definition = self._made(logged)
@@ -107,7 +110,8 @@ class ToolTables:
         return names
 
     def _created(self, logged: StatementEvent) -> bool:
-        """Whether the statement makes a tool's table, which is left out from here on."""
+        """Return whether the statement creates a tool's table, and leave that table out from here
+        on."""
         if (definition := self._made(logged)) is None:
             return False
         self._left.put(definition, logged.cut)
@@ -115,7 +119,7 @@ class ToolTables:
         return True
 
     def _made(self, logged: StatementEvent) -> SchemaToolTable | None:
-        """The tool's table that a CREATE makes; None for one that is not left out."""
+        """Return the tool's table that a CREATE makes, or None if the table is not left out."""
         statement, tracking = logged.statement, self._tracking
         name = statement.tables[0]
         tool = next(
@@ -131,12 +135,12 @@ class ToolTables:
         copy = tool.role is Role.COPY
         definition = definition and self._kept(definition, copy=copy)
         if copy and (definition is None or not _same(table.definition_in_log, definition)):
-            return None  # a table of somebody's who calls it so
+            return None  # a user's table with such a name
         return SchemaToolTable(name, tool.of, definition, copy)
 
     def _kept(self, definition: TableDefinition, *, copy: bool) -> TableDefinition | None:
-        """A tool's table as it is kept on record; None for one that is no copy, and that the rule
-        has no room for: it is about other columns."""
+        """Return a tool's table as it is recorded. Return None for a table that is no copy and does
+        not fit the column rule, which is meant for other columns."""
         rules = self._tracking.column_rules
         try:
             return rules.recordable(self._forms.apply(definition))
@@ -146,7 +150,7 @@ class ToolTables:
             return None
 
     def _tools(self, name: str) -> list[ToolTable]:
-        """``tool_tables``, which goes by the names that the tool gives."""
+        """Return the ``tool_tables`` of a name, looked up by the names that the tool gives."""
         routes = self._rewrites.routes
         tools = tool_tables(routes.before(name))
         return [replace(tool, of=routes.after(tool.of)) for tool in tools]
@@ -156,7 +160,8 @@ class ToolTables:
         return self._filters.now.rewrites
 
     def _like(self, logged: StatementEvent) -> tuple[DdlOutcome | None, StatementEvent]:
-        """CREATE TABLE ... LIKE one that is left out."""
+        """Return the outcome and the statement of CREATE TABLE ... LIKE a table that is left
+        out."""
         statement = logged.statement
         ignored = self._left.tables[statement.like]
         model = ignored.definition if ignored.copy else None
@@ -187,7 +192,7 @@ class ToolTables:
             raise self._refused(logged, altered.rows_go)
         if renamed := _other_names(ignored.definition, altered):
             raise self._refused(logged, f"column {renamed[0]} has another name")
-        # What can't be told stops here, where no row has been left out yet.
+        # Raises for changes that can't be derived, before any row has been left out.
         copied(table.definition_in_log, self._forms.apply(altered.definition))
         definition = self._kept(altered.definition, copy=True)
         after = replace(ignored, definition=definition, altered=True)
@@ -195,13 +200,13 @@ class ToolTables:
         return DdlOutcome.LEFT_OUT
 
     def _make(self, definition: TableDefinition, logged: StatementEvent) -> None:
-        """Makes the table after all: the option was taken back, and no row has come yet."""
+        """Create the table after all: the user took the option back, and no row has come yet."""
         stamp = self._tracking.stamp(before(logged.cut))
         self._tracking.create(definition, stamp, logged.name)
         self._left.end(definition.name, logged.cut)
 
     def _cut_over(self, logged: StatementEvent) -> DdlOutcome:
-        """The tool's RENAME, which puts its copy in the table's place."""
+        """Apply the tool's RENAME, which puts its copy in the table's place."""
         renames, ignored = logged.statement.renames, self._left.tables
         if len(renames) != 2 or renames[1][1] != renames[0][0]:
             raise self._refused(logged)
@@ -239,7 +244,7 @@ class ToolTables:
             self._left.end(name, logged.cut)
 
     def _note_changed(self, logged: StatementEvent) -> None:
-        """A copy of a table that is changed by others is no copy of it any more."""
+        """Mark the copies of the tables that the statement changes as stale."""
         if logged.statement.effect in (Effect.NO_EFFECT, *_CREATES, Effect.CREATE_SELECT):
             return
         for ignored in list(self._left.tables.values()):
@@ -258,7 +263,7 @@ class ToolTables:
 
 
 def _other_names(before: TableDefinition, altered: Altered) -> list[str]:
-    """The columns that have another name than before."""
+    """Return the previous names of the renamed columns."""
     pairs = zip(altered.origins, altered.definition.columns, strict=True)
     kept = [
         (before.columns[o.number], column) for o, column in pairs if isinstance(o, CarriedColumn)
@@ -267,5 +272,5 @@ def _other_names(before: TableDefinition, altered: Altered) -> list[str]:
 
 
 def _same(one: TableDefinition, other: TableDefinition) -> bool:
-    """Whether a copy begins as the table: the same columns."""
+    """Return whether a copy begins with the table's columns and primary key."""
     return one.columns == other.columns and one.primary_key == other.primary_key

@@ -2,21 +2,28 @@
 
     spark.dataSource.register(MySQLRelaySource)
     spark.readStream.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()
-    spark.read.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()  # what is there
+    spark.read.format("mysql_relay").option("path", "/var/lib/mysql-relay").load()  # up to now
 
-Options: ``path`` (a folder of binary log or relay log files, or one file), ``index`` (folder for
-the transaction index; default the user's cache), ``start`` (packed position to begin behind;
-default the log's beginning), ``base`` (added to file numbers, see control/records/log_history),
-``maxBytesPerTrigger``, ``lease`` (default true: a purge of the relay log spares the file where the
-stream is, for as long as it runs), ``waitMs`` (how long an offset is waited for at the log's end,
-default 100: so an idle stream asks ten times a second, and sees at once what is published; a
-stream's end waits as long), ``stopFile`` (while it is there no offset is waited for), ``end``
-("published": a receiver's log is taken up to its published end without a look at what is before it,
-which takes compiled code, 45 MB, in this process; so damage is for somebody else to tell).
+Options:
 
-Offsets are asked for in a process of their own and partitions are read in others: what they share
-is the log and its index on disk, never an attribute. So each looks whether an offset is a place of
-the log that is there now: behind a purge, or in another log, the stream stops.
+- ``path``: a folder of binary log or relay log files, or one file.
+- ``index``: the folder for the transaction index. Default: the user's cache.
+- ``start``: the packed position after which the stream begins. Default: the log's beginning.
+- ``base``: a number that is added to file numbers (control/records/log_history).
+- ``maxBytesPerTrigger``: the bytes of log at which a batch ends. Default 0: no limit.
+- ``lease``: if true, the default, a purge of the relay log spares the file where the stream is, for
+  as long as the stream runs.
+- ``waitMs``: how many milliseconds the source waits for an offset at the log's end. Default 100. So
+  an idle stream asks ten times a second, and sees at once what was published. Stopping a stream
+  takes as long.
+- ``stopFile``: while this file exists, the source waits for no offset.
+- ``end``: with "published", the source reads a receiver's log up to its published end and does not
+  check the log before it. The check takes compiled code, 45 MB, in this process. So the reader of
+  the transactions has to report damage.
+
+Spark asks for offsets in one process and reads partitions in others. The processes share the log
+and its index on disk, never an attribute. So each process checks that an offset is a place of the
+current log. After a purge, or in another log, the stream stops.
 """
 
 from __future__ import annotations
@@ -90,8 +97,9 @@ class MySQLRelaySource(DataSource):
 
 
 class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are ``{"position": packed, "log": id}``, where the stream began or the end of a
-    complete transaction. Raises LogError for one that was purged or is of another log."""
+    """The stream's reader. An offset is ``{"position": packed, "log": id}``: the place where the
+    stream began, or the end of a complete transaction. Raise LogError for an offset that was purged
+    or belongs to another log."""
 
     def __init__(self, options: dict[str, str]) -> None:
         # Spark lower-cases the names of options.
@@ -113,7 +121,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._known: TransactionIndex | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """In another process it looks for itself."""
+        """Return the state without the index: another process reads the index itself."""
         return self.__dict__ | {"_known": None}
 
     def _index(self, *places: StreamPlace) -> TransactionIndex:
@@ -122,7 +130,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _look(
         self, *places: StreamPlace, lease: Lease | None = None
     ) -> tuple[RelayLog, TransactionIndex]:
-        # The compiler's 20 MB: Spark has processes that make a source, or plan it, and never look.
+        # Imported only here, as it loads the compiler (20 MB): some of Spark's processes create or
+        # plan a source and never read the log.
         from ...relay.index import build_index
 
         def see(log: RelayLog) -> TransactionIndex:
@@ -139,7 +148,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         try:
             log, index = read_while_purged(self.path, see)
         except LogError:
-            self._lease.release()  # it reads no further, and what it held may be another log's
+            self._lease.release()  # the stream ends, and the held file may be another log's
             raise
         self._known = index
         return log, index
@@ -178,7 +187,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return int(last["end"][0]) if len(last) else START.packed
 
     def whole(self) -> RelaySlice:
-        """Return all that the log holds behind the start. Raises LogError for damage in it."""
+        """Return all transactions of the log after the start. Raise LogError if the log is
+        damaged."""
         begin = StreamPlace.of(self.initialOffset())
         log, index = self._look(begin)
         if index.damage:
@@ -189,9 +199,9 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The end of the last whole transaction; with a ReadLimit in bytes the first transaction
-        that reaches it (so one that is larger goes through alone). Raises LogError for damage in
-        the log when everything before it has been read."""
+        """Return the end of the last whole transaction. With a ReadLimit in bytes, return the end
+        of the first transaction that reaches the limit, so that a larger transaction is a batch by
+        itself. Raise LogError for damage in the log after everything before it has been read."""
         begin = StreamPlace.of(start)
         if self.takes_published and (published := self._published(begin, limit)) is not None:
             return published.to_offset()
@@ -213,8 +223,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamPlace.at(end, log, self.base).to_offset()
 
     def _published(self, begin: StreamPlace, limit: ReadLimit) -> StreamPlace | None:
-        """The published end, which is that of a whole transaction; None where no receiver writes,
-        where the log is read to an end that was set before, or where the limit is nearer."""
+        """Return the published end, where a whole transaction ends. Return None if no receiver
+        writes, if the log is read to an end that was set before, or if the limit comes first."""
         log = open_log(self.path)
         begin.check(log, self.base)
         if log.end is None or self.final is not None or begin.position == START.packed:
@@ -233,8 +243,8 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return StreamPlace.at(end, log, self.base)
 
     def _waits(self, log: RelayLog) -> bool:
-        """Whether something may come at any moment. The end that was looked at last is read before
-        the log is: what was published since is seen at once."""
+        """Return whether a transaction may come at any moment. The watch compares with an end that
+        was read before the log, so that it sees at once what was published since."""
         return bool(log.log_id) and self.final is None and self.wait_s > 0
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -250,7 +260,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class MySQLRelayBatch(DataSourceReader):
-    """The transactions that the log holds when it is looked at: the rows of a stream that ends."""
+    """The transactions that the log holds when it is read: the rows of a stream that ends."""
 
     def __init__(self, options: dict[str, str]) -> None:
         self._stream = MySQLRelayReader(options)
@@ -266,7 +276,7 @@ class MySQLRelayBatch(DataSourceReader):
 
 
 def _number(given: Mapping[str, str], option: str, default: int) -> int:
-    """Return an option that is a whole number. Raises ConfigError for any other text."""
+    """Return an option that is a whole number. Raise ConfigError for any other text."""
     text = given.get(option.lower(), str(default))
     try:
         return int(text)
@@ -277,20 +287,20 @@ def _number(given: Mapping[str, str], option: str, default: int) -> int:
 
 
 def _end_of(log: RelayLog, base: int) -> int:
-    """The published end, packed."""
+    """Return the published end, packed."""
     assert log.end is not None
     return RelayPosition(base + log.end.file_no, log.end.offset).packed
 
 
 def _bytes_behind(log: RelayLog, begin: StreamPlace, base: int) -> int:
-    """How many bytes of the log lie between a place and its published end."""
+    """Return the number of bytes in the log between a place and its published end."""
     at = RelayPosition.unpack(begin.position)
     sizes = [log.size(file.number) for file in log.files if file.number >= at.file_no - base]
     return sum(sizes) - at.offset
 
 
 def to_batch(records: Any) -> pa.RecordBatch:
-    """Index records as rows of SCHEMA."""
+    """Return index records as rows of SCHEMA."""
     columns = [
         pa.array(np.ascontiguousarray(records["position"])),
         pa.array(np.ascontiguousarray(records["end"])),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
 _WAIT_MS = 10_000
-"""how long Spark waits for an idle source: the source wakes it when a transaction comes"""
+"""milliseconds that Spark waits for an idle source; the source wakes it when a transaction comes"""
 _STOP_FILE = "stopping"
 _MAKING = threading.Lock()
 """Spark makes a source in a Python process of its own, which then makes the next source as well"""
@@ -40,7 +40,7 @@ class RelayStream:
     """Spark's stream over the log: ``run`` gives its batches to the coordinator.
 
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
-    once a second. ``listener`` hears of each batch.
+    once a second. ``listener`` receives the progress of each batch.
     """
 
     def __init__(
@@ -64,10 +64,9 @@ class RelayStream:
         self._stopped, self._follows = threading.Event(), False
 
     def run(self, *, follow: bool) -> None:
-        """Run the stream until it has to end, to ``--until``, or unless ``follow`` to the log's
-        end.
-        Begin a new stream where one was lost with a worker of Spark's. Raise what stopped it; then
-        everything before that has been committed."""
+        """Run the stream until it has to end, to ``--until``, or without ``follow`` to the log's
+        end. Begin a new stream if one was lost with a worker of Spark's. Raise the error that
+        stopped it; then everything before that has been committed."""
         self._error = None
         try:
             with suppress(Stopped):
@@ -81,7 +80,7 @@ class RelayStream:
             raise self._error
 
     def has_met_until(self) -> bool:
-        """Return whether ``--until`` is met, also where no batch comes."""
+        """Return whether ``--until`` is met, even if no batch comes."""
         with self._batching:
             return self._coordinator.has_met_until()
 
@@ -128,17 +127,17 @@ class RelayStream:
             while not query.awaitTermination(1):
                 if self._is_stopping() or self._error is not None or self.has_met_until():
                     break
-        except Exception as error:  # whatever ended the stream is said once
+        except Exception as error:  # the first error is the one to report
             if self._error is None and (temporary(error) or disk_full(error)):
                 raise
             self._error = self._error or self._translated(error)
         finally:
             stopped.set()
-            with self._batching:  # stopping the query interrupts what a batch asks of the JVM
+            with self._batching:  # stopping the query would interrupt a batch's call to the JVM
                 pass
-            with suppress(OSError):  # on a full disk it takes as long as an offset is waited for
+            with suppress(OSError):  # on a full disk the stream ends only after ``waitMs``
                 stop_file.touch()
-            with suppress(ConnectionError, Py4JNetworkError):  # the JVM may be what ended
+            with suppress(ConnectionError, Py4JNetworkError):  # the JVM may have ended
                 query.stop()
                 if self._listener is not None:
                     self._spark.streams.removeListener(self._listener)
@@ -146,8 +145,8 @@ class RelayStream:
             stop_file.unlink(missing_ok=True)
 
     def _batch(self, frame: DataFrame, number: int) -> None:
-        """Apply a batch, whose rows name the transactions; the workers read what these hold. A
-        thread of Py4J's calls it."""
+        """Apply a batch. Its rows name the transactions; the workers read the transactions'
+        contents. A thread of Py4J's calls it."""
         with under_channel(self._channel), self._batching:
             if self._is_stopping() or self._coordinator.reached_until:
                 raise StoppedBetweenGroups
@@ -161,7 +160,8 @@ class RelayStream:
         self._gather()
 
     def _gather(self) -> None:
-        """Wait for more transactions before Spark asks for the log's end, unless it has to end."""
+        """Wait for more transactions before Spark asks for the log's end, unless the stream has to
+        end."""
         if self._follows and not self._coordinator.reached_until:
             pace, stopped = self._coordinator.pace, self._stopped
             pace.wait(pace.until_batch, lambda: stopped.is_set() or self._is_stopping())
@@ -174,12 +174,12 @@ class RelayStream:
             self._retries.run(self._applied.refresh)
         index = self._applied.index
         if index.damage and not index.count_behind(self._coordinator.mark.position)[0]:
-            raise index.damage  # the stream goes by the published end, and does not see it
+            raise index.damage  # the stream reads only the published end, and does not see it
         reach("before_checkpoint")
 
     def _apply_between(self, first: int, last: int, count: int) -> None:
-        """Apply the transactions between two packed positions. Raise LogError where the log has not
-        ``count`` of them."""
+        """Apply the transactions between two packed positions. Raise LogError if the log does not
+        have ``count`` of them."""
         records = self._retries.run(self._applied.refresh).slice(first, last)
         if len(records) != count:
             raise LogError(
@@ -194,12 +194,13 @@ class RelayStream:
         coordinator.pace.end_batch()
         stopped = coordinator.stopping.is_set() and coordinator.mark.position < last
         if stopped or coordinator.reached_until:
-            # Not to be recorded as done by the checkpoint; at the next start it comes again.
+            # The checkpoint must not record the batch as done: it comes again at the next start.
             raise StoppedBetweenGroups
 
     def _translated(self, error: Exception) -> BaseException | None:
-        """Return what stopped the stream outside of foreachBatch, None where it had to end. Errors
-        of the source are text, so the place of damage in the log is read from the index."""
+        """Return the error that stopped the stream outside of foreachBatch, or None if it had to
+        end. Errors of the source are text, so the place of damage in the log is read from the
+        index."""
         text = str(error)
         if isinstance(error, SparkReplError):
             return error
@@ -217,15 +218,15 @@ class RelayStream:
 
 
 def said_by_python(text: str) -> str:
-    """Return the error with which a Python process of Spark's ended, "" where the text has none:
-    the line after the frames of its traceback."""
+    """Return the error with which a Python process of Spark's ended, or "" if the text has none. It
+    is the line after the frames of its traceback."""
     _, _, frames = text.partition("Traceback (most recent call last):\n")
     return next((line for line in frames.splitlines() if line[:1].strip()), "")
 
 
 def extent(batch: DataFrame) -> tuple[int, int, int]:
     """Return the first position, last end and number of a batch's transactions. Each attempt makes
-    a new query: Spark remembers that one has failed."""
+    a new query, because Spark remembers that a query has failed."""
     ((first, last, count),) = batch.selectExpr("min(position)", "max(end)", "count(*)").collect()
     return first, last, count
 
@@ -234,8 +235,9 @@ class BatchFunction:
     """The function that Spark calls with each batch (``foreachBatch``), until it is released.
 
     The JVM releases its side of a callback when it collects it: in a large heap after hours, or
-    never. Until then Py4J keeps Python's side, and everything that this refers to. So the function
-    drops the stream when that has ended, and the errors that Spark keeps have no frames of ours.
+    never. Until then Py4J keeps Python's side, and everything to which this side refers. So the
+    function drops the stream after its end, and the errors that Spark keeps have no frames of this
+    package.
     """
 
     def __init__(self, apply: Callable[[DataFrame, int], None]) -> None:
@@ -259,6 +261,6 @@ class BatchFunction:
             apply(frame, number)
         except StoppedBetweenGroups:
             return StoppedBetweenGroups()
-        except Exception as error:  # noqa: BLE001 the stream itself keeps it
+        except Exception as error:  # noqa: BLE001 RelayStream keeps the error itself
             return RuntimeError(f"{type(error).__module__}.{type(error).__qualname__}: {error}")
         return None

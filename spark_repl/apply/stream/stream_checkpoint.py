@@ -1,4 +1,5 @@
-"""Checkpoint: where Spark's own notes say that a stream resumes, and when they say nothing."""
+"""Checkpoint: where a stream resumes by Spark's checkpoint, and when the checkpoint does not
+count."""
 
 from __future__ import annotations
 
@@ -16,15 +17,16 @@ if TYPE_CHECKING:
 
 
 def resume_offset(checkpoint: str) -> int | None:
-    """The packed position behind which a stream with this checkpoint resumes; None: none."""
+    """Return the packed position after which a stream with this checkpoint resumes, or None."""
     place = _last_place(checkpoint, "commits")
     return None if place is None else place.position
 
 
 def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
-    """Removes a checkpoint that doesn't resume up to ``high`` in this log: one of another history,
-    which says nothing about it, or one whose last batch, begun but not noted as done, lies in what
-    was purged since. The tables have what lies before."""
+    """Remove a checkpoint that doesn't resume up to ``high`` in this log. It may belong to another
+    history, so that it does not apply to this log. Or its last batch has begun and is not recorded
+    as done, in a part of the log that was purged since. The tables have all earlier
+    transactions."""
     places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
     try:
         for place in filter(None, places):
@@ -36,7 +38,8 @@ def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None
 
 
 def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
-    """Up to where the last batch goes that is noted as done (``commits``), or as begun."""
+    """Return the end of the last batch that is recorded as done (``commits``) or as begun
+    (``offsets``)."""
     numbers = _numbers(os.path.join(checkpoint, folder))
     if not numbers:
         return None
@@ -46,7 +49,7 @@ def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
             offset: Any = json.loads(lines.read().splitlines()[-1])
         return StreamPlace.of(offset)
     except (OSError, ValueError, KeyError, IndexError):
-        return None  # a damaged checkpoint: Spark says so itself when the stream starts
+        return None  # a damaged checkpoint: Spark reports it when the stream starts
 
 
 def _numbers(folder: str) -> list[int]:

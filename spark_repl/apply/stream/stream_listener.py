@@ -1,4 +1,4 @@
-"""StreamListener: what Spark says of the stream's batches, for status and metrics."""
+"""StreamListener: passes Spark's progress of the stream's batches to the status and metrics."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ if TYPE_CHECKING:
 
 
 class StreamListener(StreamingQueryListener):
-    """Hears of all streams of the session. ``name``: that of ours, no other's. Spark keeps it for
-    longer than the stream (``BatchFunction``)."""
+    """Receives the events of all streams of the session. ``name``: the name of this applier's
+    stream; events of other streams are ignored. Spark keeps the listener longer than the stream
+    (``BatchFunction``)."""
 
     def __init__(self, status: ApplierStatus) -> None:
         self.name = f"spark_repl {uuid.uuid4().hex[:8]}"
         self._status: ApplierStatus | None = status
 
     def release(self) -> None:
-        """Lets go of whom it tells."""
+        """Drop the status, which Spark would otherwise keep alive."""
         self._status = None
 
     def onQueryStarted(self, event: Any) -> None:
