@@ -15,7 +15,7 @@ from .charset import NAMES
 
 EXACT = 0
 """instead of a collation's id: values are equal only if their text is equal"""
-# tests/live/test_collations.py compares all of it with a server's.
+# tests/live/test_collations.py compares these rules with a server's.
 _CASE_SENSITIVE = frozenset((49, 278))
 _BINARY = frozenset((46, 47, 65, 83))
 _NO_PAD = frozenset((255, 278, 305))

@@ -107,7 +107,9 @@ def _varint(buf: np.ndarray, at: Any, end: int) -> Any:
 
 @jit
 def read_gtid(buf: np.ndarray, at: int, end: int, row: np.ndarray, uuid: np.ndarray) -> bool:
-    """Reads GTID and ANONYMOUS_GTID; a 5.6 server stops after the number, a 5.7 one earlier."""
+    """Parse a GTID or ANONYMOUS_GTID event into ``row`` and ``uuid``. Return False if it is
+    truncated. A 5.6 server's event ends after the number, a 5.7 server's event before the commit
+    timestamps."""
     if end - at < 25:
         return False
     copy(buf, at + 1, 16, uuid, 0)

@@ -52,7 +52,7 @@ class View:
 
 
 class Section:
-    """The next ``left`` bytes of a reader, after the bytes that were already read from it."""
+    """The next ``left`` bytes of a reader. They begin with the bytes ``already`` read from it."""
 
     def __init__(self, source: Reader, left: int, already: bytes = b"") -> None:
         self._source, self._left, self._already = source, left, already

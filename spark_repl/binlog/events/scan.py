@@ -1,4 +1,4 @@
-"""Finds the transactions in the bytes of one log file; reads only headers and control events.
+"""The scan for transactions in the bytes of one log file. It reads only headers and control events.
 
 The grammar is defined in the MySQL source, sql/rpl_trx_boundary_parser.cc. This module does not
 read rows and does not verify checksums: the decoder of a span does both. It returns only whole
