@@ -101,7 +101,7 @@ def follow(folder: str, ending: threading.Event) -> list[tuple[float, int]]:
 def main(folder: str, how: str = "") -> None:
     from ..binlog.events.scan import scan
 
-    scan(np.zeros(0, np.uint8), 0, True)  # compiled, or loaded
+    scan(np.zeros(0, np.uint8), 0, True)  # compile or load the kernel before the measurement
     ending = threading.Event()
 
     def watch_input() -> None:

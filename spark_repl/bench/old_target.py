@@ -59,7 +59,7 @@ def make_old(config: Config, hours: float, rate: float) -> int:
         control.path, pa.Table.from_pylist(rows, schema), mode="append",
         storage_options=options(control.path),
     )  # fmt: skip
-    DurabilityBarrier(control, layout)()  # as an applier that had followed it would have
+    DurabilityBarrier(control, layout)()  # an applier that followed the load would have synced
     return count
 
 

@@ -95,7 +95,7 @@ def hosts(value: Any) -> str | None:
 
 
 def listen(value: Any) -> str | None:
-    """ "host:port", "auto", or "" for none."""
+    """Accept "host:port", "auto", or "" for none."""
     wanted = 'must be "host:port", "auto", or ""'
     if not isinstance(value, str):
         return f"{wanted}, not {value!r}"

@@ -47,7 +47,8 @@ def keeps_values(change: TypeChange) -> bool:
         return not after.assumed and _literals_fit(before, after)
     if kind != family_of(after) or kind is None:
         return False
-    if after.assumed and not before.assumed and not session.is_strict:  # else the server refuses
+    # A strict server refuses a text that does not fit the character set.
+    if after.assumed and not before.assumed and not session.is_strict:
         return False
     return _RULES[kind](before, after)
 

@@ -34,9 +34,9 @@ _BEGINS = {
     "valid_from_gtid": "gtid", "valid_from_time": "commit_time",
     "valid_from_position": "position", "valid_from_order": "order",
 }  # fmt: skip
-"""what an image's transaction is to the version that begins, or ends, with it"""
+"""columns of mode history -> properties of the transaction that begins or ends the version"""
 _ENDS = ("valid_to_gtid", "valid_to_time", "valid_to_position", "current")
-"""what is known where the versions of a group are put one behind the other (``write.versions``)"""
+"""columns that are filled when a group's versions are put in sequence (``write.versions``)"""
 _MOMENT = pa.timestamp("us", "UTC")
 _NAMES = ("position", "commit_time", "gno", "uuid", "tag")
 

@@ -82,7 +82,7 @@ def read_changes(
     with Lease() as lease:
         relay, _ = read_while_purged(
             path, lambda opened: lease.hold(opened, 0)
-        )  # as one that goes over all of it
+        )  # the lease covers the whole log, since all of it is read
         state = _State(relay)
         for index in file_indexes(relay):
             for run in _runs_of(index.number, index.records, state):

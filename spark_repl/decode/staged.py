@@ -239,7 +239,7 @@ class Staged:
     quarantined: dict[str, Longs] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
     decided: dict[str, int] = field(default_factory=dict)
-    """how often rules of filters decided, by their kind: once for a table and transaction"""
+    """number of decisions of filter rules, by kind: one for each table and transaction"""
     filtered: dict[str, int] = field(default_factory=dict)
     """row changes that row filters leave out, by table"""
     passed_over: dict[str, int] = field(default_factory=dict)

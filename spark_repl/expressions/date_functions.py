@@ -70,7 +70,8 @@ def compute_part(node: Node, values: pa.Array) -> pa.Array:
 
 
 def build_week(operator: str, inputs: Sequence[Node]) -> Node:
-    """Build WEEK, YEARWEEK and WEEKOFYEAR. Raise NotComputed for a mode that is no literal."""
+    """Build WEEK, YEARWEEK and WEEKOFYEAR. Raise NotComputed for WEEK without a mode, and for a
+    mode that is no literal."""
     value, *more = inputs
     if operator == "WEEK" and not more:
         raise NotComputed("WEEK() without a mode depends on default_week_format")
@@ -82,9 +83,12 @@ def build_week(operator: str, inputs: Sequence[Node]) -> Node:
 
 
 def compute_week(node: Node, values: pa.Array) -> pa.Array:
-    """Return weeks as the server's calc_week() counts them. The bits of a mode are 1: weeks begin
-    on Monday; 2: days before the first week are in the last year's last week; 4: the rule for the
-    first week."""
+    """Return weeks as the server's calc_week() counts them. The bits of a mode are:
+
+    - 1: weeks begin on Monday,
+    - 2: days before the first week are in the last year's last week,
+    - 4: the rule for the first week.
+    """
     mode = node.detail if node.detail & 1 else node.detail ^ 4
     of_year = bool(mode & 2) or node.operator == "YEARWEEK"
     days = _micros(values).view("datetime64[us]").astype("datetime64[D]")
@@ -166,8 +170,7 @@ def build_interval(operator: str, inputs: Sequence[Node], unit: str) -> Node:
 
 def compute_interval(node: Node, values: pa.Array, amounts: pa.Array) -> pa.Array:
     """Add or subtract intervals; the result is NULL after the year 9999. Raise Unconvertible for a
-    result before the year 1, and for an interval longer than 1,000,000 days or that many units of a
-    day or longer."""
+    result before the year 1, and for an interval above the limit of its unit (``_AMOUNT_MAX``)."""
     missing, unit = _missing(values, amounts), node.detail
     exact_numbers = pc.fill_null(amounts, zero(amounts.type))
     numbers = exact_numbers.cast(pa.int64()).to_numpy(zero_copy_only=False)

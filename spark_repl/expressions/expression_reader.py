@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 PIPES_AS_CONCAT, HIGH_NOT_PRECEDENCE = 1 << 1, 1 << 29
 _COMPARISONS = ("<=>", "<=", ">=", "<>", "!=", "=", "<", ">")
 _BITS = (("|",), ("&",), ("<<", ">>"), ("+", "-"), ("*", "/", "%"), ("^",))
-"""from those that bind least on"""
+"""by precedence, the lowest first"""
 _SUMS, _PRODUCTS = 3, 4
 
 
 def read(text: str, sql_mode: int | None) -> Syntax:
-    """Parse ``text``, the content of the parentheses after AS or DEFAULT. ``sql_mode`` is that of
-    the session that wrote it. If it is None (not known), the text must mean the same in every mode.
-    Raise NotComputed if it does not, or if it is not understood."""
+    """Parse ``text``, the content of the parentheses after AS or DEFAULT. ``sql_mode`` is the mode
+    of the session that wrote it. If it is None (not known), the text must mean the same in every
+    mode. Raise NotComputed if it does not, or if it is not understood."""
     if sql_mode is not None:
         return _read(text, sql_mode)
     plain = _read(text, 0)

@@ -28,7 +28,7 @@ from .value_type import (
 
 LENGTH_MAX = 1 << 20
 _LATIN = frozenset(chr(n) for n in range(0xC0, 0xFF)) - {"×", "÷", "ß"}
-"""letters that have their other case in Latin 1, by all collations but Turkish ones"""
+"""letters whose other case is also in Latin 1, by all collations except Turkish ones"""
 _CASED = frozenset(("utf8mb4", "utf8mb3", "latin1"))
 
 
@@ -167,7 +167,7 @@ def build_case(operator: str, inputs: Sequence[Node]) -> Node:
     if operand.type.source == "TURKISH":
         raise NotComputed(f"{operator} by a Turkish collation is not computed here")
     if operand.type.source == "ENUM" or operand.type.charset == UNKNOWN:
-        reason = "text in a character set that is not known"  # which may be binary, without case
+        reason = "text in a character set that is not known"  # it may be binary, which has no case
         raise NotComputed(f"{operator} of {reason} is not computed here")
     return Node(operator, plain_text_type(operand.type), (operand,))
 

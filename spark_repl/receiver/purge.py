@@ -27,7 +27,7 @@ _DECIDING = "relay.purge.lock"
 class Purged:
     files: tuple[str, ...]
     bytes: int
-    """that are free now"""
+    """bytes that the purge has freed"""
     warning: str = ""
     """MySQL's 1867, where a reader is in a file that nobody else needs"""
 

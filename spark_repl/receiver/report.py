@@ -123,7 +123,7 @@ def has_received(folder: str | Path, gtids: GtidSet) -> bool:
     if report is None:
         return False
     whole = RelayPosition(report["RELAY_LOG_FILE"], report["RELAY_LOG_POS"])
-    end = read_end(folder)  # looked at later: the report is not ahead of it for long
+    end = read_end(folder)  # read after the report, which is ahead only briefly
     received = GtidSet.parse(report["RECEIVED_TRANSACTION_SET"])
     return end is not None and end.position >= whole and gtids.issubset(received)
 

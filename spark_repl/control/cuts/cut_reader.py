@@ -283,7 +283,7 @@ def make_readable(spark: SparkSession, target: str) -> None:
     """Raise ConfigError for a wrong ``target``, SetupError if the session can't read it."""
     from ...runtime.spark_session import (
         check_store,
-    )  # imports Spark, which looking at cuts does not need
+    )  # imports Spark, which reading the list of cuts does not need
 
     if on_s3(target):
         check_store(spark)

@@ -102,7 +102,7 @@ def channel_at(target: str, name: str = "", state_path: str = "") -> Channel:
     applied, ConfigError if there is no such channel, or there are several and none is named."""
     by_name = {channel.name or Config.channel: channel for channel in channels(target, state_path)}
     if not by_name:
-        Control.existing(target)  # which raises
+        Control.existing(target)  # raises: there is no control table
     if not name and len(by_name) == 1:
         return next(iter(by_name.values()))
     if name in by_name:

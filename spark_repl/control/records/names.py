@@ -231,7 +231,7 @@ class Names:
             recorded = shared.get(fold(name))
             if recorded and fold(name) not in self._sharing:
                 if self._control.channel in recorded.channels:
-                    self._wanted(name)  # which raises
+                    self._wanted(name)  # raises, as the configuration does not share the table
                 raise self._refused({name: '", "'.join(recorded.channels)})
         names = [name for name in names if fold(name) not in shared]
         if not self._is_first:

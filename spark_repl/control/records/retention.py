@@ -130,7 +130,7 @@ def promised_rows(
         keep[number] = end > now or stays
     mask = np.empty(len(keep), bool)
     mask[order.to_numpy()] = keep
-    return rows.filter(pa.array(mask))  # ``take`` would copy gigabytes first
+    return rows.filter(pa.array(mask))  # ``take`` would first copy gigabytes
 
 
 PIN = "pin"

@@ -72,7 +72,7 @@ class Control(ControlRows):
         self._handle: DeltaTable | None = None
         self._pending = PendingRows()
         self._owned_at: int | None = None  # the newest version that confirmed the ownership
-        self._base: CutBase | None = None  # of the next cut's row
+        self._base: CutBase | None = None  # the cut to which the next cut's row refers
         self._pruned, self._lock = 0, threading.Lock()  # the version of the last pruning
 
     @property
