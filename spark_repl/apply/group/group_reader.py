@@ -115,7 +115,7 @@ class GroupReader:
 
     def begin_ahead(self, records: Records, executed: GtidSet) -> None:
         """Have the first groups of these records read, while the stream is started. Do nothing
-        where the records are not applied as they are in the log."""
+        if the records are not applied as they are in the log."""
         applied, catch_up = self.stager.applied, self.stager.catch_up
         if applied.history.renewed or catch_up.copied or not len(records):
             return

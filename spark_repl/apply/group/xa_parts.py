@@ -111,7 +111,7 @@ class XaParts:
 
     def waiting(self) -> list[Branch]:
         """Return the prepared branches that the user has decided to end, in the order of the
-        decisions. So a branch whose end was cut off by a crash comes first again."""
+        decisions. So no branch comes before a branch whose end a crash has cut off."""
         now = {branch.position: branch for branch in self._now}
         return [now[position] for position in self._decided if position in now]
 

@@ -174,9 +174,9 @@ class QuarantineChanges:
             self._begin(fault)
 
     def fault_of(self, error: SparkReplError, executed: GtidSet) -> Fault | None:
-        """Return the fault of an error whose table can go into quarantine. The change can't be
-        applied, for good and because of its data. Return None for any other error. A change that
-        foreign keys carry on has no table of its own, so it is no such fault."""
+        """Return the fault of an error whose table can go into quarantine. Such a change can never
+        be applied, because of its data. Return None for any other error. A change that foreign keys
+        carry on has no table of its own, so it is no such fault."""
         if not error.table or not isinstance(error, (RowError, DecodeError, SchemaError)):
             return None
         if isinstance(error, DecodeError) and error.is_of_cascade:

@@ -51,7 +51,7 @@ class RunningApplier:
         return self.tracking.waiting
 
     def source_of(self, position: int) -> dict[str, Any]:
-        """Return the source's place of what ends at the packed position."""
+        """Return the source's place of the transaction that ends at the packed position."""
         return self.applied.source_of(position)
 
     def phases(self) -> dict[str, float]:

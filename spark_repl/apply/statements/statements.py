@@ -104,7 +104,7 @@ class Statements:
         self._literals = rules.withholding is None
 
     def apply(self, record: Any, cut: Cut) -> StatementResult:
-        """Apply the one statement of an index record, and return what was done. ``cut`` is the cut
+        """Apply the one statement of an index record, and return its result. ``cut`` is the cut
         after it. For CREATE TABLE ... SELECT, create the table without its rows, which the record
         also has. Raise StatementError before anything is done if the statement can't be applied."""
         kind, relay, base = Kind(int(record["kind"])), self._log.relay, self._log.base
@@ -359,8 +359,8 @@ def _ends_rows(logged: StatementEvent) -> bool:
 
 def _is_systems(logged: StatementEvent) -> bool:
     """Return whether all tables of the statement are the server's own. Raise StatementError if
-    RENAME moves a table out of a schema of the server, or into one. The target lacks its rows, or
-    would lose them."""
+    RENAME moves a table between a schema of the server and another one. Its rows are not in the
+    target, or would be lost."""
     tables = logged.statement.tables
     own = [database_of(name) in SYSTEM_SCHEMAS for name in tables]
     if any(own) and not all(own) and logged.statement.renames:

@@ -244,7 +244,7 @@ class MySQLRelayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _waits(self, log: RelayLog) -> bool:
         """Return whether a transaction may come at any moment. The watch compares with an end that
-        was read before the log, so that it sees at once what was published since."""
+        was read before the log, so that it sees a later publication at once."""
         return bool(log.log_id) and self.final is None and self.wait_s > 0
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
