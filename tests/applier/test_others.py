@@ -242,7 +242,7 @@ def test_no_look_at_the_files_without_the_lock(log, target):
             commits.live(table)
         with table.lock:
             old = commits.live(table)
-            table.files = LiveFiles(
+            table.delta.files = LiveFiles(
                 old.version - 1, AddActions(None, {}), object()
             )  # of a version before
             assert commits.live(table).adds == old.adds
