@@ -122,7 +122,7 @@ class _Listener(logging.Filter):
 
 @contextmanager
 def _listening(jvm: int) -> Iterator[list[tuple[_Did, float]]]:
-    logger, listener = logging.getLogger("spark_repl.apply.group.apply_group"), _Listener(jvm)
+    logger, listener = logging.getLogger("spark_repl.apply.group.group_committer"), _Listener(jvm)
     level = logger.level
     logger.addFilter(listener)
     logger.setLevel(logging.INFO)

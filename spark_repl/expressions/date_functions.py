@@ -176,7 +176,7 @@ def compute_interval(node: Node, values: pa.Array, amounts: pa.Array) -> pa.Arra
     numbers = exact_numbers.cast(pa.int64()).to_numpy(zero_copy_only=False)
     numbers = np.where(missing, 0, numbers if node.operator[0] == "+" else -numbers)
     micros = _micros(values)
-    limit = _AMOUNT_MAX * (DAY // _UNITS.get(unit, DAY))
+    limit = _AMOUNT_MAX * DAY // _UNITS.get(unit, DAY)
     if (np.abs(numbers) > limit).any():
         raise uncertain("an interval is longer than is computed here")
     if unit in _UNITS:

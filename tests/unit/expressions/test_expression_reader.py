@@ -108,6 +108,7 @@ VALUES = [
     ("VARCHAR(40) AS (MD5('abc'))", "900150983cd24fb0d6963f7d28e17f72"),
     ("VARCHAR(40) AS (SHA1('abc'))", "a9993e364706816aba3e25717850c26c9cd0d89d"),
     ("CHAR(7) AS (da + INTERVAL 1 YEAR)", "2025-02"),
+    ("CHAR(10) AS (da + INTERVAL 2 WEEK)", "2024-03-14"),
     ("INT AS (g + x2) STORED, ADD x2 INT DEFAULT (n), ADD w INT AS (x) STORED", 15),
     ("INT AS (NULL + 1)", None),
     ("VARCHAR(9) AS (s <=> NULL)", "0"),
