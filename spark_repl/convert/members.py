@@ -85,6 +85,16 @@ def _number(text: str, most: int, change: TypeChange) -> int:
     return value if value <= most else -1
 
 
+def _bare(name: str, change: TypeChange) -> str:
+    """Return a name without the spaces at its end. Raise Unconvertible if they may count: they do
+    in CHARACTER SET binary, and no definition records the character set of ENUM and SET."""
+    literals = change.after.literals
+    bare = name if name in literals else name.rstrip(" ")
+    if bare != name and bare in literals:
+        raise change.refused(f"whether {name!r} is a member depends on the character set")
+    return bare
+
+
 def _enum(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]:
     literals, find = change.after.literals, _finder(change)
     from_enum = change.before.type == ColumnType.ENUM
@@ -92,7 +102,7 @@ def _enum(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]
     def store(text: str | None) -> tuple[str | None, bool]:
         if text is None or (text == "" and from_enum):
             return text, True
-        name = text.rstrip(" ")
+        name = _bare(text, change)
         place = find(name)
         if place >= 0:
             return literals[place], True
@@ -111,8 +121,8 @@ def _set(change: TypeChange) -> Callable[[str | None], tuple[str | None, bool]]:
         if not text:
             return text, True
         bits, fits = 0, True
-        for name in text.rstrip(" ").split(","):
-            place = find(name.rstrip(" "))
+        for name in text.split(","):
+            place = find(_bare(name, change))
             fits = fits and place >= 0
             bits |= 1 << place if place >= 0 else 0
         if not bits and len(text) < _SET_NUMBER_BYTES:

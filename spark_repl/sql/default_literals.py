@@ -143,9 +143,11 @@ def _member(literal: str, column: Column, *, exact: bool) -> str:
     names = [letters_of(literal)]
     if column.type == _T.SET:
         names = names[0].split(",") if names[0] else []
-    # The server ignores spaces at the end of a name, but not those of CHARACTER SET binary.
-    is_binary = column.collation == BINARY
-    bare = names if is_binary else [name.rstrip(" ") for name in names]
+    # The server ignores spaces at the end of a name, but not in CHARACTER SET binary, which no
+    # definition records. A strict server has accepted the literal as a member.
+    bare = [name if name in column.literals else name.rstrip(" ") for name in names]
+    if exact and bare != names:
+        raise ValueError(literal)
     if exact and not set(bare) <= set(column.literals):
         raise ValueError(literal)
     members = [member_of(name, column.literals) for name in bare]

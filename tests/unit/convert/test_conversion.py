@@ -131,6 +131,8 @@ def test_values_that_do_not_fit(value: Any, before: str, after: str, made: Any) 
 
 UNKNOWN = [
     ("A", "VARCHAR(9)", "ENUM('a')", "collation"),
+    ("a ", "VARCHAR(9)", "ENUM('a')", "character set"),
+    ("b,a ", "VARCHAR(9)", "SET('a','b')", "character set"),
     (b"a", "VARBINARY(9)", "ENUM('a')", "bytes are compared with the members by the collation"),
     ("1e2", "VARCHAR(9)", "INT", "exponent"),
     ("24-1-1", "VARCHAR(9)", "DATE", "not known"),
