@@ -88,8 +88,13 @@ class Failures:
         self._of, self._folder, self._emptied = (identity(disk), notes), folder, emptied
         self._count = itertools.count(1)
         self._seen = set[str]()
+        self.begun = False
+        """whether the tables are durable: before that, power may leave a new table without the row
+        that announces it (docs/limits)"""
 
     def now(self, why: str) -> None:
+        if not self.begun:
+            return
         left = self._folder / f"{next(self._count):03d} {why}"
         fail(*self._of, left, emptied=self._emptied)
 
@@ -188,8 +193,9 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
                 continue
             apply_without_stream(replica)
             purge_applied(replica.config, settle=replica.tracking.settle)
-            if step == 0:  # else a new table may be there before what announces it (docs/limits)
+            if step == 0:
                 replica.tracking.settle()
+                failures.begun = True
             if step == STEPS - 1:
                 tend(replica)  # what was due beside it may be put off by other work
             failures.step(step)
