@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from .oversized_transactions import Extent, file_too_short, payload_windows, pla
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
     from ..tables.table_definition import TableDefinition
-    from .staged import Span
+    from .staged import Span, StageTask
 
 Longs = npt.NDArray[np.int64]
 
@@ -49,6 +49,35 @@ def slices(span: Span) -> Iterator[tuple[int, int]]:
         last = max(first + 1, fitting)
         yield first, last
         first = last
+
+
+def read_task(
+    task: StageTask,
+    forms: Applied,
+    add: Callable[[RowImages, Longs, Longs], object],
+    *,
+    pairs: bool | Container[str],
+) -> None:
+    """Read the spans of a task, and pass to ``add`` what ``read_images`` yields of each slice.
+
+    The ordinals count the transactions of all spans. Raise DecodeError and LogError with file and
+    position."""
+    before = 0
+    for span in task.spans:
+        for first, last in slices(span):
+            ordinal = before + np.arange(first, last)
+            try:
+                for images, ordinals, positions in read_images(
+                    span.part(first, last),
+                    ordinal,
+                    definitions=task.definitions,
+                    forms=forms,
+                    pairs=pairs,
+                ):
+                    add(images, ordinals, positions)
+            except SparkReplError as error:
+                raise error.at(file=span.path) from error
+        before += len(span)
 
 
 @dataclass(frozen=True)

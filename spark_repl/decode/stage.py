@@ -32,7 +32,7 @@ from .filtered_rows import filtered
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .key_hash import hash_binary
 from .renamed_tables import RenamedTables
-from .spans import read_images, slices
+from .spans import read_task
 from .staged import Part, SplitTables, Staged, StageTask, same_shape
 from .target_rows import target_gaps, target_keys, target_rows
 
@@ -50,22 +50,7 @@ _BATCH_ROWS = 1 << 17
 def stage(task: StageTask) -> Staged:
     """Run a task. Raise DecodeError and LogError with file and position."""
     out, forms, split = _Output(task), task.applied(), SplitTables(task)
-    before = 0
-    for span in task.spans:
-        for first, last in slices(span):
-            ordinal = before + np.arange(first, last)
-            try:
-                for images, ordinals, positions in read_images(
-                    span.part(first, last),
-                    ordinal,
-                    definitions=task.definitions,
-                    forms=forms,
-                    pairs=split,
-                ):
-                    out.add(images, ordinals, positions)
-            except SparkReplError as error:
-                raise error.at(file=span.path) from error
-        before += len(span)
+    read_task(task, forms, out.add, pairs=split)
     return replace(
         out.close(),
         origins=forms.origins if isinstance(forms, RenamedTables) else {},

@@ -30,3 +30,10 @@ class DurabilityBarrier:
         self.durable.sync(self._control.path, rows)
         if checkpoint:
             self.durable.sync_checkpoint(self._control.path)
+
+    def before_first_sync(self, folder: str) -> None:
+        """Pass the barrier if the table at ``folder`` has never been synced, so that the row that
+        announces it is durable as well. After a power failure a durable table without that row
+        would belong to no channel. Raise OSError."""
+        if not self.durable.has_synced(folder):
+            self()

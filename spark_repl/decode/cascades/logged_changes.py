@@ -12,10 +12,10 @@ import pyarrow as pa
 from ...binlog.rows.change_bits import EXISTED, MOVED
 from ...binlog.rows.partial_rows import PartialImages
 from ...binlog.types.forms import USUAL, Forms
-from ...errors import DecodeError, SparkReplError
+from ...errors import DecodeError
 from ...position import RelayPosition
 from ...sql.case_folding import fold
-from ..spans import read_images, slices
+from ..spans import read_task
 from .cascade_simulation import DELETED, INSERTED, UPDATED
 
 if TYPE_CHECKING:
@@ -156,21 +156,10 @@ def read_logged_changes(plan: CascadePlan, tasks: Sequence[StageTask]) -> Logged
 def _read(read: _Read, task: StageTask, begin: int) -> Longs:
     """Add a task's changes to ``read``. Return the positions of its transactions."""
     places = np.zeros(sum(len(span) for span in task.spans), np.int64)
-    before, forms = 0, task.applied()
-    for span in task.spans:
-        for first, last in slices(span):
-            ordinal = before + np.arange(first, last)
-            try:
-                for images, ordinals, positions in read_images(
-                    span.part(first, last),
-                    ordinal,
-                    definitions=task.definitions,
-                    forms=forms,
-                    pairs=True,
-                ):
-                    places[ordinals] = positions
-                    read.add(images, begin + ordinals, positions)
-            except SparkReplError as error:
-                raise error.at(file=span.path) from error
-        before += len(span)
+
+    def add(images: RowImages, ordinals: Longs, positions: Longs) -> None:
+        places[ordinals] = positions
+        read.add(images, begin + ordinals, positions)
+
+    read_task(task, task.applied(), add, pairs=True)
     return places

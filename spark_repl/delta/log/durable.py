@@ -72,6 +72,11 @@ class Durable:
                 return version
         return max((version for version, _ in _commits(folder)), default=-1)
 
+    def has_synced(self, folder: str) -> bool:
+        """Return whether some version of the table is known to be durable, as all on an object
+        store are."""
+        return not _is_here(folder) or self._synced(folder) is not None
+
     def sync(self, folder: str, upto: int | None = None) -> None:
         """Make a table durable: the files that its versions up to ``upto`` (None: the newest) name,
         then these versions, then the folders above. Sync all existing files if nothing is noted.

@@ -98,7 +98,7 @@ class TableMaintenance:
             return
         promised = self._promised_of(table)
         self._remover.check()  # another owner may have published cuts that need these commits
-        self.tracking.settle()  # as in ``_vacuum``: the clean-up syncs this table
+        self.tracking.settle.before_first_sync(table.folder)  # the clean-up syncs the table
         hours = max(self.target.commit_retention_hours, self._retention.every)
         removed = remove_commits(
             table.folder,
@@ -205,9 +205,7 @@ class TableMaintenance:
         """Remove files that no version within the table's retention needs, and their indexes. The
         retention is at least as long as cuts are promised."""
         keep_files(self.commits, table, self._retention.longest)
-        # The barrier syncs the control table's rows as well: after a power failure a durable table
-        # without the row that announces it would belong to no channel.
-        self.tracking.settle()
+        self.tracking.settle.before_first_sync(table.folder)
         self.tracking.settle.durable.sync(table.folder)
         whole, now_s = whole_of(table.path), time.time()
         vacuum(table.folder, self._remover, now_s, self._spared(table))
