@@ -1,7 +1,7 @@
 """Screen: a status as text.
 
-The first lines answer what people ask first: does it run, how far is it behind, is anything wrong,
-what is it doing. The parts follow, under MySQL's names. Text of a source (names, statements,
+The first lines answer the first questions: does it run, what is its lag, is anything wrong, what
+is it doing. The parts follow, under MySQL's names. Text of a source (names, statements,
 messages) is printed without control characters, so that none reaches the terminal.
 """
 

@@ -204,7 +204,9 @@ def pin(control: Control, cut: Cut, name: str) -> None:
         until = promised_until(control, control.snapshot(), datetime.now(UTC))
         if place not in until:
             raise TargetError(
-                "the cut has been forgotten", file=control.path, hint="cut list says what is there"
+                "the cut has been forgotten",
+                file=control.path,
+                hint="choose a cut that cut list shows",
             )
         by_name = pins(control)
         other = by_name.get(name)

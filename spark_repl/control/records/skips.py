@@ -68,7 +68,7 @@ def _check_copy(control: Control, wanted: GtidSet) -> None:
     if copied := wanted.intersect(copy.until):
         raise TargetError(
             f"a copy may have read rows of it: {tables} ({copied})",
-            hint="only what is behind the copy's end can be left out; or copy again",
+            hint="leave out a transaction after the end of the copy; or copy again",
         )
 
 

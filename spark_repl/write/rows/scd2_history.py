@@ -199,7 +199,7 @@ def _ending_versions(
         raise TargetError(
             "a key has more than one current version in the Delta table",
             table=task.table,
-            hint="somebody else wrote to the table: mend it, or copy it again",
+            hint="another writer changed the table: correct it, or copy it again",
         )
     for image in lookups[(matches[lookups] == 0) & ~images.begins[lookups]]:
         _refuse(task, images, out, int(image), MISSING_ROW)

@@ -1,8 +1,10 @@
 """TableCommits: commits to a table, this process's own, and those since the last read of its log.
 
-Commits since then may be this process's, landed although their answer was lost; those of others,
-which ``target.on_foreign_change`` judges (delta/log/foreign_commits); or those of a previous owner
-of the target that slept. TableCommits reads every commit since the last read, whichever came first.
+TableCommits reads every commit since the last read. Such a commit is one of three kinds:
+
+- a commit of this process that landed although its answer was lost;
+- a commit of another writer, which ``target.on_foreign_change`` judges (foreign_commits);
+- a commit of a previous owner of the target that slept.
 """
 
 from __future__ import annotations
