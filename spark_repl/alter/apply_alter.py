@@ -3,6 +3,9 @@ DROP INDEX.
 
 Pure. A statement that does not fit the definition, or that depends on an unknown property of the
 table, raises StatementError: the definition is wrong, or too incomplete to continue.
+
+``copies_rows`` decides whether a server certainly copies a table's rows into a new table for an
+ALTER TABLE (ALGORITHM=COPY), and so computes its STORED columns again.
 """
 
 from __future__ import annotations
@@ -12,10 +15,27 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import StatementError
-from ..sql.actions import Alteration, SetCharset, UnloggedRows
+from ..sql.actions import (
+    AddColumn,
+    AddKey,
+    Alteration,
+    ChangeColumn,
+    DropIndex,
+    PartitionBy,
+    SetCharset,
+    UnloggedRows,
+)
 from ..sql.charsets import ASSUMED
 from ..sql.create_table import is_text
-from ..sql.new_columns import in_charset, is_nullable, new_column, with_timestamps
+from ..sql.keys import PRIMARY
+from ..sql.new_columns import (
+    in_charset,
+    is_longer,
+    is_nullable,
+    new_column,
+    same_type,
+    with_timestamps,
+)
 from ..sql.string_literals import in_column
 from ..sql.table_options import ROWLESS, other_engine
 from ..tables.column import CHARACTER_TYPES, Column, ColumnType
@@ -25,13 +45,15 @@ from .altered_keys import altered_foreign_keys, altered_keys, without_inline_key
 from .altered_partitions import altered_partitions
 from .column_actions import PendingColumn, apply_column_actions
 from .column_source import origins
-from .copied_rows import copies_rows
 from .rename import rename
 
 if TYPE_CHECKING:
+    from ..sql.actions import Alteration
     from ..sql.classify import Statement
     from ..sql.session import Session
+    from ..tables.column import Column
     from ..tables.table_definition import TableDefinition
+    from .column_actions import PendingColumn
 
 
 def alter(
@@ -140,3 +162,54 @@ def _columns(
         clause = entry.clause = in_column(clause, default)
         columns.append(new_column(clause, default, session, nullable=is_nullable(clause)))
     return tuple(columns)
+
+
+_ONE_BYTE = 255  # the longest VARCHAR whose length InnoDB keeps in one byte
+
+
+def copies_rows(
+    alteration: Alteration,
+    entries: Sequence[PendingColumn],
+    columns: Sequence[Column],
+    session: Session,
+) -> bool:
+    """Return whether the server copies the rows; False if InnoDB alters the table in place, or may.
+    ``columns`` are those after the statement, parallel to ``entries``."""
+    actions = alteration.actions
+    return (
+        alteration.copies
+        or any(isinstance(a, PartitionBy) or _converts(a) for a in actions)
+        or _loses_primary(alteration)
+        or any(_is_written(e, c, session) for e, c in zip(entries, columns, strict=True))
+    )
+
+
+def _converts(action: object) -> bool:
+    return isinstance(action, SetCharset) and action.convert
+
+
+def _loses_primary(alteration: Alteration) -> bool:
+    drops = added = False
+    for action in alteration.actions:
+        drops |= isinstance(action, DropIndex) and action.name.upper() == PRIMARY
+        added |= isinstance(action, AddKey) and action.key.kind == PRIMARY
+        added |= isinstance(action, AddColumn | ChangeColumn) and action.column.primary
+    return drops and not added
+
+
+def _is_written(entry: PendingColumn, column: Column, session: Session) -> bool:
+    """Return whether the server writes the column's values for each row, and not in place."""
+    before = entry.before
+    if before is None:
+        return column.generated.endswith("STORED")
+    if entry.clause is None:
+        return False
+    if before.nullable and not column.nullable and not session.is_strict:
+        return True
+    if same_type(before, column):
+        return False
+    if is_longer(before, column):
+        return before.meta <= _ONE_BYTE < column.meta
+    members = before.type in (ColumnType.ENUM, ColumnType.SET) and before.type == column.type
+    appended = column.literals[: len(before.literals)] == before.literals
+    return not (members and appended and before.meta == column.meta)

@@ -1,33 +1,54 @@
 """``bench endurance``: costs of a target that was followed for many days, compared with a new one.
 
 Measured are the questions that a new process asks, and a live load.
+
+The old target is a new one that is turned into one which has followed a load for a number of hours.
+Its entries are real. Commits, which Delta and delta-rs read, are dated as a load of a given rate
+would have dated them. Objects can't be dated, so they have their real age. As many cuts of the
+commits are written as the tiers keep. A ``GrowingLog`` is a recorded log that is written again at
+the rate of a live source.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+from deltalake import write_deltalake
 
 from ..control.cuts.cut_reader import find_cut
 from ..control.cuts.cut_wait import wait_for
+from ..control.records.durability_barrier import DurabilityBarrier
+from ..control.records.retention import Retention
 from ..control.table.control import Control
-from ..delta.store.storage import remove_folder
+from ..control.table.layout import Layout
+from ..delta.log.add_actions import live_files
+from ..delta.log.log_replay import commit_path, read_commit
+from ..delta.store.delta_rs import opened
+from ..delta.store.storage import open_input, open_output, options, remove_folder
+from ..errors import ConfigError
+from ..gtid import GtidSet
 from ..observe.status.status import status
+from ..position import RelayPosition
+from ..relay.index import build_index
+from ..relay.log import open_log
 from ..runtime.object_store import canonical, is_remote
-from .growing_log import GrowingLog
 from .memory import Memory
-from .old_target import make_old
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..control.table.cut import Cut, TableVersion
+    from ..schedule.until import Until
     from .recorded import Recording
 
 _LOOKS = 5
@@ -180,3 +201,158 @@ def _timed(look: Callable[[], object]) -> Callable[[], float]:
 
 def _best(one: Callable[[], float]) -> float:
     return min(one() for _ in range(_LOOKS))
+
+
+def make_old(config: Config, hours: float, rate: float) -> int:
+    """Add the commits of ``hours`` to each table, as far as its log retains them, and their cuts.
+
+    ``rate``: commits per second and table. Return the number of commits per table.
+    """
+    layout = Layout(config.target.path)
+    control = Control(layout.control)
+    last = control.last_cut()
+    assert last is not None
+    kept = min(hours, config.target.commit_retention_hours)
+    count = int(kept * 3600 * rate)
+    for version in last.tables.values():
+        _add_commits(layout.table(version.path), version, count, kept * 3600)
+    now, span = datetime.now(UTC), timedelta(hours=kept)
+    ages = [*_promised(Retention.of(config.target), hours, rate), timedelta()]
+    row = control.rows("cut")[-1]
+    shares = [max(0.0, 1 - age / span) if kept else 1.0 for age in ages]
+    cuts = [
+        (now - age, _cut_at(last, int(count * share)))
+        for age, share in zip(ages, shares, strict=True)
+    ]
+    rows = [{**row, "at": at, "detail": cut.to_detail()} for at, cut in cuts]
+    schema = _schema(control.path)
+    write_deltalake(
+        control.path, pa.Table.from_pylist(rows, schema), mode="append",
+        storage_options=options(control.path),
+    )  # fmt: skip
+    DurabilityBarrier(control, layout)()  # an applier that followed the load would have synced
+    return count
+
+
+def _promised(retention: Retention, hours: float, rate: float) -> list[timedelta]:
+    """Return the ages of the cuts that are retained after ``hours``, the oldest first."""
+    tiers = ((retention.every, 1 / rate), (retention.minute, 60.0), (retention.hour, 3600.0))
+    ages = set[float]()
+    for kept, apart in tiers:
+        ages |= {number * apart for number in range(1, int(min(hours, kept) * 3600 / apart) + 1)}
+    return [timedelta(seconds=age) for age in sorted(ages, reverse=True)]
+
+
+def _schema(folder: str) -> pa.Schema:
+    with opened(folder) as table:
+        return pa.schema(table.schema().to_arrow())
+
+
+def _cut_at(last: Cut, behind: int) -> Cut:
+    """Return a cut that is ``behind`` commits ahead of ``last`` in each table."""
+    tables = last.tables.items()
+    later = {name: replace(table, version=table.version + behind) for name, table in tables}
+    return replace(last, tables=later)
+
+
+def _add_commits(folder: str, table: TableVersion, count: int, seconds: float) -> None:
+    """Add commits that do not change the table: each adds one of its files again.
+
+    Commits of the last hour have checksums, which Delta's clean-up keeps for so long.
+    """
+    text, files = read_commit(folder, table.version), live_files(folder, table.version)
+    assert text is not None
+    now, add = time.time(), next(iter(files.values()), None)
+    actions = [action for action in text if "commitInfo" in action or "txn" in action]
+    if add is not None:
+        actions += [{"add": {**add, "dataChange": False}}]
+    entry = "\n".join(json.dumps(action) for action in actions).encode()
+    checksum = _read_if_there(_checksum_path(folder, table.version))
+    for number in range(1, count + 1):
+        version, at = table.version + number, now - seconds * (1 - number / count)
+        _put(commit_path(folder, version), entry, at)
+        if checksum and at > now - 3600:
+            _put(_checksum_path(folder, version), checksum, at)
+    if count:
+        with opened(folder) as opened_table:
+            opened_table.create_checkpoint()
+
+
+def _checksum_path(folder: str, version: int) -> str:
+    return commit_path(folder, version).removesuffix("json") + "crc"
+
+
+def _read_if_there(path: str) -> bytes:
+    try:
+        with open_input(path) as file:
+            return file.read()
+    except FileNotFoundError:
+        return b""
+
+
+def _put(path: str, content: bytes, at: float) -> None:
+    """Write a file, and set its time to ``at``, in seconds since 1970, if the storage can."""
+    with open_output(path) as file:
+        file.write(content)
+    if not is_remote(path):
+        os.utime(path, (at, at))
+
+
+_STEP_S = 0.002
+
+
+class GrowingLog:
+    """A recording's files, in a folder of their own, up to ``prepared``; the rest is appended
+    later.
+
+    ``ends``: packed ends of the transactions after ``prepared``; ``at``: when each was appended, in
+    seconds of ``time.perf_counter``; 0: not yet.
+    """
+
+    def __init__(self, recorded: str, folder: str, prepared: Until) -> None:
+        """Raise LogError, or ConfigError if the log ends at ``prepared``."""
+        self._log, self._folder = open_log(recorded), folder
+        with tempfile.TemporaryDirectory() as work:
+            records = build_index(self._log, work).records
+        count = prepared.count_before(records, GtidSet(), self._log, 0)
+        if count is None or count + 1 >= len(records):
+            raise ConfigError("--prepared: less than two transactions of the log lie behind it")
+        self.ends = records["end"][count:].astype(np.int64)
+        self.at = np.zeros(len(self.ends))
+        self._appended = 0
+        self._number, self._offset = self._log.files[0].number, 0
+        os.makedirs(folder)
+        self._append(int(records["end"][count - 1]) if count else int(records["position"][0]))
+
+    def add(self, count: int = 1) -> None:
+        """Append ``count`` more transactions, or the remaining ones."""
+        appended = min(self._appended + count, len(self.ends))
+        if appended > self._appended:
+            self._append(int(self.ends[appended - 1]))
+            self.at[self._appended : appended] = time.perf_counter()
+            self._appended = appended
+
+    def grow(self, rate: float) -> None:
+        """Append the remaining transactions, ``rate`` per second."""
+        began, first = time.perf_counter(), self._appended
+        while self._appended < len(self.ends):
+            due = first + 1 + int((time.perf_counter() - began) * rate)
+            self.add(due - self._appended)
+            time.sleep(_STEP_S)
+
+    def _append(self, end: int) -> None:
+        """Append up to a packed position. Files that end before it are then complete."""
+        place = RelayPosition.unpack(end)
+        while self._number < place.file_no:
+            self._copy(os.path.getsize(self._log.file(self._number).path))
+            self._number, self._offset = self._number + 1, 0
+        self._copy(place.offset)
+
+    def _copy(self, upto: int) -> None:
+        path = self._log.file(self._number).path
+        with open(path, "rb") as source:
+            source.seek(self._offset)
+            data = source.read(upto - self._offset)
+        with open(os.path.join(self._folder, os.path.basename(path)), "ab") as file:
+            file.write(data)
+        self._offset = upto

@@ -78,7 +78,7 @@ def run_replication(options: argparse.Namespace) -> int:
 
 
 def _run_several(files: list[str], options: argparse.Namespace) -> int:
-    from ..service import forked_command
+    from ..service import receiving
 
     first = read_as(files[0], options)
 
@@ -93,7 +93,7 @@ def _run_several(files: list[str], options: argparse.Namespace) -> int:
         take_over = take_over and options.take_over
         return ChannelRun(
             config, file, shared.session_of(config), take_over=take_over, bar=False,
-            start=forked_command.start,
+            start=receiving.start,
         )  # fmt: skip
 
     channels = ChannelRuns(configs, read, begin, report)

@@ -4,6 +4,9 @@ All conversions were measured on 9.7 only. One difference is known: servers befo
 doubles of JSON in another way. Some results depend on facts that are not in the log: the server's
 own time zone, a collation's comparisons, values that the server would have refused. Such types or
 values are Unconvertible: nothing is guessed.
+
+NULL is replaced in a column that becomes NOT NULL. A server that is not strict stores the type's
+own default, even if the column has a DEFAULT: 0, '', or in TIMESTAMP the time of the statement.
 """
 
 from __future__ import annotations
@@ -11,17 +14,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .exact import exact
-from .implicit_defaults import without_nulls
+from ..tables.column import Form
 from .lossless import keeps_values, numbers_zeros
 from .members import members_of_bits, store_member
-from .temporal import moment_number, number_moments, store_moment, store_time, text_moments
+from .number_text import exact
+from .temporal import (
+    moment_number,
+    number_moments,
+    put_utc,
+    store_moment,
+    store_time,
+    text_moments,
+    time_array,
+    zero_date,
+)
 from .to_json import store_json
-from .to_number import store_exact, store_integer, store_number_text, store_real
-from .to_text import AS_TEXT, number_text
+from .to_number import bit_array, store_exact, store_integer, store_number_text, store_real
+from .to_text import AS_TEXT, number_text, store_bytes
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, characters, family_of
 
 if TYPE_CHECKING:
@@ -171,3 +184,40 @@ def _text_to_number(values: pa.Array, change: TypeChange) -> Converted:
 
 def _text_to_moment(values: pa.Array, change: TypeChange) -> Converted:
     return text_moments(_texts_of(values, change), change)
+
+
+_NUMBER_FAMILIES = (TypeFamily.INTEGER, TypeFamily.REAL, TypeFamily.YEAR, TypeFamily.DECIMAL)
+_EMPTY = (TypeFamily.TEXT, TypeFamily.ENUM, TypeFamily.SET)
+
+
+def without_nulls(values: pa.Array, change: TypeChange) -> pa.Array:
+    """Return the values with the type's default instead of NULL. Raise Unconvertible if the column
+    cannot have NULL, if a strict server refuses NULL, or if the type's default is not known."""
+    if not change.before.nullable:
+        raise change.refused("there are NULLs in a column that can have none: zero dates, maybe")
+    if change.session.is_strict and family_of(change.after) != TypeFamily.TIMESTAMP:
+        raise change.refused("there are NULLs, which a strict server refuses")
+    return pc.fill_null(values, _default(change)[0])
+
+
+def _default(change: TypeChange) -> pa.Array:
+    after, kind = change.after, family_of(change.after)
+    zero, valid = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+    if kind in _NUMBER_FAMILIES:
+        text = f"{0:.{after.scale}f}" if kind == TypeFamily.DECIMAL else "0"
+        return pa.array([text]).cast(after.arrow_type)
+    if kind == TypeFamily.BIT:
+        return bit_array(pa.array([0]).cast(pa.decimal256(22, 0)), after.meta)
+    if kind in _EMPTY:
+        return pa.array([""])
+    if kind == TypeFamily.BYTES:
+        return store_bytes(pa.array([b""]), after).values
+    if kind == TypeFamily.TIME:
+        return time_array(zero, valid, after)
+    if kind == TypeFamily.JSON and after.form == Form.USUAL:
+        return pa.array(["null"])
+    if kind == TypeFamily.TIMESTAMP and change.session.at:
+        return put_utc(np.array([change.session.at], np.int64), valid, after)
+    if kind in (TypeFamily.DATE, TypeFamily.DATETIME) and after.form == Form.TEXT:
+        return pa.array([zero_date(after)])
+    raise change.refused("there are NULLs, for which the type has no default that is known")

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ..sql.temporal_literals import DAY, SECOND
 from ..tables.column import Column, Form
-from .exact import exact
+from .number_text import exact
 from .type_change import Converted, TypeChange, TypeFamily, by_distinct, family_of
 
 if TYPE_CHECKING:

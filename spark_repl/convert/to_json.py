@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..binlog.json.double import insert_doubles
-from ..binlog.json.json_walk import DEPTH_MAX
+from ..binlog.json.json_document import DEPTH_MAX
 from ..tables.column import Form
 from .type_change import Converted, TypeChange, by_distinct
 

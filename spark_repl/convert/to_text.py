@@ -22,8 +22,7 @@ from ..binlog.charsets.repertoire import BASIC, DAMAGED, ONLY_READ, WHOLE, lette
 from ..errors import DecodeError
 from ..sql.charsets import WIDE
 from ..tables.column import BINARY, Column, ColumnType, Form
-from .exact import exact
-from .number_text import plain_text, real_text
+from .number_text import exact, plain_text, real_text
 from .temporal import moment_text, read_moments, read_times, time_text
 from .type_change import (
     Converted,

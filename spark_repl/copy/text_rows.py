@@ -25,7 +25,7 @@ from ..binlog.types.column_values import Values
 from ..binlog.types.forms import USUAL, Forms
 from ..errors import DecodeError, SchemaError, SourceLostError, SparkReplError
 from ..source.dump import refusal
-from ..sql.real_literal import REAL_DETAIL
+from ..sql.default_literals import REAL_DETAIL
 from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
 
 if TYPE_CHECKING:

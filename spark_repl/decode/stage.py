@@ -28,13 +28,12 @@ from ..rules.row_filters import check_row_filter
 from ..rules.table_mode import APPEND, MIRROR, OF_IMAGES
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from .added_columns import changed_by
-from .filtered_rows import filtered
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
 from .key_hash import hash_binary
 from .renamed_tables import RenamedTables
 from .spans import read_task
 from .staged import Part, SplitTables, Staged, StageTask, same_shape
-from .target_rows import target_gaps, target_keys, target_rows
+from .target_rows import filtered, target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from ..binlog.events.transaction import Flag
 from ..binlog.types.forms import USUAL, Forms
 from ..position import OFFSET_BITS, OFFSET_MASK
-from ..relay.pieces import Piece, open_pieces, size_of
+from ..relay.split import Piece, open_pieces, size_of
 from ..rules.column_rules import ColumnRules
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..binlog.charsets.charset import charset_of
-from ..convert.exact import exact
+from ..convert.number_text import exact
 from ..convert.temporal import read_moments, read_times
 from ..convert.type_change import TypeChange, TypeFamily, family_of
 from ..errors import NotComputed

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ..errors import NotComputed
 from . import (
-    arithmetic,
     casts,
     comparison,
     date_functions,
@@ -24,10 +23,10 @@ from .value_type import Node
 Build = Callable[[str, Sequence[Node]], Node]
 
 _BUILT: dict[str, Build] = {
-    **dict.fromkeys(("+", "-", "*"), arithmetic.build_sum),
-    **dict.fromkeys(("/", "DIV", "MOD"), arithmetic.build_quotient),
-    "NEGATE": arithmetic.build_negation,
-    "ABS": arithmetic.build_absolute,
+    **dict.fromkeys(("+", "-", "*"), numeric_functions.build_sum),
+    **dict.fromkeys(("/", "DIV", "MOD"), numeric_functions.build_quotient),
+    "NEGATE": numeric_functions.build_negation,
+    "ABS": numeric_functions.build_absolute,
     **comparison.BUILT,
     **flow_control.BUILT,
     **string_functions.BUILT,
@@ -38,10 +37,10 @@ _BUILT: dict[str, Build] = {
     **like.BUILT,
 }
 COMPUTED: dict[str, Callable[..., pa.Array]] = {
-    **dict.fromkeys(("+", "-", "*"), arithmetic.compute_sum),
-    **dict.fromkeys(("/", "DIV", "MOD"), arithmetic.compute_quotient),
-    "NEGATE": arithmetic.compute_negation,
-    "ABS": arithmetic.compute_absolute,
+    **dict.fromkeys(("+", "-", "*"), numeric_functions.compute_sum),
+    **dict.fromkeys(("/", "DIV", "MOD"), numeric_functions.compute_quotient),
+    "NEGATE": numeric_functions.compute_negation,
+    "ABS": numeric_functions.compute_absolute,
     **comparison.COMPUTED,
     **flow_control.COMPUTED,
     **string_functions.COMPUTED,

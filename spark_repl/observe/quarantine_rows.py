@@ -19,10 +19,10 @@ from ..control.records.name_case import NameCase
 from ..control.records.quarantine import mark_of
 from ..control.records.recorded_filters import recorded
 from ..decode.known_tables import OnlyTable
-from ..decode.row_batches import table_batches
+from ..decode.read_changes import table_batches
 from ..decode.spans import read_images, slices
 from ..delta.store import storage
-from ..delta.store.delta_table import opened
+from ..delta.store.delta_rs import opened
 from ..errors import SparkReplError
 from ..gtid import GtidSet
 from ..position import RelayPosition

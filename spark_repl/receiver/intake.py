@@ -13,7 +13,7 @@ from ..binlog.event_types import CRC_LENGTH, HEADER_LENGTH, EventFlag, EventType
 from ..binlog.events.event import parse_format_description, parse_rotate
 from ..errors import LogError, SourceError, SourceLostError
 from ..relay.log import split_name
-from ..relay.source_place import unwrapped
+from ..relay.source_places import unwrapped
 from ..source.dump import has_checksum, parse_heartbeat, refusal
 from .packet import EventRun, PacketSplitter, Special
 

@@ -28,7 +28,7 @@ from ..relay.file_list import FileList, file_name, locked, read_list, sync_folde
 from ..relay.file_transactions import begin, extend
 from ..relay.log import RelayLog
 from ..relay.published import End, EndWriter
-from ..relay.source_place import unwrapped
+from ..relay.source_places import unwrapped
 from ..runtime.private_files import FILE_MODE, make_folder
 from ..runtime.threads import Pool
 from .own_events import file_head, normal, own_rotate, source_head

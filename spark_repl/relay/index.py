@@ -17,13 +17,11 @@ from ..errors import LogError
 from ..gtid import GtidSet
 from ..position import OFFSET_BITS, RelayPosition
 from ..runtime.private_files import make_folder
+from .file_index import SUFFIX, forget_others, forget_pages, load, store
 from .file_transactions import begin, extend, number_of
-from .growing_records import forget_pages
-from .pieces import size_of
 from .record import RECORD
 from .repeated import unrepeated
-from .split import Open, left_open, lost_part
-from .stored_index import SUFFIX, forget_others, load, store
+from .split import Open, left_open, lost_part, size_of
 
 if TYPE_CHECKING:
     from .file_head import RelayFile

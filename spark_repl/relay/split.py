@@ -5,13 +5,16 @@ inside a transaction leaves it open: with SOURCE_AUTO_POSITION the source sends 
 beginning, without that it continues where it was. A transaction that is open at a file's end
 therefore either continues in the next file, at the place of the source's log where it stopped, or
 begins again there.
+
+``pieces_of`` returns the bytes of such a transaction, to be read as if they were in one file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 
@@ -19,7 +22,6 @@ from ..binlog.event_types import CRC_LENGTH, HEADER, HEADER_LENGTH, EventFlag, E
 from ..binlog.events.transaction import Scan, Stop
 from ..errors import LogError
 from ..position import OFFSET_BITS, OFFSET_MASK
-from .pieces import Piece
 
 if TYPE_CHECKING:
     from typing import Any
@@ -253,3 +255,75 @@ def _refused(file: RelayFile, at: int, why: str) -> LogError:
         f"an event {why}: the transactions' boundaries are broken", file=file.name, position=at,
         hint="the file is damaged here: relay verify says more",
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole events of a transaction: ``[begin, end)`` of a file."""
+
+    path: str
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
+
+def size_of(pieces: Sequence[Piece]) -> int:
+    return sum(piece.size for piece in pieces)
+
+
+def open_pieces(pieces: Sequence[Piece]) -> BinaryIO:
+    """Open the pieces end to end. Reading stops early if a file has become shorter."""
+    return cast(BinaryIO, io.BufferedReader(_Joined(pieces)))
+
+
+class _Joined(io.RawIOBase):
+    """The pieces as one stream; only one file is open at a time."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces, self._at = pieces, 0
+        self._file: BinaryIO | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: size_of(self._pieces)}[whence]
+        self._at = start + offset
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        begin = 0
+        for piece in self._pieces:
+            if self._at < begin + piece.size:
+                file = self._opened(piece.path)
+                file.seek(piece.begin + self._at - begin)
+                most = min(len(buffer), begin + piece.size - self._at)
+                count = file.readinto(memoryview(buffer)[:most])  # type: ignore[attr-defined]
+                self._at += count
+                return int(count)
+            begin += piece.size
+        return 0
+
+    def _opened(self, path: str) -> BinaryIO:
+        if self._file is None or self._file.name != path:
+            self._close()
+            self._file = open(path, "rb", buffering=0)  # noqa: SIM115
+        return self._file
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def close(self) -> None:
+        self._close()
+        super().close()

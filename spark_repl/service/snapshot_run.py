@@ -62,8 +62,7 @@ def copy_page(config: Config) -> Iterator[str]:
     an address on which nothing can listen.
     """
     from ..control.records.channels import opened
-    from ..observe.web.endpoint import open_endpoint
-    from ..observe.web.endpoint_snapshots import endpoint_snapshots
+    from ..observe.web.endpoint import endpoint_snapshots, open_endpoint
 
     endpoint, _ = open_endpoint(config.observe, serves=True)
     if endpoint is None:

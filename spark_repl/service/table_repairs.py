@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ..apply.start.replica import Replica
 from ..control.records.channels import control_of, layout_of
 from ..control.records.repair_results import RepairResult, repair_results
-from ..copy.copy_requests import check_answers
 from ..copy.read_repair_rows import read
+from ..copy.recopy import check_answers
 from ..copy.repair_request import leave
 from ..copy.repairer import answer_to, last_cut
 from ..errors import HistoryError, LogError, RowsRefused, TargetError

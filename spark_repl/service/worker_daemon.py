@@ -29,7 +29,7 @@ MODULES = (
     "spark_repl.verify.verifier",
     "spark_repl.write.alter.altered_rows",
     "spark_repl.write.files.compaction",
-    "spark_repl.write.rows.direct",
+    "spark_repl.write.rows.direct_writer",
 )
 
 

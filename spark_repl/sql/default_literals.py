@@ -4,6 +4,8 @@ and the members of ENUM and SET that a literal names.
 The result depends on the literal, the column and the session. The server accepted a literal of
 DEFAULT, so it is valid. A constant of an expression may be out of range: a server that is not
 strict stores the nearest value then.
+
+The last functions handle doubles: the digits that FLOAT(M,D) and DOUBLE(M,D) store, and their text.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from decimal import Context, Decimal
 from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from ..binlog.charsets.charset import charset_of, to_text
 from ..errors import DecodeError
 from ..tables.column import (
@@ -27,7 +31,6 @@ from ..tables.column import (
     ColumnType,
 )
 from .charsets import WIDE, collation
-from .real_literal import REAL_DETAIL, real_digits, real_literal_text
 from .session import TIME_TRUNCATE_FRACTIONAL
 from .temporal_literals import SECOND, letters_of, moment_letters, moment_of, time_of
 
@@ -388,3 +391,40 @@ def _bare(text: str) -> str:
     """Return the text without case and marks."""
     parts = unicodedata.normalize("NFKD", text.casefold())
     return "".join(char for char in parts if not unicodedata.combining(char))
+
+
+REAL_DETAIL = re.compile(r"([0-9]+),([0-9]+)")
+"""in ``Column.detail``"""
+_EXPONENT_FROM, _EXPONENT_LEAST = 15, -10
+
+
+def real_digits(value: float, detail: str, *, clips: bool = False) -> float:
+    """Return the double that a column of (M,D) stores, rounded in binary, half to even. Raise
+    ValueError for a value out of range, unless the server ``clips``."""
+    match = REAL_DETAIL.search(detail)
+    assert match
+    whole, digits = int(match[1]), int(match[2])
+    scale = 10.0**digits
+    most = 10.0 ** (whole - digits) - 1.0 / scale
+    front = np.floor(value)
+    rounded = float(front + np.rint((value - front) * scale) / scale)
+    if abs(rounded) <= most:
+        return rounded
+    if not clips:
+        raise ValueError(value)
+    return most if rounded > 0 else -most
+
+
+def real_literal_text(value: float) -> str:
+    """Return the text that a text column with room for all digits stores of a double. Raise
+    ValueError if the text is not known."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    text, power = "".join(map(str, digits)), int(exponent) + len(digits)
+    if not any(digits):
+        return "0"
+    if power < _EXPONENT_LEAST:
+        raise ValueError(value)
+    if power <= _EXPONENT_FROM:
+        return f"{Decimal(repr(value)).normalize():f}"
+    point = "." if len(text) > 1 else ""
+    return f"{'-' * sign}{text[0]}{point}{text[1:]}e{power - 1}"

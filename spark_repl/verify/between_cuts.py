@@ -16,8 +16,7 @@ import numpy.typing as npt
 from ..config.renaming import whole_of
 from ..errors import TargetError
 from ..runtime.retry import first_line
-from .cut_definitions import CutDefinitions
-from .cut_files import files_of
+from .cut_files import CutDefinitions, files_of
 from .differences import Differing, describe
 from .digest_sums import differing, sums
 from .target_files import FileSet, digest_files, lacking

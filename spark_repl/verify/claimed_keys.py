@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ..delta.files.common_type import arrow_type
-from ..delta.files.delta_columns import Columns
+from ..delta.files.delta_columns import Columns, arrow_type
 from ..rules.metadata_columns import shard_column
 from .differences import key_values
 from .digest_sums import common_keys

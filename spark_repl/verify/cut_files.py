@@ -2,6 +2,8 @@
 
 A table that lacks a file is left out, unless another writer has rewritten the file since: then the
 version that has its rows is read. ``files_of`` reads the live files of a version from the log.
+
+``CutDefinitions`` has the definitions of the tables at a cut, by the statements up to it.
 """
 
 from __future__ import annotations
@@ -11,15 +13,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from ..control.records.definitions import Definitions
 from ..delta.files.delta_columns import Columns
 from ..errors import TargetError
+from ..gtid import GtidSet
 from ..runtime.retry import first_line
+from ..write.tables.table_metadata import COMPLETE, DEFINITION, WITHOUT_HISTORY, created
 from .changed_above_cut import rewritten_version
 from .target_files import FileSet, lacking
 
 if TYPE_CHECKING:
+    from ..control.table.control import Control
+    from ..control.table.cut import Cut, TableVersion
+    from ..control.table.layout import Layout
     from ..delta.log.table_log import TableLog
     from ..delta.log.table_snapshot import Snapshot
+    from ..tables.table_definition import TableDefinition
     from .source_range import RangeRows
     from .table_check import TableCheck
     from .target_files import FileTask
@@ -117,3 +126,31 @@ def snapshot_of(log: TableLog, folder: str, version: int) -> Snapshot:
             " --config F --table DB.T",
         )  # fmt: skip
     return snapshot
+
+
+class CutDefinitions:
+    """Definitions of tables at cuts; the recorded statements are read once for each cut."""
+
+    def __init__(self, control: Control, layout: Layout, log: TableLog) -> None:
+        self._layout, self._log, self._definitions = layout, log, Definitions(control)
+        self._read_for: Cut | None = None
+
+    def of(self, cut: Cut, at: TableVersion) -> TableDefinition | None:
+        """Return the definition of one of the cut's tables. Return None if no record has it,
+        because another writer has replaced the table's properties. Raise TargetError if the table
+        does not exist."""
+        if self._read_for is not cut:
+            self._definitions.load()
+            self._read_for = cut
+        executed = GtidSet.parse(cut.gtid_executed)
+        changed = self._definitions.at(at.path, max(at.position, cut.position), executed)
+        if changed is not None:
+            return changed
+        snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
+        return created(snapshot) if DEFINITION in snapshot.configuration else None
+
+    def is_without_history(self, at: TableVersion) -> bool:
+        """Return whether one of a cut's tables began without rows. Raise TargetError if it does not
+        exist."""
+        snapshot = snapshot_of(self._log, self._layout.table(at.path), at.version)
+        return snapshot.configuration.get(COMPLETE) == WITHOUT_HISTORY

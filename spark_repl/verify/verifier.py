@@ -30,13 +30,11 @@ from ..source.account import mask_key
 from ..source.connection import DumpConnection
 from .changed_above_cut import ByOthers, look_above
 from .claimed_keys import CLAIMED, ClaimedKeys, is_separated_by_filter
-from .cut_definitions import CutDefinitions
-from .cut_files import CutFiles, files_of
+from .cut_files import CutDefinitions, CutFiles, files_of
 from .differences import differences
-from .repair_request_builder import repairs_of
 from .row_sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
-from .table_check import TableCheck
+from .table_check import TableCheck, repairs_of
 from .target_files import FileSet, digest_files
 from .waits_for_cut import CutWait
 from .work_folder import TablePlan, WorkFolder
@@ -48,7 +46,7 @@ if TYPE_CHECKING:
     from ..copy.source_tables import SourceTable
     from ..delta.log.table_log import TableLog
     from ..tables.table_definition import TableDefinition
-    from .repair_request_builder import Repairs
+    from .table_check import Repairs
     from .target_files import FileTask
 
 logger = logging.getLogger(__name__)

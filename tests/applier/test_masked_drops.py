@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.control.records.channels import channel_at
 from spark_repl.errors import SettingError
-from spark_repl.verify.cut_definitions import CutDefinitions
+from spark_repl.verify.cut_files import CutDefinitions
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, cuts, last_shown, run, stopped
 

@@ -24,7 +24,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.observe.reports.progress_history import COLUMNS
 from spark_repl.observe.status import status
-from spark_repl.observe.web import endpoint_snapshots
+from spark_repl.observe.web import endpoint
 from spark_repl.observe.web.lag_history import lag_history
 from spark_repl.observe.web.page import page as whole
 from tests.support.binlog_writer import LogWriter, Table, insert
@@ -227,7 +227,7 @@ def test_however_many_ask_there_is_one_look_a_second(
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     config = Config().override({"target.path": str(target)})
-    found = endpoint_snapshots.endpoint_snapshots(config, str(log.folder), opened(config))
+    found = endpoint.endpoint_snapshots(config, str(log.folder), opened(config))
     before = found["/status.json"].text()
     Path(Layout(str(target)).status).unlink()
     assert all(look.text() for look in found.values())

@@ -11,7 +11,7 @@ from spark_repl.control.records.copies import last_copy, logged_while_copied, st
 from spark_repl.control.records.operator_decisions import SKIP, decide
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
-from spark_repl.copy.copy_requests import Queue, Wanted
+from spark_repl.copy.recopy import Queue, Wanted
 from spark_repl.errors import StaleCopyError
 from tests.support.binlog_writer import SOURCE, Table
 from tests.support.local_delta import applier, apply_without_stream, cuts, last_shown, run

@@ -26,7 +26,7 @@ from unittest.mock import patch
 from spark_repl.apply.start.replica import Parts
 from spark_repl.decode.stage import stage
 from spark_repl.schedule.until import Until
-from spark_repl.write.rows.direct import write_direct
+from spark_repl.write.rows.direct_writer import write_direct
 from tests.support import local_delta
 
 

@@ -24,7 +24,7 @@ from unittest.mock import patch
 from deltalake import DeltaTable
 
 from spark_repl.apply.start.replica import Replica
-from spark_repl.control.table import control, control_cleanup
+from spark_repl.control.table import control
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.control_snapshot import Row
 from spark_repl.control.transaction_files.xa_store import XaStore
@@ -158,8 +158,8 @@ def main(source: Path, disk: Path, notes: Path, folder: Path, *, emptied: bool) 
 
     with ExitStack() as stack:
         for module, name, value in (
-            (control, "_PRUNE_EVERY", 4), (control_cleanup, "_CHECKPOINT_EVERY", 3),
-            (control_cleanup, "_OPENED_S", -9), (checkpoint_schedule, "EVERY", 3),
+            (control, "_PRUNE_EVERY", 4), (control, "_CHECKPOINT_EVERY", 3),
+            (control, "_OPENED_S", -9), (checkpoint_schedule, "EVERY", 3),
             (table_maintenance, "_CLEAN_EVERY", 3),
             (table_maintenance, "_READ_AGAIN_S", 0), (DeltaTable, "vacuum", vacuum),
             (os, "remove", _telling(os.remove, failures)),

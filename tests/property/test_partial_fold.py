@@ -20,7 +20,7 @@ from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
 from spark_repl.write.files.write_task import PlannedFiles, WriteTask
-from spark_repl.write.rows.direct import write_direct
+from spark_repl.write.rows.direct_writer import write_direct
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
 
 T = Table("p", (("a", "int"), ("k", "varchar(8)"), ("b", "varchar(9)"), ("c", "int")), key=(1, 0))

@@ -37,5 +37,5 @@ def test_what_workers_do_was_imported_before_the_fork(spark: SparkSession, tmp_p
     after = Workers(spark, 2).run(ours, [0, 1])
     ((parent, command),) = {(parent, command) for parent, command, _ in before + after}
     assert parent != os.getpid() and "spark_repl.service.worker_daemon" in command
-    assert all("spark_repl.write.rows.direct" in modules for _, _, modules in before)
+    assert all("spark_repl.write.rows.direct_writer" in modules for _, _, modules in before)
     assert set().union(*(modules for _, _, modules in after)) == before[0][2]

@@ -18,8 +18,10 @@ import numpy as np
 from zstandard import ZstdDecompressor
 
 from spark_repl.binlog.events import event as events
-from spark_repl.binlog.events.payload import View, decompress, decompress_all
-from spark_repl.binlog.events.payload_bodies import (
+from spark_repl.binlog.events.payload import (
+    View,
+    decompress,
+    decompress_all,
     payload_bodies,
     payload_heads,
     small_frames,
@@ -33,7 +35,7 @@ from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.errors import DecodeError, SparkReplError
-from spark_repl.relay.compressed import are_usual, classify
+from spark_repl.relay.file_transactions import are_usual, classify
 from spark_repl.tables.table_definition import TableDefinition
 from tests.support.decoder_log import payloads, transactions
 

@@ -11,7 +11,7 @@ from spark_repl.binlog.event_types import EventType
 from spark_repl.binlog.events.event import parse_gtid
 from spark_repl.gtid import GtidSet
 from spark_repl.receiver.intake import Intake
-from spark_repl.receiver.packet_kernel import PACKET_MAX
+from spark_repl.receiver.packet import PACKET_MAX
 from spark_repl.receiver.writer import RelayWriter
 
 _GTIDS = (EventType.GTID, EventType.GTID_TAGGED)

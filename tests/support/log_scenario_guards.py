@@ -10,7 +10,7 @@ from .guard import Guard
 
 _INTAKE, _RECEIVER, _WRITER = "receiver/intake.py", "receiver/receiver.py", "receiver/writer.py"
 _KERNEL, _PURGE, _RECOVERY = (
-    "receiver/packet_kernel.py",
+    "receiver/packet.py",
     "receiver/purge.py",
     "receiver/recovery.py",
 )
@@ -116,7 +116,7 @@ LOG_GUARDS: dict[int, Guard] = {
     128: Guard("a transaction that would become larger is not compressed",
                "decode/spans.py", "if not compressed.all():", "if not compressed.any():"),
     130: Guard("a statement in a payload, where rows alone are allowed",
-               "relay/compressed.py",
+               "relay/file_transactions.py",
                "return Kind.ROWS if text.startswith(b\"SAVEPOINT\") else Kind.STATEMENT",
                "return Kind.ROWS"),
     131: Guard("commit timestamps of compressed transactions are those of plain ones",
@@ -136,7 +136,7 @@ LOG_GUARDS: dict[int, Guard] = {
     141: Guard("PARTIAL_UPDATE_ROWS are written where diffs save bytes",
                _PARTIAL, "documents += 1", "documents += 0"),
     142: Guard("documents of all kinds and sizes through the log",
-               "binlog/json/json_walk.py", "width = 4 if kind & 1 else 2", "width = 2"),
+               "binlog/json/json_document.py", "width = 4 if kind & 1 else 2", "width = 2"),
     143: Guard("every field of the optional metadata, MINIMAL and FULL",
                _MAP, "elif _PREFIX_KEY in fields:", "elif False:"),
     144: Guard("a YEAR column has a bit of signedness among the numbers",

@@ -17,7 +17,7 @@ from ...control.table.cut import Cut
 from ...crash_points import reach
 from ...gtid import format_gtid
 from ...relay.record import gtid_text
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 from ...schedule.group import BY_HAND_MAX, ByHand
 from ...write.tables.table import versions
 

@@ -28,7 +28,7 @@ from ...decode.known_tables import (
 )
 from ...decode.staged import StageTask
 from ...delta.store import storage
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 from ...runtime.object_store import is_remote
 from ...runtime.private_files import opener
 from ...runtime.retry import disk_full, temporary

@@ -19,9 +19,8 @@ from ...delta.store.remover import Remover
 from ...errors import GivenUpError, SparkReplError, StatementError
 from ...position import OFFSET_BITS, OFFSET_MASK, RelayPosition
 from ...relay.logged_query import read_statement
-from ...relay.pieces import Piece, size_of
 from ...relay.record import Flag, Kind, gtid_text
-from ...relay.split import is_split, pieces_of
+from ...relay.split import Piece, is_split, pieces_of, size_of
 from ...schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ...schedule.group import XA_PARTS, Records
 from ...sql.case_folding import fold

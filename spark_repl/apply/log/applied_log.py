@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...decode.staged import Span
     from ...relay.index import TransactionIndex
     from ...relay.log import RelayLog
-    from ...relay.source_place import SourcePlace
+    from ...relay.source_places import SourcePlace
     from ...schedule.branches import Branch
     from ...schedule.group import Records
 

@@ -10,7 +10,7 @@ from ...gtid import GtidSet
 from ...position import OFFSET_BITS, OFFSET_MASK
 from ...relay.logged_query import read_statement
 from ...relay.record import Flag, Kind
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 from ...relay.split import is_split, pieces_of
 from ...sql.shown_text import without_literals, without_secrets
 from ...sql.statement import UNKNOWN_TABLE, Effect

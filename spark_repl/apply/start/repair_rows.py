@@ -31,7 +31,7 @@ from ...errors import (
 )
 from ...gtid import GtidSet
 from ...relay.record import Kind, gtid_name
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 from ...rules.column_rules import masked_otherwise
 from ...runtime.retry import disk_full, first_line, temporary
 from ...schedule.group import WITHOUT_ROWS, Group

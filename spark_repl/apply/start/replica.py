@@ -32,8 +32,7 @@ from ...observe.reports.applier_status import (
     Result,
     lost_file_notice,
 )
-from ...observe.web.endpoint import open_endpoint
-from ...observe.web.endpoint_snapshots import endpoint_snapshots
+from ...observe.web.endpoint import endpoint_snapshots, open_endpoint
 from ...relay.log import open_log
 from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
@@ -48,14 +47,12 @@ from ...write.tables.table_options import TableOptions
 from ...write.tables.tracking import Tracking, left_out_before
 from ...write.upkeep.statistics_check import check_statistics
 from ..group.coordinator import Coordinator
-from ..group.gaps import Gaps
+from ..group.low_water_mark import Gaps
 from ..group.pipeline import Pipeline
 from ..group.stager import Stager
 from ..statements.statements import Statements
 from ..stream.spark_source import MySQLRelaySource
-from ..stream.stream import RelayStream
-from ..stream.stream_checkpoint import resume_offset
-from ..stream.stream_listener import StreamListener
+from ..stream.stream import RelayStream, StreamListener, resume_offset
 from .applier import RunningApplier
 from .quarantine_replay import QuarantineReplay
 from .repair_rows import RowRepairs

@@ -46,7 +46,7 @@ from ...delta.log.empty_commits import remove_empty_commits
 from ...delta.store.remover import Remover
 from ...gtid import GtidSet
 from ...relay.log import read_while_purged
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 from ...write.tables.table import versions
 from ..log.applied_log import AppliedLog, LogView
 from ..statements.stale_copy import changed_meanwhile, give_up_stale

@@ -1,31 +1,42 @@
-"""Stream: Spark's structured stream over the log, one batch of transactions after the other."""
+"""Stream: Spark's structured stream over the log, one batch of transactions after the other.
+
+``StreamListener`` passes Spark's progress of the batches to the status and the metrics. Spark's
+checkpoint is a hint: ``resume_offset`` reads where a stream resumes by it, and ``forget_foreign``
+removes a checkpoint that belongs to another log.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
 import threading
+import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ...crash_points import reach
 from ...errors import LogError, SparkReplError, Stopped, StoppedBetweenGroups
 from ...position import RelayPosition
+from ...relay.stream_place import StreamPlace
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
 from ...runtime.threads import channel_here, under_channel
-from .stream_checkpoint import forget_foreign
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ...observe.reports.applier_status import ApplierStatus
+    from ...relay.log import RelayLog
     from ..group.coordinator import Coordinator
     from ..log.applied_log import AppliedLog
-    from .stream_listener import StreamListener
 
 # A stream batch holds several groups, so that they can be pipelined inside it.
 _BATCH_GROUPS = 8
@@ -264,3 +275,81 @@ class BatchFunction:
         except Exception as error:  # noqa: BLE001 RelayStream keeps the error itself
             return RuntimeError(f"{type(error).__module__}.{type(error).__qualname__}: {error}")
         return None
+
+
+class StreamListener(StreamingQueryListener):
+    """Receives the events of all streams of the session. ``name``: the name of this applier's
+    stream; events of other streams are ignored. Spark keeps the listener longer than the stream
+    (``BatchFunction``)."""
+
+    def __init__(self, status: ApplierStatus) -> None:
+        self.name = f"spark_repl {uuid.uuid4().hex[:8]}"
+        self._status: ApplierStatus | None = status
+
+    def release(self) -> None:
+        """Drop the status, which Spark would otherwise keep alive."""
+        self._status = None
+
+    def onQueryStarted(self, event: Any) -> None:
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:
+        progress, status = event.progress, self._status
+        if status is not None and progress.name == self.name and progress.numInputRows:
+            status.streams(
+                {
+                    "batch": progress.batchId,
+                    "rows": progress.numInputRows,
+                    "seconds": round(progress.batchDuration / 1000, 3),
+                    "at": progress.timestamp,
+                }
+            )
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        pass
+
+
+def resume_offset(checkpoint: str) -> int | None:
+    """Return the packed position after which a stream with this checkpoint resumes, or None."""
+    place = _last_place(checkpoint, "commits")
+    return None if place is None else place.position
+
+
+def forget_foreign(checkpoint: str, log: RelayLog, base: int, high: int) -> None:
+    """Remove a checkpoint that doesn't resume up to ``high`` in this log. It may belong to another
+    history, so that it does not apply to this log. Or its last batch has begun and is not recorded
+    as done, in a part of the log that was purged since. The tables have all earlier
+    transactions."""
+    places = [_last_place(checkpoint, folder) for folder in ("commits", "offsets")]
+    try:
+        for place in filter(None, places):
+            place.check(log, base)
+        if places[0] is not None and places[0].position > high:
+            shutil.rmtree(checkpoint)
+    except LogError:
+        shutil.rmtree(checkpoint)
+
+
+def _last_place(checkpoint: str, folder: str) -> StreamPlace | None:
+    """Return the end of the last batch that is recorded as done (``commits``) or as begun
+    (``offsets``)."""
+    numbers = _numbers(os.path.join(checkpoint, folder))
+    if not numbers:
+        return None
+    path = os.path.join(checkpoint, "offsets", str(max(numbers)))
+    try:
+        with open(path, encoding="utf-8") as lines:
+            offset: Any = json.loads(lines.read().splitlines()[-1])
+        return StreamPlace.of(offset)
+    except (OSError, ValueError, KeyError, IndexError):
+        return None  # a damaged checkpoint: Spark reports it when the stream starts
+
+
+def _numbers(folder: str) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder) if re.fullmatch(r"\d+", name)]
+    except FileNotFoundError:
+        return []

@@ -7,9 +7,8 @@ Source: information_schema.collations of MySQL 9.7.
 from __future__ import annotations
 
 from ...errors import DecodeError
-from .characters import characters
 from .one_byte import NONE, one_byte_table
-from .wide_text import decode_wide
+from .wide_text import characters, decode_wide
 
 LETTER_BACKSLASH = "\udc5c"
 """in a statement's text: a two-byte backslash, which the server's parser reads as a letter"""

@@ -5,23 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.jit import Bytes, Int, Ints, jit, number, varlen
-from .damage import CUT, DOUBLE, ENTRIES, LITERAL, TYPE
-from .json_walk import COUNT, NEXT, OBJECT, next_key, next_value, open_container
-from .nodes import (
+from .json_document import (
     ARRAY_NODE,
     AT,
+    COUNT,
+    CUT,
+    DOUBLE,
     DOUBLE_NODE,
+    ENTRIES,
     INT64,
     KEY,
     KEY_SIZE,
     KIND,
+    LITERAL,
     LITERAL_NODE,
+    NEXT,
+    OBJECT,
     OBJECT_NODE,
     OPAQUE_NODE,
     OPAQUE_TYPE,
     SIZE,
     STRING_NODE,
+    TYPE,
     UINT64,
+    next_key,
+    next_value,
+    open_container,
 )
 
 

@@ -13,9 +13,20 @@ import pyarrow as pa
 
 from ...errors import DecodeError
 from ..kernels.jit import Bytes, Int, Ints, jit, jit_allocating, larger, number
-from .damage import CUT, DOUBLE, ENTRIES, REASONS
 from .double import insert_doubles
-from .json_walk import COUNT, DEPTH_MAX, NEXT, OBJECT, next_key, next_value, open_container
+from .json_document import (
+    COUNT,
+    CUT,
+    DEPTH_MAX,
+    DOUBLE,
+    ENTRIES,
+    NEXT,
+    OBJECT,
+    REASONS,
+    next_key,
+    next_value,
+    open_container,
+)
 from .scalar_text import put_scalar, put_string
 
 # A byte of a document becomes at most 6 bytes of text (\u001f). Punctuation around it adds fewer

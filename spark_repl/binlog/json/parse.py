@@ -13,14 +13,16 @@ import pyarrow.compute as pc
 
 from ...errors import DecodeError
 from ..kernels.jit import Bytes, Int, Ints, jit
-from .damage import CUT, DEPTH, ENTRIES, TYPE
 from .double import insert_doubles
-from .json_walk import DEPTH_MAX
-from .nodes import (
+from .json_document import (
     ARRAY_NODE,
     AT,
+    CUT,
     DECIMAL_TEXT,
+    DEPTH,
+    DEPTH_MAX,
     DOUBLE_NODE,
+    ENTRIES,
     INT64,
     KEY,
     KEY_SIZE,
@@ -29,6 +31,7 @@ from .nodes import (
     OBJECT_NODE,
     SIZE,
     STRING_NODE,
+    TYPE,
     UINT64,
 )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.jit import Bytes, Int, copy, jit, number, put_digits, put_integer, varlen
-from .damage import CUT, ENTRIES, LITERAL, OPAQUE, TEMPORAL, TYPE
+from .json_document import CUT, ENTRIES, LITERAL, OPAQUE, TEMPORAL, TYPE
 
 _DIGIT_BYTES = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)

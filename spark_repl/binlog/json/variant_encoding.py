@@ -16,11 +16,8 @@ from ...tables.column import VARIANT_STRUCT
 from ..kernels.jit import Bools, Bytes, Int, Ints, copy, jit, jit_allocating, larger
 from ..types.column_values import bitmap
 from .binary_nodes import read_nodes
-from .damage import CUT, ENTRIES, REASONS
-from .json_walk import DEPTH_MAX
-from .nodes import AT, KEY_SIZE, KIND, LITERAL_NODE
-from .variant_keys import dictionary_room, put_dictionary
-from .variant_values import put_values
+from .json_document import AT, CUT, DEPTH_MAX, ENTRIES, KEY_SIZE, KIND, LITERAL_NODE, REASONS
+from .variant_values import dictionary_room, put_dictionary, put_values
 
 SIZE_MAX = 128 << 20
 """bytes; Spark reads no Variant with a larger value or larger metadata (VariantUtil.SIZE_LIMIT)"""

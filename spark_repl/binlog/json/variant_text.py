@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from ..kernels.jit import Bytes, Int, Ints, jit_allocating
 from ..types.column_values import Values
-from .damage import ENTRIES
-from .json_walk import DEPTH_MAX
+from .json_document import DEPTH_MAX, ENTRIES
 from .parse import parse_nodes, settle_numbers
 from .variant_encoding import (
     SIZE_MAX,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import DecodeError
 from ...tables.column import BINARY, CHARACTER_TYPES, OLD_MOMENTS, Column, ColumnType, Form
 from ..charsets.charset import REPLACEMENT, TEXT_ERRORS_HINT
-from ..types import decimals, nested, old_temporal, temporal_values, text_values
+from ..types import decimals, nested, temporal_values, text_values
 from ..types.column_values import Values, bitmap
 from ..types.date_text import date_text
 
@@ -37,14 +37,14 @@ def decode_column(column: Column, values: Values, forms: Forms) -> tuple[pa.Arra
     if kind in (_T.DATE, _T.DATETIME, _T.TIMESTAMP):
         return temporal_values.date_like(column, values, forms.zero_dates)
     if kind in OLD_MOMENTS:
-        return old_temporal.old_moments(column, values, forms.zero_dates)
+        return temporal_values.old_moments(column, values, forms.zero_dates)
     if kind == _T.TIME:
         micros = column.form == Form.MICROSECONDS
         return (temporal_values.time_microseconds if micros else temporal_values.time_text)(
             column, values
         ), 0
     if kind == _T.TIME_OLD:
-        return old_temporal.old_times(column, values), 0
+        return temporal_values.old_times(column, values), 0
     if kind == _T.DECIMAL:
         return decimals.decode(column, values), 0
     if kind in (_T.FLOAT, _T.DOUBLE):

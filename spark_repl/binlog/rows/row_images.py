@@ -33,7 +33,7 @@ from ..types.column_values import Values
 from ..types.forms import USUAL, Forms
 from .changed_columns import updates_of
 from .decode_column import decode_column, first_refused
-from .image_values import key_bytes, key_offsets, locate, unsigned_zeros
+from .images import key_bytes, key_offsets, locate, unsigned_zeros
 from .row_format import FLOATS, row_format
 from .twins import refuse_second_forms
 

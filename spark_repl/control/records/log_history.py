@@ -25,7 +25,7 @@ from ...position import OFFSET_BITS
 from ...relay.index import TransactionIndex, build_index
 from ...relay.log import split_name
 from ...relay.record import Flag
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 
 if TYPE_CHECKING:
     from ...relay.index import TransactionIndex

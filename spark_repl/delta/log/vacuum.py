@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from ...runtime.object_store import is_remote
 from ..files import deletion_vector
 from ..store.storage import UNFINISHED, inner_path, walk
-from . import features, log_state
+from . import log_state, table_protocol
 from .checkpoint_writer import reconciled
 from .intervals import retained_hours
 from .table_snapshot import Snapshot
@@ -46,7 +46,7 @@ def vacuum(folder: str, remover: Remover, now_s: float, spared: Collection[str] 
     if state is None:
         return 0
     snapshot = Snapshot.of(folder, state)
-    features.check(snapshot)
+    table_protocol.check(snapshot)
     before_s = now_s - 3600 * retained_hours(snapshot.configuration)
     old = [
         path

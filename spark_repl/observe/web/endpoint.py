@@ -4,19 +4,23 @@ It runs on a thread of the applier's process, and only reads: no request can cha
 this machine reaches it, unless ``observe.listen`` allows others, and then it requires a token. A
 request with the name of another host is refused: a page in a browser could otherwise read the
 endpoint, if that page's own host name resolved to this machine.
+
+An ``EndpointSnapshot`` is what the endpoint answers, by path. Requests within a second share one
+status.
 """
 
 from __future__ import annotations
 
 import hmac
+import json
 import logging
 import socket
 import socketserver
 import threading
 import time
 from base64 import b64decode
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -24,12 +28,15 @@ from typing import TYPE_CHECKING, Any
 from ...config.rules import LISTEN, host_port, is_local
 from ...errors import ConfigError, SparkReplError
 from ...runtime.threads import channel_here, under_channel
+from ..metrics import metrics
 from ..reports.applier_status import Notice
-from .page import POLICY
+from ..status.status import status
+from .lag_history import lag_history
+from .page import POLICY, page
 
 if TYPE_CHECKING:
-    from ...config import Observe
-    from .endpoint_snapshots import EndpointSnapshot
+    from ...config import Config, Observe
+    from ...control.records.channels import Channel
 
 logger = logging.getLogger(__name__)
 
@@ -230,3 +237,45 @@ def _token(file: str) -> str:
     if not token:
         raise ConfigError("observe.token_file is empty: its first line is the token", file=file)
     return token
+
+
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+_STATUS_AGE_MAX_S = 1.0
+"""age up to which requests of all paths share one status"""
+
+
+@dataclass(frozen=True)
+class EndpointSnapshot:
+    """``kind``: the Content-Type; ``text`` takes the snapshot and returns it."""
+
+    kind: str
+    text: Callable[[], str]
+
+
+def endpoint_snapshots(config: Config, relay: str, at: Channel) -> dict[str, EndpointSnapshot]:
+    """Return the page, `status --json` and `status --metrics`, by path.
+
+    They leave out what only the tables' own logs show. They share one status; the endpoint calls
+    one of them at a time.
+    """
+    target = config.target
+    last = [(-_STATUS_AGE_MAX_S, dict[str, Any]())]
+
+    def current() -> dict[str, Any]:
+        at_s, fields = last[0]
+        if time.monotonic() - at_s > _STATUS_AGE_MAX_S:
+            fields = status(target.path, relay, target.state_path, at=at, each_table=False)
+            last[0] = time.monotonic(), fields
+        return fields
+
+    return {
+        "/": EndpointSnapshot(
+            "text/html; charset=utf-8", lambda: page(current(), lag_history(at.control), live=True)
+        ),
+        "/metrics": EndpointSnapshot(TEXT, lambda: metrics(current())),
+        "/status.json": EndpointSnapshot(
+            "application/json", lambda: json.dumps(current(), default=str) + "\n"
+        ),
+    }

@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...config.renaming import whole_of
-from ...delta.files.common_type import common_type
-from ...delta.files.delta_columns import Columns, delta_type, field_json, plain
+from ...delta.files.delta_columns import Columns, common_type, delta_type, field_json, plain
 from ...delta.log.schema_change import ColumnIds, featured
 from ...delta.log.table_snapshot import NewTable
 from ...errors import (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import TargetError, reset_table
 from ...gtid import GtidSet
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 from .table_metadata import recorded_gtids, recorded_place
 
 if TYPE_CHECKING:

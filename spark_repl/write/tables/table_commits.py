@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ...control.records.table_notes import ForeignChange, record_foreign_change
 from ...delta.files.delta_columns import Columns
-from ...delta.log import features, foreign_commits
+from ...delta.log import foreign_commits, table_protocol
 from ...delta.log.foreign_commits import changes_rows, same_rows
 from ...delta.log.log_replay import Action, commits_after, each_commit_after
 from ...delta.log.table_log import TableLog, fenced
@@ -123,7 +123,7 @@ class TableCommits:
             )
         seen = SeenCommits.at(table, version)
         position = self._walk(table, version, seen, snapshot)
-        features.check(snapshot, table=table.name)
+        table_protocol.check(snapshot, table=table.name)
         table.update(snapshot, position, seen.files)
 
     def _walk(self, table: Table, version: int, seen: SeenCommits, snapshot: Snapshot) -> int:
@@ -196,7 +196,7 @@ class TableCommits:
         ``Control.write`` raises."""
         added = pa.array([a["add"]["path"] for a in actions if "add" in a], pa.string())
         try:
-            features.check_file_paths(table.folder, added)
+            table_protocol.check_file_paths(table.folder, added)
             changes = foreign_commits.check(
                 version, actions, columns, accept=self._options.accept_foreign
             )
@@ -230,7 +230,7 @@ class TableCommits:
         files, snapshot = table.delta.files, table.snapshot
         if files is None or files.version != snapshot.version:
             adds = self.delta.files(snapshot)
-            features.check_file_paths(table.folder, adds.paths(), table=table.name)
+            table_protocol.check_file_paths(table.folder, adds.paths(), table=table.name)
             files = LiveFiles(snapshot.version, adds, object())
             table.delta.files = files
         return files

@@ -11,7 +11,7 @@ from ...alter.recorded_definition import recorded_definition
 from ...config.renaming import SHARD
 from ...delta.log.log_replay import last_user_metadata
 from ...gtid import GtidSet
-from ...relay.source_place import SourcePlace
+from ...relay.source_places import SourcePlace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from ...control.records.operator_decisions import makes_rows_differ
 from ...control.records.table_notes import foreign_changes
 from ...control.records.table_paths import made_by_statements
 from ...delta.files.delta_columns import Columns
-from ...delta.log import features
+from ...delta.log import table_protocol
 from ...errors import TargetError
 from ...gtid import GtidSet
 from ...sql.case_folding import folded_definition
@@ -90,7 +90,7 @@ class TableReader:
                 "the Delta table at this path was not made by this channel",
                 table=name, file=snapshot.folder, hint="move it away, or use another target",
             )  # fmt: skip
-        features.check(snapshot, table=name)
+        table_protocol.check(snapshot, table=name)
         complete = properties.get(COMPLETE)
         definition = self._named(name, self._created(path, snapshot))
         columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ...delta.log.table_log import TableLog
     from ...errors import SparkReplError
     from ...gtid import GtidSet
-    from ...relay.source_place import SourcePlace
+    from ...relay.source_places import SourcePlace
     from ...rules.column_rules import ColumnRules
     from ...sql.policy import Policy
     from ...tables.table_definition import TableDefinition

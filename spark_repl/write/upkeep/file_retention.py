@@ -22,7 +22,7 @@ from ...control.records.copies import standing
 from ...control.records.retention import pins
 from ...control.records.table_paths import announced_after
 from ...delta.files.deletion_vector import inner_path_of
-from ...delta.log import features
+from ...delta.log import table_protocol
 from ...delta.log.add_actions import live_files
 from ...delta.log.intervals import hours_of
 from ...delta.store.storage import inner_path
@@ -79,7 +79,7 @@ def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
     snapshot = delta.snapshot(folder)
     short = shorter(snapshot.configuration, hours) if snapshot else {}
     if snapshot and short:
-        features.check(snapshot)
+        table_protocol.check(snapshot)
         delta.set_properties(snapshot, short, app)
         logger.info("%s: files that no version names stay %d hours from now on", folder, hours)
 

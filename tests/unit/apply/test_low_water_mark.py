@@ -12,7 +12,7 @@ import pytest
 
 from spark_repl.apply.group.low_water_mark import LowWaterMark
 from spark_repl.gtid import GtidSet
-from spark_repl.relay.source_place import SourcePlace
+from spark_repl.relay.source_places import SourcePlace
 from spark_repl.runtime.retry import Retries
 
 

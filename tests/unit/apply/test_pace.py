@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from spark_repl.apply.group.pace import Pace
+from spark_repl.apply.group.coordinator import Pace
 from spark_repl.config import Apply, Config
 from spark_repl.errors import ConfigError
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_repl.apply.stream.stream_checkpoint import forget_foreign
+from spark_repl.apply.stream.stream import forget_foreign
 from spark_repl.errors import ConfigError, LogError
 from spark_repl.position import OFFSET_BITS, RelayPosition
 from spark_repl.receiver.purge import purge

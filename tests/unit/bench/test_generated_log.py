@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_repl.bench.generated_log import GeneratedLog
+from spark_repl.bench.ddl import GeneratedLog
 from spark_repl.decode.read_changes import read_changes
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log

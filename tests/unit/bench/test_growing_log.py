@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_repl.bench.growing_log import GrowingLog
+from spark_repl.bench.endurance import GrowingLog
 from spark_repl.errors import ConfigError
 from spark_repl.position import RelayPosition
 from spark_repl.schedule.until import Until

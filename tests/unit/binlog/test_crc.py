@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_repl.binlog.kernels import carryless, crc
+from spark_repl.binlog.kernels import crc
 
-_WAYS = [crc._by_tables, *([crc._by_folding] if carryless.AVAILABLE else [])]
+_WAYS = [crc._by_tables, *([crc._by_folding] if crc.AVAILABLE else [])]
 
 
 @pytest.mark.parametrize("way", _WAYS)

@@ -29,7 +29,7 @@ OTHER_NUMBER = "value += np.int64(buffer[at + i]) << (8 * i + 1)"
 
 _CALL = """
 import sys, numpy as np
-from spark_repl.binlog.json.json_walk import next_key
+from spark_repl.binlog.json.json_document import next_key
 buffer = np.arange(40, dtype=np.uint8)
 buffer.flags.writeable = False
 stack = np.array([[0, 4000, 2, 1, 0, 1]], np.int64)

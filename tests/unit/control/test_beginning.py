@@ -15,7 +15,7 @@ from spark_repl.relay.source_places import SourcePlaces
 from tests.support.binlog_writer import SOURCE, LogWriter
 
 if TYPE_CHECKING:
-    from spark_repl.relay.source_place import SourcePlace
+    from spark_repl.relay.source_places import SourcePlace
 
 NOWHERE = ("", 0)
 

@@ -9,7 +9,7 @@ import pytest
 from spark_repl.control.records.log_history import continues_at
 from spark_repl.control.table.cut import Cut
 from spark_repl.gtid import GtidSet
-from spark_repl.relay.source_place import SourcePlace
+from spark_repl.relay.source_places import SourcePlace
 
 UUID = "11111111-2222-3333-4444-555555555555"
 PLACE, AT = SourcePlace("bin.000002", 500, 1, 1), 77

@@ -21,8 +21,8 @@ from deltalake.exceptions import DeltaError
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention
+from spark_repl.control.table import control as control_cleanup
 from spark_repl.control.table import control as module
-from spark_repl.control.table import control_cleanup
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.fence import Fence

@@ -14,10 +14,10 @@ from spark_repl import formats
 from spark_repl.control.records.durability_barrier import DurabilityBarrier
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.retention import Retention
-from spark_repl.control.table import incremental_read, row_formats
+from spark_repl.control.table import control_rows, row_formats
 from spark_repl.control.table.control import Control
+from spark_repl.control.table.control_rows import rows_since
 from spark_repl.control.table.cut import Cut
-from spark_repl.control.table.incremental_read import rows_since
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import FormatError
 
@@ -103,7 +103,7 @@ def test_who_prunes_goes_on_behind_what_that_commits(control: Control, layout: L
 def test_more_commits_than_it_is_worth(
     control: Control, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(incremental_read, "_MOST", 2)
+    monkeypatch.setattr(control_rows, "_MOST", 2)
     for read, count in ((1, 2), (2, 3)):
         for _ in range(count):
             control.write("test")

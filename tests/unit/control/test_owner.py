@@ -14,8 +14,8 @@ import pytest
 
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.control.records.operator_decisions import decide, makes_rows_differ
+from spark_repl.control.table import control as control_cleanup
 from spark_repl.control.table import control as module
-from spark_repl.control.table import control_cleanup
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout

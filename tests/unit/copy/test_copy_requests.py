@@ -11,8 +11,8 @@ import pytest
 from spark_repl.control.records.copies import Copy, Standing, record_copy, standing
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, TableVersion, Waiting
-from spark_repl.copy import copy_requests
-from spark_repl.copy.copy_requests import Queue, Wanted
+from spark_repl.copy import recopy
+from spark_repl.copy.recopy import Queue, Wanted
 from spark_repl.errors import NoTableError
 from spark_repl.gtid import GtidSet
 from tests.support.binlog_writer import SOURCE
@@ -36,7 +36,7 @@ def test_a_table_that_fails_waits_longer_each_time(
     control: Control, queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [100.0]
-    monkeypatch.setattr(copy_requests.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(recopy.time, "monotonic", lambda: now[0])
     publish(control, 5, "t.a", "t.b")
 
     def following() -> tuple[str, ...]:

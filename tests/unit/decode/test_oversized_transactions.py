@@ -17,7 +17,7 @@ from spark_repl.decode import spans
 from spark_repl.decode.stage import stage
 from spark_repl.decode.staged import StageTask
 from spark_repl.errors import DecodeError
-from spark_repl.relay import compressed as index_of_compressed
+from spark_repl.relay import file_transactions as index_of_compressed
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.schedule.group import Group

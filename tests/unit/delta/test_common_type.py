@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_repl.delta.files.common_type import arrow_type, common_type
-from spark_repl.delta.files.delta_columns import delta_type, with_type
+from spark_repl.delta.files.delta_columns import arrow_type, common_type, delta_type, with_type
 
 VALUES: dict[Any, list[Any]] = {
     pa.int8(): [-128, 127, None],

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_repl.delta.log.features import HONOURED, check
 from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.table_protocol import HONOURED, check
 from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import TargetError
 

@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from spark_repl.delta.files import deletion_vector
 from spark_repl.delta.files.delta_columns import Columns, open_file, schema_json, write_file
-from spark_repl.delta.log.features import check_file_paths
+from spark_repl.delta.log.table_protocol import check_file_paths
 from spark_repl.delta.log.vacuum import vacuum
 from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import TargetError

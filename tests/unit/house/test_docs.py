@@ -84,7 +84,7 @@ def test_modules_and_tests_that_are_named_are_there(page: Path) -> None:
 
 def test_what_is_not_there_is_seen() -> None:
     good = (
-        "`write/rows/direct` spark_repl/apply/start/resume.py tests/unit/house/test_docs.py"
+        "`write/rows/direct_writer` spark_repl/apply/start/resume.py tests/unit/house/test_docs.py"
         " spark/lab.py"
     )
     assert missing_modules(good) + missing_tests(good) == []

@@ -79,7 +79,7 @@ PATCHED: dict[str, dict[str, str]] = {
         )
     },
     "unit/control/test_control.py": {
-        "spark_repl.control.table.control_cleanup.remove_commits": (
+        "spark_repl.control.table.control.remove_commits": (
             "young commits stay: nothing would be seen"
         )
     },

@@ -18,17 +18,16 @@ OF_MODULES = {"remove", "rename", "replace", "move"}
 WAY = {"delta.store.remover", "delta.store.storage", "runtime.local_store", "runtime.remote_store"}
 OWN = {"control.transaction_files.log_bytes", "write.files.discard"}
 """files that the process has made, and that no commit names"""
-VACUUM = {"control.table.control_cleanup", "write.upkeep.table_maintenance"}
+VACUUM = {"control.table.control", "write.upkeep.table_maintenance"}
 """a dry run of delta-rs, and a caller of ``delta.vacuum``, which removes by a ``Remover``"""
 STATE = {
-    "apply.group.cascading", "apply.stream.stream_checkpoint", "apply.group.stager",
-    "apply.stream.stream", "control.table.owner",
+    "apply.group.cascading", "apply.stream.stream", "apply.group.stager",
+    "control.table.owner",
     "control.records.replaced_tables", "control.records.channel_reset",
-    "control.transaction_files.xa_store", "copy.copy_requests", "copy.recopy",
-    "copy.repairer",
+    "control.transaction_files.xa_store", "copy.recopy", "copy.repairer",
     "observe.reports.applier_status", "observe.reports.run_report",
     "observe.reports.verify_status",
-    "relay.stored_index", "runtime.part_files", "service.table_repairs", "verify.work_folder",
+    "relay.file_index", "runtime.part_files", "service.table_repairs", "verify.work_folder",
     "write.files.key_index", "write.files.key_segments",
 }  # fmt: skip
 """the working state"""

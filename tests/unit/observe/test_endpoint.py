@@ -14,8 +14,7 @@ import pytest
 
 from spark_repl import Config
 from spark_repl.errors import ConfigError, TargetError
-from spark_repl.observe.web.endpoint import Endpoint, check_free
-from spark_repl.observe.web.endpoint_snapshots import TEXT, EndpointSnapshot
+from spark_repl.observe.web.endpoint import TEXT, Endpoint, EndpointSnapshot, check_free
 
 
 @contextmanager

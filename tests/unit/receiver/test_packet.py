@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from spark_repl.binlog.event_types import EventType
 from spark_repl.errors import SourceLostError
 from spark_repl.gtid import format_gtid
-from spark_repl.receiver.packet import EventRun, PacketSplitter, Reply, Special
-from spark_repl.receiver.packet_kernel import PACKET_MAX
+from spark_repl.receiver.packet import PACKET_MAX, EventRun, PacketSplitter, Reply, Special
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.dump_stream import events_of, packets
 

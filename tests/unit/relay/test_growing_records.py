@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_repl.relay.growing_records import GrowingRecords, forget_pages
+from spark_repl.relay.file_index import GrowingRecords, forget_pages
 from spark_repl.relay.record import RECORD
 
 
@@ -53,15 +53,15 @@ def test_whoever_has_fewer_records_keeps_them(tmp_path: Path, form: str, where: 
 
 
 def test_a_record_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spark_repl.relay import growing_records
+    from spark_repl.relay import file_index
 
-    written, write = list[int](), growing_records.os.pwrite
+    written, write = list[int](), file_index.os.pwrite
 
     def count(fd: int, data: bytes, at: int) -> int:
         written.append(len(data))
         return write(fd, data, at)
 
-    monkeypatch.setattr(growing_records.os, "pwrite", count)
+    monkeypatch.setattr(file_index.os, "pwrite", count)
     growing, grown = GrowingRecords(tmp_path), _some(0, 1)
     for number in range(1, 5000):
         grown = growing.append(grown, _some(number, 1))

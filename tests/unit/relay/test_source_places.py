@@ -16,8 +16,7 @@ from spark_repl.receiver.intake import Intake
 from spark_repl.receiver.writer import Limits, RelayWriter
 from spark_repl.relay.index import TransactionIndex, build_index
 from spark_repl.relay.log import RelayLog, open_log
-from spark_repl.relay.source_place import SourcePlace, unwrapped
-from spark_repl.relay.source_places import SourcePlaces
+from spark_repl.relay.source_places import SourcePlace, SourcePlaces, unwrapped
 from spark_repl.source.dump import dump_file
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.dump_stream import events_of, feed, packets, receive_at, rotate

@@ -23,8 +23,7 @@ from spark_repl.control.records.copies import Copy, last_copy, record_copy
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy import recopy
-from spark_repl.copy.copy_requests import check_answers
-from spark_repl.copy.recopy import Recopier, ask, ask_and_wait
+from spark_repl.copy.recopy import Recopier, ask, ask_and_wait, check_answers
 from spark_repl.copy.repair_request import RepairRequest
 from spark_repl.errors import LogError, NoTableError, SourceError, SparkReplError, TargetError
 from spark_repl.gtid import GtidSet

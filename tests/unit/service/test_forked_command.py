@@ -17,7 +17,7 @@ import pytest
 SCRIPT = """
 import subprocess, sys
 from spark_repl.runtime.threads import under_channel
-from spark_repl.service.forked_command import start
+from spark_repl.service.receiving import start
 
 if __name__ == "__main__":
     begun = []

@@ -12,9 +12,8 @@ import pytest
 from spark_repl import Config
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
 from spark_repl.sql.classify import classify
-from spark_repl.verify import repair_request_builder
-from spark_repl.verify.repair_request_builder import repairs_of
-from spark_repl.verify.table_check import TableCheck
+from spark_repl.verify import table_check
+from spark_repl.verify.table_check import TableCheck, repairs_of
 from spark_repl.write.rows.staged_rows import key_digests
 
 RANGES = ("WHERE `b` <= 9", "WHERE `b` > 9 AND `b` <= 20", "WHERE `b` > 20")
@@ -77,5 +76,5 @@ def test_what_is_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     assert repairs_of(bag) == "it has no key"
     one = check()
     named(one, [0, 0], (1, 5, 1), (1, 6, 1))
-    monkeypatch.setattr(repair_request_builder, "_KEYS_MOST", 1)
+    monkeypatch.setattr(table_check, "_KEYS_MOST", 1)
     assert repairs_of(one) == "more than 1 rows differ"

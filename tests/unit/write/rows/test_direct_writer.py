@@ -16,9 +16,8 @@ from spark_repl.binlog.json.diff import CANNOT_APPLY
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.write.files import key_lookup
 from spark_repl.write.files.write_task import Violation, Written
-from spark_repl.write.rows import direct
-from spark_repl.write.rows.direct import Places
-from spark_repl.write.rows.direct_writer import DirectWriter
+from spark_repl.write.rows import direct_writer
+from spark_repl.write.rows.direct_writer import DirectWriter, Places
 from spark_repl.write.rows.partial_row_fill import MissingValues
 
 
@@ -55,7 +54,9 @@ def test_a_diff_that_does_not_fit_is_a_violation_unless_its_row_is_missing() -> 
     )
     found: Any = SimpleNamespace(rows=rows, at=np.array([100, 200]))
     out, places = Written("t.a"), Places(np.full(2, -1), np.zeros(2, np.int64))
-    assert direct._complete(direct.Fold(task, found, out), missing, places).tolist() == [
+    assert direct_writer._complete(
+        direct_writer.Fold(task, found, out), missing, places
+    ).tolist() == [
         True,
         False,
     ]

@@ -17,8 +17,7 @@ from spark_repl.control.records.copies import Copy, record_copy
 from spark_repl.control.records.pruning import PruneBy
 from spark_repl.control.records.replaced_tables import touch
 from spark_repl.control.records.retention import Retention, recorded
-from spark_repl.control.table.control import Control, PruningRules
-from spark_repl.control.table.control_cleanup import Barrier
+from spark_repl.control.table.control import Barrier, Control, PruningRules
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.log.log_state import LogState
