@@ -49,8 +49,17 @@ class SparkReplError(Exception):
         if number is not None:
             self.number = number
 
-    def at(self, **place: Any) -> Self:
-        """Fills in the parts of the place that are not known yet; returns self, to be raised."""
+    def at(
+        self,
+        *,
+        file: str | None = None,
+        position: object | None = None,
+        gtid: str | None = None,
+        table: str | None = None,
+    ) -> Self:
+        """Fill in the parts of the place that the error does not have. Return self, to be
+        raised."""
+        place = {"file": file, "position": position, "gtid": gtid, "table": table}
         for name, value in place.items():
             if getattr(self, name) is None and value is not None:
                 setattr(self, name, str(value))

@@ -15,10 +15,10 @@ from ..sql.actions import (
     SetDefault,
     SetVisible,
 )  # fmt: skip
-from ..sql.case_folding import same_name_error
 from ..sql.default_literals import normalize_or_keep
 from ..sql.new_columns import implicit_default
 from ..sql.string_literals import in_own_charset
+from ..tables.case_folding import same_name_error
 from ..tables.column import ColumnType
 
 if TYPE_CHECKING:

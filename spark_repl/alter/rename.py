@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..sql.case_folding import fold
+from ..tables.case_folding import fold
 from ..tables.table_name import parts_of
 
 if TYPE_CHECKING:

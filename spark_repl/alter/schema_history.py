@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..errors import DecodeError, StatementError
-from ..sql.case_folding import fold
 from ..sql.classify import Effect, Statement, classify_in
 from ..sql.session import Session
+from ..tables.case_folding import fold
 from ..tables.table_name import table_name
 from .apply_alter import alter
 from .rename import like, rename

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from .. import __version__
 from ..config import Apply
@@ -14,43 +13,9 @@ from .command_arguments import (
     add_setup_arguments,
     add_verify_arguments,
 )
+from .commands import GROUPS, Commands, add_options
 
 _ABOUT = "Keeps Delta Lake tables equal to a MySQL server's, from its binary log."
-# The commands as --help lists them.
-_GROUPS: dict[str, dict[str, str]] = {
-    "To see it work": {
-        "setup": "once: check Java, make later starts quick; fetch jars for reading tables",
-        "demo": "apply a recorded bank's log, with two kills, and check every cut",
-    },
-    "From a folder of log files": {
-        "apply": "apply a folder of MySQL binary logs to Delta tables",
-        "relay": "inspect log files: ls, dump, verify, purge",
-    },
-    "From a live server": {
-        "init": "examine the server, write a configuration for it",
-        "config": "faults of a configuration, its values, its rules: check, show, explain",
-        "run": "copy all tables, then follow the server, until SIGTERM",
-        "snapshot": "copy tables: all of them, or some again",
-        "receive": "run only the receiver: from the server to the relay log",
-        "verify": "compare the server's rows with the tables', while both change",
-    },
-    "What is there": {
-        "status": "how far the applier is, and what it is doing",
-        "report": "write the status, with its past, as one HTML file",
-        "cut": "moments at which all tables can be read together: list, show, pin, export",
-        "wait": "wait until a cut holds a set of transactions",
-    },
-    "By hand": {
-        "reset": "begin again with all tables, or some: list what is removed, and remove it",
-        "skip": "leave out a transaction, on record",
-        "xa": "prepared XA branches: list, commit, rollback",
-        "quarantine": "changes that could not be applied: list, show, replay, drop",
-    },
-    "How fast is it here": {
-        "bench": "measure decode, apply, ddl, receive, snapshot, latency, endurance",
-    },
-}
-_HELP = {name: text for group in _GROUPS.values() for name, text in group.items()}
 _EXAMPLES = """\
 Examples:
   spark-repl setup
@@ -70,7 +35,7 @@ Exit code 0: done; 1: stopped by an error of log, target or data; 2: bad usage o
 def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     """The parser; ``run``: what carries out each command, by its words ("cut list")."""
     lines = [""]
-    for title, group in _GROUPS.items():
+    for title, group in GROUPS.items():
         lines += [f"{title}:", *(f"  {name:11}{text}" for name, text in group.items()), ""]
     root = argparse.ArgumentParser(
         prog="spark-repl",
@@ -83,83 +48,10 @@ def parser(run: Mapping[str, str]) -> argparse.ArgumentParser:
     commands = Commands(root, run)
     for add in (_setup, _demo, _apply, _relay, _live, _status, _report, _reset, _skip, _xa, _bench):
         add(commands)
-    add_cut_arguments(commands, _options)
-    add_quarantine_arguments(commands, _options)
-    add_setup_arguments(commands, _options)
+    add_cut_arguments(commands)
+    add_quarantine_arguments(commands)
+    add_setup_arguments(commands)
     return root
-
-
-class Commands:
-    """Commands of one parser; ``words`` are those before them."""
-
-    def __init__(
-        self, parent: argparse.ArgumentParser, run: Mapping[str, str], words: str = ""
-    ) -> None:
-        self._run, self._words = run, words
-        self._parsers = parent.add_subparsers(
-            prog=f"spark-repl {words}".rstrip(),
-            dest="action" if words else "command",
-            required=True,
-            metavar="ACTION" if words else "COMMAND",
-            help=None if words else argparse.SUPPRESS,  # the description has them, in groups
-        )
-
-    def add(self, name: str, text: str = "") -> argparse.ArgumentParser:
-        text = text or _HELP[name]
-        command: argparse.ArgumentParser = self._parsers.add_parser(
-            name, help=text, description=_sentence(text)
-        )
-        command.set_defaults(run=self._run[self._words + name])
-        command.add_argument("--json", action="store_true", help="one JSON object as the last line")
-        return command
-
-    def below(self, name: str) -> Commands:
-        text = _HELP[name]
-        parent = self._parsers.add_parser(name, help=text, description=_sentence(text))
-        return Commands(parent, self._run, f"{name} ")
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:] + "."
-
-
-def _options(command: argparse.ArgumentParser, names: Sequence[str], **more: Any) -> None:
-    """Options that several commands have, said alike; ``more``: what add_argument takes."""
-    shared: dict[str, dict[str, Any]] = {
-        "--relay": {"metavar": "DIR", "help": "folder of log files, or one file"},
-        "--target": {
-            "metavar": "DIR",
-            "help": "where the tables are, a folder, or s3://, gs:// or abfss://",
-        },
-        "--channel": {
-            "metavar": "NAME",
-            "default": "",
-            "help": "channel of a target that has several",
-        },
-        "--config": {
-            "metavar": "FILE",
-            "help": "TOML file; docs/configuration.md lists its keys",
-        },
-        "--workers": {
-            "type": int,
-            "metavar": "N",
-            "help": f"Spark partitions that decode and write side by side (default: "
-            f"{Apply().workers})",
-        },
-        "--master": {"metavar": "URL", "help": "Spark master (default: local[WORKERS])"},
-        "--take-over": {
-            "action": "store_true",
-            "help": "take ownership from an applier whose host no longer exists",
-        },
-        "--verbose": {"action": "store_true", "help": "print more to standard error"},
-        "--log-format": {
-            "choices": ("text", "json"),
-            "help": "json: one object a line on standard error (default: text)",
-        },
-        "--runs": {"type": int, "metavar": "N"},
-    }
-    for name in names:
-        command.add_argument(name, **{**shared[name], **more})
 
 
 def _setup(commands: Commands) -> None:
@@ -184,7 +76,7 @@ def _demo(commands: Commands) -> None:
 
 def _apply(commands: Commands) -> None:
     apply = commands.add("apply")
-    _options(apply, ("--relay", "--target", "--config", "--workers"))
+    add_options(apply, ("--relay", "--target", "--config", "--workers"))
     apply.add_argument(
         "--until",
         metavar="U",
@@ -196,7 +88,7 @@ def _apply(commands: Commands) -> None:
         help="accept a log that begins in mid-history: the tables lack rows from before it",
     )  # fmt: skip
     apply.add_argument("--follow", action="store_true", help="wait for new transactions")
-    _options(apply, ("--master", "--take-over", "--verbose", "--log-format"))
+    add_options(apply, ("--master", "--take-over", "--verbose", "--log-format"))
 
 
 def _relay(commands: Commands) -> None:
@@ -210,7 +102,7 @@ def _relay(commands: Commands) -> None:
         command = actions.add(name, text)
         command.add_argument("dir", metavar="DIR", help="folder of log files, or one file")
         if name == "purge":
-            _options(command, ("--target", "--config", "--channel"))
+            add_options(command, ("--target", "--config", "--channel"))
 
 
 def _live(commands: Commands) -> None:
@@ -224,23 +116,23 @@ def _live(commands: Commands) -> None:
     receive.add_argument("--refusal", default="", help=argparse.SUPPRESS)
     receive.add_argument("--from-end", action="store_true", help=argparse.SUPPRESS)
     verify = add_verify_arguments(commands)
-    _options(
+    add_options(
         run, ("--config",), required=True, action="append",
         help="TOML file; repeat it for each channel of this process",
     )  # fmt: skip
     for command in (copy, receive, verify):
-        _options(command, ("--config",), required=True)
+        add_options(command, ("--config",), required=True)
     for command in (run, copy, receive, verify):
-        _options(command, ("--verbose", "--log-format"))
+        add_options(command, ("--verbose", "--log-format"))
     for command in (run, copy):
-        _options(command, ("--master", "--take-over"))
+        add_options(command, ("--master", "--take-over"))
     here = "read and compare on this Spark master (default: threads here)"
-    _options(verify, ("--master",), help=here)
+    add_options(verify, ("--master",), help=here)
 
 
 def _status(commands: Commands) -> None:
     status = commands.add("status")
-    _options(status, ("--target", "--config", "--channel"))
+    add_options(status, ("--target", "--config", "--channel"))
     status.add_argument("--metrics", action="store_true", help="in Prometheus' text format")
     status.add_argument(
         "--watch", nargs="?", type=_seconds, const=2.0, metavar="SECONDS",
@@ -251,7 +143,7 @@ def _status(commands: Commands) -> None:
 def _report(commands: Commands) -> None:
     report = commands.add("report")
     report.add_argument("--out", required=True, metavar="FILE", help="the file to write")
-    _options(report, ("--target", "--config", "--channel"))
+    add_options(report, ("--target", "--config", "--channel"))
 
 
 def _seconds(text: str) -> float:
@@ -269,14 +161,14 @@ def _reset(commands: Commands) -> None:
     )  # fmt: skip
     which.add_argument("--all", action="store_true", help="remove all of the channel's tables")
     reset.add_argument("--dry-run", action="store_true", help="only list what would be removed")
-    _options(reset, ("--config",), required=True)
-    _options(reset, ("--take-over", "--verbose", "--log-format"))
+    add_options(reset, ("--config",), required=True)
+    add_options(reset, ("--take-over", "--verbose", "--log-format"))
 
 
 def _skip(commands: Commands) -> None:
     skip = commands.add("skip")
     skip.add_argument("--gtid", required=True, metavar="GTID", help="one transaction, or a set")
-    _options(skip, ("--target", "--config", "--channel"))
+    add_options(skip, ("--target", "--config", "--channel"))
 
 
 def _xa(commands: Commands) -> None:
@@ -287,7 +179,7 @@ def _xa(commands: Commands) -> None:
         ("rollback", "end an orphan by hand: its rows never appear"),
     ):
         command = branches.add(name, text)
-        _options(command, ("--target", "--config", "--channel"))
+        add_options(command, ("--target", "--config", "--channel"))
         if name != "list":
             command.add_argument(
                 "--xid", required=True, metavar="GTRID[,BQUAL[,FORMAT_ID]]",
@@ -300,8 +192,8 @@ def _bench(commands: Commands) -> None:
     decode = kinds.add("decode", "decode log files, without Spark")
     decode.add_argument("files", nargs="+", metavar="FILE", help="binary log files")
     receive = kinds.add("receive", "the source's whole log, to a folder")
-    _options(receive, ("--config",), required=True)
-    _options(receive, ("--runs",), default=1, help="number of runs; reports the best")
+    add_options(receive, ("--config",), required=True)
+    add_options(receive, ("--runs",), default=1, help="number of runs; reports the best")
     receive.add_argument(
         "--readers",
         type=int,
@@ -317,10 +209,10 @@ def _bench(commands: Commands) -> None:
         help="measure instead from the source's commit to the published end, under its own load",
     )  # fmt: skip
     copy = kinds.add("snapshot", "copy all tables into fresh targets")
-    _options(copy, ("--config",), required=True)
-    _options(copy, ("--runs",), default=2, help="number of runs; the first one is cold")
+    add_options(copy, ("--config",), required=True)
+    add_options(copy, ("--runs",), default=2, help="number of runs; the first one is cold")
     latency = kinds.add("latency", "from the source's commit to the cut, under its own load")
-    _options(latency, ("--config",), required=True)
+    add_options(latency, ("--config",), required=True)
     latency.add_argument(
         "--seconds", type=int, default=60, metavar="N", help="how long to measure (default: 60)"
     )
@@ -338,15 +230,15 @@ def _bench(commands: Commands) -> None:
     ddl.add_argument(
         "--rows", type=int, default=0, metavar="N", help="also rewrite a table of N rows"
     )
-    _options(ddl, ("--workers",), default=Apply().workers)
+    add_options(ddl, ("--workers",), default=Apply().workers)
     _bench_endurance(kinds.add("endurance", "what a target that is days or weeks old costs"))
     _bench_apply(kinds.add("apply", "apply a log into fresh targets"))
 
 
 def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
     usual = Apply()
-    _options(endurance, ("--relay", "--target"))
-    _options(endurance, ("--workers",), default=usual.workers)
+    add_options(endurance, ("--relay", "--target"))
+    add_options(endurance, ("--workers",), default=usual.workers)
     for name, default, text in (
         ("--age-days", 30.0, "age of the target"),
         ("--rate", 500.0, "transactions a second after that"),
@@ -369,9 +261,9 @@ def _bench_endurance(endurance: argparse.ArgumentParser) -> None:
 
 def _bench_apply(apply: argparse.ArgumentParser) -> None:
     usual = Apply()
-    _options(apply, ("--relay",), required=True)
-    _options(apply, ("--workers",), default=usual.workers)
-    _options(apply, ("--runs",), default=2, help="number of runs; the last one is warm")
+    add_options(apply, ("--relay",), required=True)
+    add_options(apply, ("--workers",), default=usual.workers)
+    add_options(apply, ("--runs",), default=2, help="number of runs; the last one is warm")
     apply.add_argument(
         "--prepared",
         metavar="U",

@@ -1,24 +1,15 @@
-"""Arguments of the commands cut, wait, quarantine, init, config and verify.
-
-The parser (``argument_parser``) gives each function its ``options``, which adds the arguments that
-several commands share.
-"""
+"""Arguments of the commands cut, wait, quarantine, init, config and verify."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .argument_parser import Commands
-
-Options = Callable[..., None]
+from .commands import Commands, add_options
 
 
-def add_cut_arguments(commands: Commands, options: Options) -> None:
+def add_cut_arguments(commands: Commands) -> None:
     """Add ``cut`` and ``wait``."""
-    _cut(commands, options)
+    _cut(commands)
     wait = commands.add("wait")
     wait.add_argument(
         "--gtid", required=True, metavar="SET", help="transactions that a cut has to hold"
@@ -27,17 +18,19 @@ def add_cut_arguments(commands: Commands, options: Options) -> None:
         "--timeout", type=float, default=60.0, metavar="SECONDS",
         help="exit with code 1 after this time (default: 60)",
     )  # fmt: skip
-    options(wait, ("--target", "--config", "--channel"))
+    add_options(wait, ("--target", "--config", "--channel"))
 
 
-def _cut(commands: Commands, options: Options) -> None:
+def _cut(commands: Commands) -> None:
     actions = commands.below("cut")
-    options(actions.add("list", "all cuts, oldest first"), ("--target", "--config", "--channel"))
+    add_options(
+        actions.add("list", "all cuts, oldest first"), ("--target", "--config", "--channel")
+    )
     show = actions.add("show", "one cut: the version of every table")
     export = actions.add("export", "one cut's places, schemas and files, for other engines")
     pin = actions.add("pin", "keep a cut until it is unpinned")
     for command in (show, export, pin):
-        options(command, ("--target", "--config", "--channel"))
+        add_options(command, ("--target", "--config", "--channel"))
         command.add_argument(
             "--at", default="latest", metavar="GTID_SET|TIME|NAME|latest",
             help="the first cut that holds these transactions, the last one published by TIME, such"
@@ -49,12 +42,12 @@ def _cut(commands: Commands, options: Options) -> None:
     )
     export.add_argument("--pin", metavar="NAME", help="keep the cut until NAME is unpinned")
     unpin = actions.add("unpin", "let a cut go as any other of its age")
-    options(unpin, ("--target", "--config", "--channel"))
+    add_options(unpin, ("--target", "--config", "--channel"))
     for command in (pin, unpin):
         command.add_argument("--name", required=True, help="letters, digits, _ . and -")
 
 
-def add_quarantine_arguments(commands: Commands, options: Options) -> None:
+def add_quarantine_arguments(commands: Commands) -> None:
     """Add ``quarantine`` and its actions."""
     actions = commands.below("quarantine")
     for name, text in (
@@ -64,7 +57,7 @@ def add_quarantine_arguments(commands: Commands, options: Options) -> None:
         ("drop", "have them forgotten when the applier starts next: the table lacks them"),
     ):
         command = actions.add(name, text)
-        options(command, ("--target", "--config", "--channel"))
+        add_options(command, ("--target", "--config", "--channel"))
         if name != "list":
             command.add_argument("--table", required=True, metavar="DB.TABLE", help="the table")
         if name == "show":
@@ -108,7 +101,7 @@ _INIT_NUMBERS = (
 )
 
 
-def add_setup_arguments(commands: Commands, options: Options) -> None:
+def add_setup_arguments(commands: Commands) -> None:
     """Add ``init`` and ``config``."""
     init = commands.add("init")
     init.add_argument(
@@ -123,24 +116,24 @@ def add_setup_arguments(commands: Commands, options: Options) -> None:
         init.add_argument(flag, dest=key, metavar=metavar, help=text)
     for flag, key, text in _INIT_NUMBERS:
         init.add_argument(flag, dest=key, type=int, metavar="N", help=text)
-    _config(commands, options)
+    _config(commands)
 
 
-def _config(commands: Commands, options: Options) -> None:
+def _config(commands: Commands) -> None:
     actions = commands.below("config")
     check = actions.add("check", "report all faults at once")
-    options(
+    add_options(
         check, ("--config",), required=True, action="append",
         help="TOML file; repeat it for channels that run side by side on this host",
     )  # fmt: skip
     check.add_argument("--source", action="store_true", help="examine the source also")
     explain = actions.add("explain", "show which rules decide about a table")
     explain.add_argument("table", metavar="DB.TABLE", help="the table, as the source logs its name")
-    options(explain, ("--config",), required=True)
+    add_options(explain, ("--config",), required=True)
     show: argparse.ArgumentParser = actions.add(
         "show", "show each key's value, and where it is from"
     )
-    options(show, ("--config", "--relay", "--target", "--workers"))
+    add_options(show, ("--config", "--relay", "--target", "--workers"))
 
 
 def add_verify_arguments(commands: Commands) -> argparse.ArgumentParser:

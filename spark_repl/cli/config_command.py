@@ -29,8 +29,8 @@ from ..rules.row_filters import check_row_filters, names_of
 from ..rules.table_rules import TableRules
 from ..runtime.object_store import is_remote
 from ..source.account import mask_key, password_of, tls_of
-from ..sql.case_folding import fold
 from ..sql.policy import Policies
+from ..tables.case_folding import fold
 from .configuration import failing
 from .output import emit
 

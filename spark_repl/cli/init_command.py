@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import Config, toml
-from ..config.settings import command_beside, written_beside
+from ..config.relative_paths import command_beside, written_beside
 from ..copy.survey import Survey, survey
 from ..errors import ConfigError
 from ..runtime.private_files import opener

@@ -24,7 +24,7 @@ from .tables import CHANNEL, EXTRA_COLUMNS, NO_ROWS
 from .wildcards import covers
 
 if TYPE_CHECKING:
-    from .settings import Apply, Ddl, Filters, Source, Target
+    from .sections import Apply, Ddl, Filters, Source, Target
     from .tables import TableRule
 
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 import difflib
 import json
-import os
-import re
-import shlex
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,208 +19,15 @@ from typing import Any
 from ..errors import ConfigError
 from . import rules
 from .faults import combination_faults
+from .sections import Apply, Ddl, Filters, Observe, Relay, Source, Target, key_field
 from .tables import TABLE_KEYS, TableRule, of_channel, read_tables
-
-
-def _key(
-    default: Any, rule: rules.Rule, *, done: tuple[Any, ...] | None = None, **more: Any
-) -> Any:
-    """Return a field with its rule; ``done`` lists the values this version implements (None:
-    all)."""
-    return field(default=default, metadata={"rule": rule, "done": done}, **more)
-
-
-NO_FOLDER = re.compile(r"(s3[an]?|file|gc?s|hdfs|abfss?|wasbs?|az|azure|dbfs):", re.IGNORECASE)
-"""prefixes of object store paths, which must not be read as folders of that name"""
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-
-
-def is_relative(path: str) -> bool:
-    """Return whether a path is relative: not empty, not absolute, and not on an object store."""
-    return bool(path) and not (os.path.isabs(path) or NO_FOLDER.match(path) or _URI.match(path))
-
-
-def beside(file: str, path: str) -> str:
-    """Return the absolute form of a file's path. Return a path that is not relative unchanged."""
-    if not is_relative(path):
-        return path
-    return os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
-
-
-def command_beside(file: str, command: str) -> str:
-    """Return a command whose program, if it is a relative path, is relative to the file. A program
-    without a slash is looked up in PATH, and arguments are unchanged."""
-    try:
-        program, *arguments = shlex.split(command)
-    except ValueError:  # empty, or an open quote: an attempt to run it reports that
-        return command
-    if "/" not in program or not is_relative(program):
-        return command
-    return shlex.join([beside(file, program), *arguments])
-
-
-def written_beside(file: str, path: str) -> str:
-    """Return a path of the working folder in the form for the file: relative if it is below the
-    file's folder, else absolute."""
-    if not is_relative(path):
-        return path
-    whole = os.path.abspath(path)
-    inner = os.path.relpath(whole, os.path.dirname(os.path.abspath(file)))
-    return whole if inner.split(os.sep)[0] == os.pardir else inner
-
-
-def _path(
-    default: str, rule: rules.Rule, resolve: Callable[[str, str], str] = beside, **more: Any
-) -> Any:
-    """Return a field for a path, which a file has relative to its own folder. ``resolve`` makes the
-    path absolute from the file's path and the value."""
-    return field(default=default, metadata={"rule": rule, "done": None, "beside": resolve}, **more)
-
-
-@dataclass(frozen=True)
-class Source:
-    """The MySQL server to follow, for the receiver and for copies of tables."""
-
-    host: str = _key("127.0.0.1", rules.HOST)
-    port: int = _key(3306, rules.integer(1, 65535))
-    socket: str = _path("", rules.ANY)
-    user: str = _key("repl", rules.SOME)
-    password: str = _key("", rules.SECRET, repr=False)
-    password_env: str = _key("", rules.VARIABLE)
-    password_file: str = _path("", rules.SECRET)
-    password_command: str = _path("", rules.SECRET, command_beside, repr=False)
-    server_id: int = _key(4711, rules.integer(1, 2**32 - 1))
-    hosts: tuple[str, ...] = _key((), rules.hosts)
-    tls: str = _key(
-        "",
-        rules.choice("", "disabled", "preferred", "required", "verify_ca", "verify_identity"),
-    )
-    """"": ``source/account`` chooses by ``tls_ca`` and the host"""
-    tls_ca: str = _path("", rules.ANY)
-    tls_cert: str = _path("", rules.ANY)
-    tls_key: str = _path("", rules.ANY)
-    auto_position: bool = _key(True, rules.flag)
-    log_file: str = _key("", rules.ANY)
-    log_position: int = _key(4, rules.integer(4, 2**32 - 1))
-    net_timeout_s: int = _key(60, rules.integer(1, 31536000))
-    connect_retry_s: int = _key(1, rules.integer(1, 86400))
-    connect_retry_max_s: int = _key(60, rules.integer(1, 86400))
-    connect_retry_count: int = _key(100, rules.integer(1))
-    semi_sync: bool = _key(False, rules.flag)
-    on_purged: str = _key("stop", rules.choice("stop", "snapshot"))
-    lower_case_table_names: int = _key(-1, rules.integer(-1, 2))
-    system_time_zone: str = _key("", rules.time_zone)
-
-
-@dataclass(frozen=True)
-class Relay:
-    """The folder of binary log files that the applier reads; its sizes are the receiver's."""
-
-    path: str = _path("relay", rules.SOME)
-    # End positions in event headers have 32 bits.
-    segment_size_bytes: int = _key(1073741824, rules.integer(4096, 2**32 - 1))
-    space_limit_bytes: int = _key(0, rules.integer(0))
-    sync_every_transactions: int = _key(1, rules.integer(0))
-    sync_interval_ms: int = _key(1000, rules.integer(1, 86400000))
-
-
-@dataclass(frozen=True)
-class Target:
-    """The Delta tables: where they are, and how MySQL's types and odd values become columns."""
-
-    path: str = _path("lake", rules.SOME)
-    state_path: str = _path("", rules.ANY)
-    column_mapping: bool = _key(True, rules.flag)
-    deletion_vectors: bool = _key(True, rules.flag)
-    change_data_feed: bool = _key(False, rules.flag)
-    partition_by: tuple[str, ...] = _key((), rules.partitions)
-    zero_dates: str = _key("error", rules.choice("error", "null", "string"))
-    text_errors: str = _key("error", rules.choice("error", "replace"))
-    time_as: str = _key("string", rules.choice("string", "microseconds"))
-    json_as: str = _key("string", rules.choice("string", "variant"))
-    geometry_as: str = _key("struct", rules.choice("struct", "binary"))
-    on_foreign_change: str = _key(
-        "stop", rules.choice("stop", "accept", "copy"), done=("stop", "accept")
-    )
-    mask_key_env: str = _key("", rules.VARIABLE)
-    mask_key_file: str = _path("", rules.SECRET)
-    every_cut_hours: int = _key(1, rules.integer(1, 876000))
-    minute_cut_hours: int = _key(24, rules.integer(1, 876000))
-    cut_retention_hours: int = _key(168, rules.integer(1, 876000))
-    commit_retention_hours: int = _key(24, rules.integer(1, 876000))
-    compact_files: int = _key(16, rules.integer(0, 100000))
-    vacuum_hours: int = _key(24, rules.integer(0, 876000))
-
-    def partitions(self) -> dict[str, tuple[str, ...]]:
-        """Return ``partition_by`` as table -> columns."""
-        return dict(filter(None, map(rules.partitioned, self.partition_by)))
-
-
-@dataclass(frozen=True)
-class Apply:
-    """How transactions are applied: workers, writer, failures, and the bounds of a group."""
-
-    workers: int = _key(2, rules.integer(1, 1024))
-    writer: str = _key("direct", rules.writer)
-    """"": the best one of the runtime"""
-    delay_s: int = _key(0, rules.integer(0, 2**31 - 1))
-    max_latency_ms: int = _key(0, rules.integer(0, 86400000))
-    max_commits_per_hour: int = _key(0, rules.integer(0, 3600000))
-    preserve_commit_order: bool = _key(True, rules.flag)
-    transaction_retries: int = _key(10, rules.integer(0))
-    exec_mode: str = _key("strict", rules.choice("strict", "idempotent"))
-    xa_age_limit_s: int = _key(86400, rules.integer(1))
-    on_error: str = _key("stop", rules.choice("stop", "quarantine"))
-    quarantine_max_bytes: int = _key(268435456, rules.integer(1))
-    quarantine_max_transactions: int = _key(1000000, rules.integer(1))
-    group_max_transactions: int = _key(100000, rules.integer(1))
-    group_max_rows: int = _key(1000000, rules.integer(1))
-    group_max_bytes: int = _key(268435456, rules.integer(1))
-
-
-@dataclass(frozen=True)
-class Ddl:
-    """The effects of statements that change tables."""
-
-    policy: str | tuple[str, ...] = _key("apply", rules.policies)
-    """of all tables, or "db.table: policy" entries"""
-    unknown: str = _key("copy", rules.choice("copy", "stop"))
-    cascades: str = _key("emulate", rules.choice("emulate", "refuse"))
-    without_cascades: tuple[str, ...] = _key((), rules.tables)
-    online_tools: str = _key("follow", rules.choice("follow", "fold"))
-
-
-@dataclass(frozen=True)
-class Filters:
-    """MySQL's replication filter rules: which databases and tables are applied."""
-
-    do_db: tuple[str, ...] = _key((), rules.databases)
-    ignore_db: tuple[str, ...] = _key((), rules.databases)
-    do_table: tuple[str, ...] = _key((), rules.tables)
-    ignore_table: tuple[str, ...] = _key((), rules.tables)
-    wild_do_table: tuple[str, ...] = _key((), rules.tables)
-    wild_ignore_table: tuple[str, ...] = _key((), rules.tables)
-    rewrite_db: tuple[str, ...] = _key((), rules.rewrites)
-
-
-@dataclass(frozen=True)
-class Observe:
-    """How the applier reports on itself: metrics over HTTP, the form of its log, and how often its
-    tables are compared with the source's."""
-
-    listen: str = _key("auto", rules.listen)
-    """"auto": ``run`` listens at ``rules.LISTEN`` if that is free, else nowhere; "": nowhere"""
-    token_file: str = _path("", rules.ANY)
-    log_format: str = _key("text", rules.choice("text", "json"))
-    verify_hours: int = _key(0, rules.integer(0, 876000))
-    verify_rows_per_s: int = _key(50000, rules.integer(0))
 
 
 @dataclass(frozen=True)
 class Config:
     """The settings of a replica. ``Config()`` has every default."""
 
-    channel: str = _key("default", rules.CHANNEL)
+    channel: str = key_field("default", rules.CHANNEL)
     source: Source = field(default_factory=Source)
     relay: Relay = field(default_factory=Relay)
     target: Target = field(default_factory=Target)

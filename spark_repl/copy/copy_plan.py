@@ -55,7 +55,7 @@ from ..rules.table_rules import TableRules
 from ..source.connection import DumpConnection
 from ..source.grants import EVERYTHING, grant
 from ..source.source_check import check_source
-from ..sql.case_folding import check_columns, fold
+from ..tables.case_folding import check_columns, fold
 from ..write.shared.shard_tables import check_alike
 from ..write.tables.table_options import TableOptions
 from .copy_chunk import patiently

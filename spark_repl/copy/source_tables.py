@@ -15,8 +15,8 @@ from ..decode.renamed_tables import claim
 from ..errors import DecodeError, NoTableError, SchemaError, SourceError
 from ..rules.masking import masks_order
 from ..rules.replication_filters import ReplicationFilters
-from ..sql.case_folding import fold, folded_definition
 from ..sql.classify import Effect, classify
+from ..tables.case_folding import fold, folded_definition
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
 from ..tables.table_definition import SYSTEM_SCHEMAS, TableDefinition
 from ..tables.table_name import parts_of, table_name

@@ -10,7 +10,7 @@ from ..config.rules import nearest
 from ..config.wildcards import fits, lacks_wildcards
 from ..rules.replication_filters import ReplicationFilters
 from ..rules.table_rules import TableRules
-from ..sql.case_folding import fold
+from ..tables.case_folding import fold
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from ..tables.table_name import database_of, plain_name, table_name
 from .source_tables import Query, case_of_names

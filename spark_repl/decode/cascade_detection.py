@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..binlog.kernels.jit import DELETE, FLAGS, KIND, REFERRED_FK_DB, TRANSACTION
 from ..errors import DecodeError
 from ..position import RelayPosition
-from ..sql.case_folding import fold
+from ..tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
@@ -145,8 +145,8 @@ def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
     return list(range(len(names)))
 
 
-def _of_cascade(message: str, **place: Any) -> DecodeError:
-    error = DecodeError(message, **place)
+def _of_cascade(message: str, table: str, position: int, hint: str) -> DecodeError:
+    error = DecodeError(message, table=table, position=RelayPosition.unpack(position), hint=hint)
     error.is_of_cascade = True
     return error
 
@@ -162,7 +162,7 @@ def refusal(name: str, position: int, child: str, key: ForeignKey) -> DecodeErro
         f"the source has changed rows of {child} with this change, by the foreign key {key.name}"
         f" ({' '.join(actions)}), and its log does not hold them",
         table=name,
-        position=RelayPosition.unpack(position),
+        position=position,
         hint=_EMULATE + _HINT,
     )
 
@@ -174,6 +174,6 @@ def unknown_refusal(name: str, at: int, unknown: Sequence[str]) -> DecodeError:
         " its log does not hold them: the log does not tell the foreign keys of"
         f" {', '.join(unknown[:_NAMED_MAX])}{', ...' * (len(unknown) > _NAMED_MAX)}",
         table=name,
-        position=RelayPosition.unpack(at),
+        position=at,
         hint=_UNKNOWN_HINT,
     )

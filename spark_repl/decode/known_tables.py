@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..rules.replication_filters import ReplicationFilters
-from ..sql.case_folding import fold
+from ..tables.case_folding import fold
 from ..tables.table_definition import UNREAD
 
 if TYPE_CHECKING:

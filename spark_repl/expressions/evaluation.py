@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,17 +11,13 @@ from ..errors import Unconvertible
 from ..sql.session import STRICT, TIME_TRUNCATE_FRACTIONAL
 from .assignment import assigned
 from .coercions import COERCIONS
-from .column_values import read
 from .functions import COMPUTED, LAZY
+from .input_rows import InputRows, column_values
 from .literals import repeated
 from .value_type import uncertain
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from ..sql.session import Session
     from ..tables.column import Column
-    from .assignment import Convert
     from .value_type import Node
 
 _ARROW = "Arrow has no room for them"
@@ -30,38 +25,12 @@ _OF_WRITER = STRICT | TIME_TRUNCATE_FRACTIONAL
 _COMPUTED = {**COMPUTED, **COERCIONS}
 
 
-@dataclass(frozen=True)
-class InputRows:
-    """The rows that an expression is evaluated over. ``array`` returns a column's values, by its
-    number in ``columns``. ``convert`` does ALTER TABLE's conversions. ``places`` selects rows; None
-    selects all."""
-
-    count: int
-    columns: tuple[Column, ...]
-    array: Callable[[int], pa.Array]
-    session: Session
-    convert: Convert
-    places: np.ndarray | None = None
-
-    def at(self, places: np.ndarray) -> InputRows:
-        """Return these rows, restricted to ``places``."""
-        if len(places) == self.count:
-            return self
-        among = places if self.places is None else self.places[places]
-        return replace(self, count=len(places), places=among)
-
-    def stored(self, number: int) -> pa.Array:
-        """Return a column's values as the table has them."""
-        values = self.array(number)
-        return values if self.places is None else values.take(pa.array(self.places))
-
-
 def evaluate(node: Node, rows: InputRows) -> pa.Array:
     """Return the node's values. Raise Unconvertible if a value is not known."""
     if node.operator == "literal":
         return repeated(node, rows.count)
     if node.operator == "column":
-        return read(rows.stored(node.detail), rows.columns[node.detail], rows.session)
+        return column_values(rows.stored(node.detail), rows.columns[node.detail], rows.session)
     if (lazy := LAZY.get(node.operator)) is not None:
         return lazy(node, rows, evaluate)
     values = [evaluate(operand, rows) for operand in node.inputs]

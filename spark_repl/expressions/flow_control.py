@@ -25,7 +25,7 @@ from .value_type import (
 )
 
 if TYPE_CHECKING:
-    from .evaluation import InputRows
+    from .input_rows import InputRows
 
 
 def build_choice(operator: str, inputs: Sequence[Node]) -> Node:

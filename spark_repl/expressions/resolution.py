@@ -14,9 +14,9 @@ from ..sql.new_columns import same_type
 from ..sql.session import TIME_TRUNCATE_FRACTIONAL
 from ..tables.column import ColumnType
 from .assignment import check
-from .column_values import type_of
 from .expression_reader import read
 from .functions import build
+from .input_rows import type_of
 from .literals import literal
 from .value_type import NULL_TYPE, REAL_TYPE, Node, ResultType
 

@@ -18,13 +18,14 @@ import os
 import struct
 import tempfile
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from ..binlog.events.transaction import Stop
+from ..gtid import GtidSet
 from ..runtime.part_files import remove_dead_parts
 from .record import RECORD
 
@@ -32,8 +33,29 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..errors import LogError
-    from .repeated import Received
     from .split import Open
+
+
+Place = tuple[str, int, int]
+"""Stem and number of a source's file, and an offset in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What earlier files hold and a file may repeat: GTIDs, and anonymous transactions up to a
+    ``place`` of the source.
+
+    ``file``: the source's file with which the file begins. ``marked``: how many of its records were
+    compared.
+    """
+
+    gtids: GtidSet = field(default_factory=GtidSet)
+    place: Place | None = None
+    file: str = ""
+    marked: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.gtids) or self.place is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ empty, by its GTID or by its place in the source's log.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +21,7 @@ from ..gtid import GtidSet
 from ..position import OFFSET_BITS, OFFSET_MASK
 from ..source.dump import has_checksum
 from .file_head import events
+from .file_index import Place, Received
 from .log import split_name
 from .record import Flag, Kind
 
@@ -28,28 +29,6 @@ if TYPE_CHECKING:
     from .file_head import RelayFile
     from .file_index import FileIndex
     from .log import RelayLog
-
-
-Place = tuple[str, int, int]
-"""Stem and number of a source's file, and an offset in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """What earlier files hold and a file may repeat: GTIDs, and anonymous transactions up to a
-    ``place`` of the source.
-
-    ``file``: the source's file with which the file begins. ``marked``: how many of its records were
-    compared.
-    """
-
-    gtids: GtidSet = field(default_factory=GtidSet)
-    place: Place | None = None
-    file: str = ""
-    marked: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.gtids) or self.place is not None
 
 
 def unrepeated(log: RelayLog, before: Sequence[FileIndex], index: FileIndex) -> FileIndex:

@@ -14,7 +14,7 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..config.wildcards import first_fitting
-from ..sql.case_folding import fold, letter_case_error
+from ..tables.case_folding import fold, letter_case_error
 from ..tables.table_name import database_of, plain_name
 from .rewrites import Rewrites
 from .table_routes import Entries, TableRoutes

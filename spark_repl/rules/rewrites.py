@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..config.renaming import shard_of
 from ..sql.actions import AddColumn, AddKey, Alteration, ChangeColumn, DropConstraint, RenameTable
-from ..sql.case_folding import fold, letter_case_error
+from ..tables.case_folding import fold, letter_case_error
 from ..tables.table_name import database_of, generated_prefix, parts_of, table_name
 from .table_routes import Entries, TableRoutes
 

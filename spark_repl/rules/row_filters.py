@@ -35,8 +35,9 @@ from ..errors import (
 )
 from ..expressions.coercions import truth
 from ..expressions.collations import compared
-from ..expressions.evaluation import InputRows, evaluate
+from ..expressions.evaluation import evaluate
 from ..expressions.expression_reader import read
+from ..expressions.input_rows import InputRows
 from ..expressions.resolution import row_wise
 from ..sql.new_columns import same_collation, same_type
 from ..sql.session import Session

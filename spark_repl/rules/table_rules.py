@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 from ..config.tables import CHANNEL, TableRule
 from ..config.wildcards import lacks_wildcards
-from ..sql.case_folding import fold
+from ..tables.case_folding import fold
 from .table_routes import TableRoutes, kept_from
 from .tool_names import may_have_rows_of
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from ..config.settings import NO_FOLDER
+from ..config.relative_paths import NO_FOLDER
 from ..errors import ConfigError
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://(.*)", re.DOTALL)

@@ -9,8 +9,8 @@ from fnmatch import fnmatchcase
 
 from ..config.renaming import whole_of
 from ..config.rules import policed
+from ..tables.case_folding import fold
 from ..tables.table_name import plain_name
-from .case_folding import fold
 
 
 class Policy(StrEnum):

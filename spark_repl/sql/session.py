@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .case_folding import fold
+from ..tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from .actions import AddColumn, AddKey, ChangeColumn, DropConstraint, DropIndex, SetDefault
+from ..tables.case_folding import fold, folded_definition
+from .actions import (
+    AddColumn,
+    AddKey,
+    ChangeColumn,
+    DropConstraint,
+    DropIndex,
+    RenameTable,
+    SetDefault,
+)
 from .foreign_keys import ENGINES as TRANSACTIONAL
 
 if TYPE_CHECKING:
@@ -141,3 +150,28 @@ class Statement:
     def changes_rows(self) -> bool:
         """Return whether it was logged instead of rows: its changes are nowhere else in the log."""
         return self.verb in ROW_CHANGES or self.reason == SELECT
+
+
+def folded(statement: Statement) -> Statement:
+    """Return the statement with the names of its databases and tables folded."""
+    definition, alteration = statement.definition, statement.alteration
+    return replace(
+        statement,
+        tables=tuple(map(fold, statement.tables)),
+        database=fold(statement.database),
+        definition=definition and folded_definition(definition),
+        like=fold(statement.like),
+        renames=tuple((fold(old), fold(new)) for old, new in statement.renames),
+        alteration=alteration and _folded_alteration(alteration),
+    )
+
+
+def _folded_alteration(alteration: Alteration) -> Alteration:
+    actions = tuple(
+        RenameTable(fold(action.new)) if isinstance(action, RenameTable) else action
+        for action in alteration.actions
+    )
+    return replace(
+        alteration, table=fold(alteration.table), actions=actions,
+        exchanged=fold(alteration.exchanged),
+    )  # fmt: skip

@@ -15,7 +15,7 @@ from ..config.renaming import SHARD, whole_of
 from ..delta.log import foreign_commits
 from ..delta.log.log_replay import read_commit
 from ..errors import TargetError
-from ..sql.case_folding import fold
+from ..tables.case_folding import fold
 from ..write.shared.shared_commits import ALONE, SharingChannels, columns_in
 from ..write.tables.table_metadata import keeps_position, position_of
 

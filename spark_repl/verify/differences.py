@@ -14,11 +14,10 @@ from ..delta.files.delta_columns import equal, one_chunk
 from ..delta.files.digests import Digests, digests
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ..tables.table_definition import TableDefinition
     from .digest_sums import Keys
-    from .table_check import TableCheck
 
 _VALUE_MAX = 200
 
@@ -48,21 +47,24 @@ class Differing:
         return dict(Counter(self.kinds(definition)))
 
 
-def differences(check: TableCheck, most: int) -> list[dict[str, Any]]:
-    """Describe at most ``most`` of a table's named keys. A key is left out if the source's row of
-    it, which has its values and columns, was not fetched."""
-    named = check.differing()
-    if not len(named.keys) or check.at is None or most <= 0:
+def differences(
+    definition: TableDefinition,
+    named: Differing,
+    source: pa.Table | None,
+    target_rows: Callable[[Keys], list[pa.Table]],
+    most: int,
+) -> list[dict[str, Any]]:
+    """Describe at most ``most`` of a table's ``named`` keys. ``source``: rows of the source;
+    ``target_rows`` returns the target's rows of some keys. A key of which the source has values and
+    columns is left out if its row is not in ``source``."""
+    if not len(named.keys) or most <= 0:
         return []
-    source = [check.values] if check.values is not None else []
-    brought = [named.keys[:0], *(_digests(check.definition, rows) for rows in source)]
-    by_target = named.source == 0 if check.definition.primary_key else named.target > 0
-    complete = np.isin(named.keys, np.concatenate(brought)) | by_target
+    fetched = [source] if source is not None else []
+    digested = [named.keys[:0], *(_digests(definition, rows) for rows in fetched)]
+    by_target = named.source == 0 if definition.primary_key else named.target > 0
+    complete = np.isin(named.keys, np.concatenate(digested)) | by_target
     chosen = named.take(np.flatnonzero(complete)[:most])
-    target = check.target_rows(chosen.keys, check.at)
-    return [
-        {**row, "table": check.name} for row in describe(check.definition, chosen, source, target)
-    ]
+    return describe(definition, chosen, fetched, target_rows(chosen.keys))
 
 
 def describe(

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ from ..copy.source_tables import literal, quoted
 from ..rules.masking import masks_order
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..write.rows.staged_rows import key_digests
-from .differences import Differing
+from .differences import Differing, differences
 from .digest_sums import Keys, Sums, differing, sums
 from .source_range import RangeRows, RangeTask
 from .target_files import FileSet, places
@@ -104,6 +104,16 @@ class TableCheck:
         if (seen := self._seen) is None:
             return Differing(_NONE, np.zeros(0, np.int64), np.zeros(0, np.int64))
         return Differing(self.left, seen.source.count, seen.target.count).take(self._is_named(seen))
+
+    def differences(self, most: int) -> list[dict[str, Any]]:
+        """Describe at most ``most`` of the named keys."""
+        if (at := self.at) is None:
+            return []
+
+        def target_rows(keys: Keys) -> list[pa.Table]:
+            return self.target_rows(keys, at)
+
+        return differences(self.definition, self.differing(), self.values, target_rows, most)
 
     def _is_named(self, seen: _Seen) -> npt.NDArray[np.bool_]:
         missing = seen.target.count == 0

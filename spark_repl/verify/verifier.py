@@ -31,7 +31,6 @@ from ..source.connection import DumpConnection
 from .changed_above_cut import ByOthers, look_above
 from .claimed_keys import CLAIMED, ClaimedKeys, is_separated_by_filter
 from .cut_files import CutDefinitions, CutFiles, files_of
-from .differences import differences
 from .row_sample import SampledRows, sample_of
 from .source_range import RangeRows, RangeTask, read_ranges
 from .table_check import TableCheck, repairs_of
@@ -357,7 +356,7 @@ class Verifier:
             self.comparison.repairs[check.name] = repairs_of(check)
         self._look_above(check.name)
         most = self._limits.shown_rows - len(self.comparison.differences)
-        self.comparison.differences += differences(check, max(most, 0))
+        self.comparison.differences += check.differences(max(most, 0))
         whole = self._wholes[check.name]
         if is_separated_by_filter(whole) and check.at is not None and check.sample is None:
             self._look_for_claimed(whole, check.at, check.work)

@@ -19,9 +19,10 @@ from spark_repl.control.records.retention import recorded
 from spark_repl.control.table import control as control_module
 from spark_repl.control.table.cut import Cut
 from spark_repl.delta.log.log_replay import read_commit
+from spark_repl.delta.log.retention_properties import RETENTION
 from spark_repl.delta.log.vacuum import vacuum
 from spark_repl.delta.store.remover import Remover
-from spark_repl.write.upkeep.file_retention import RETENTION, keep_files_of
+from spark_repl.write.upkeep.file_retention import keep_files_of
 from tests.support.binlog_writer import LogWriter, Table, insert, update
 from tests.support.local_delta import HERE, LocalDelta, at_cut, cuts, run
 from tests.support.tended import hurry, make_older, tended

@@ -185,7 +185,7 @@ ROOMS: dict[str, Room] = {
     ),
     "statements": Room(
         ("sql/classify.py", "sql/create_table.py", "sql/alter_table.py", "sql/sql_tokens.py",
-         "sql/foreign_keys.py", "sql/case_folding.py", "alter/apply_alter.py",
+         "sql/foreign_keys.py", "tables/case_folding.py", "alter/apply_alter.py",
          "alter/altered_keys.py",
          "alter/column_actions.py", "sql/keys.py", "sql/new_columns.py", "alter/column_source.py",
          "alter/altered_partitions.py", "alter/partition_rows.py"),

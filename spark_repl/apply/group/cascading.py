@@ -21,7 +21,7 @@ from ...decode.cascades.cascade_plan import HINT, CascadePlan, plan_cascades
 from ...decode.staged import same_shape
 from ...errors import DecodeError
 from ...position import RelayPosition
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ...write.cascades.emulated_cascades import CascadeTask
 from ...write.cascades.referencing import ReferencingTask, find_referencing
 from ...write.files.compaction import CompactTask

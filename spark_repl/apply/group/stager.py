@@ -36,7 +36,7 @@ from ...runtime.workers import all_of
 from ...schedule.group import StagedGroup
 from ...schedule.planner import assign_workers
 from ...schedule.tasks import Mask, stage_tasks
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ...tables.table_definition import UNREAD
 from ..log.quarantine_changes import QuarantineChanges
 

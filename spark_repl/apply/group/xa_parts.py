@@ -23,7 +23,7 @@ from ...relay.record import Flag, Kind, gtid_text
 from ...relay.split import Piece, is_split, pieces_of, size_of
 from ...schedule.branches import Branch, Branches, Step, XaGroup, wrong_state
 from ...schedule.group import XA_PARTS, Records
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from .failures import said
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from ...rules.metadata_columns import check_deleted_rows
 from ...rules.row_filters import check_filter_columns
 from ...rules.table_mode import check_without_rows, outlives_source
 from ...rules.tool_names import Role, tool_table
-from ...sql.case_folding import check_columns
 from ...sql.ddl_outcome import DdlOutcome
 from ...sql.policy import Policy
+from ...tables.case_folding import check_columns
 from ...write.alter.altered_rows import UNKNOWN_ROWS, without_zero_dates
 from ...write.shared.shard_tables import check_renamed_shard
 

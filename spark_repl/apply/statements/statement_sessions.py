@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...control.records.system_time_zone import recorded
-from ...sql.case_folding import fold
 from ...sql.session import Session
 from ...sql.statement import ROW_CHANGES, Effect
+from ...tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ...binlog.events.event import Query

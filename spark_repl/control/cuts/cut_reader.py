@@ -13,7 +13,7 @@ from ...delta.store.spark_names import quoted
 from ...errors import ConfigError, SetupError, TargetError
 from ...gtid import GtidSet
 from ...runtime.object_store import on_s3
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ..records.channels import channel_at
 from ..records.retention import is_name, pinned
 from ..records.shared_tables import Shards, shared_shards, shared_tables

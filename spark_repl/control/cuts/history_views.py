@@ -14,7 +14,7 @@ from ...delta.store.spark_names import quoted
 from ...errors import ConfigError, TargetError
 from ...gtid import GtidSet, format_uuid
 from ...rules.metadata_columns import name_of
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -14,8 +14,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ...errors import SchemaError, SettingError, StatementError
-from ...sql.case_folding import CASE_HINT, fold, folded, letter_case_error
-from ...sql.statement import Effect, Statement
+from ...sql.statement import Effect, Statement, folded
+from ...tables.case_folding import CASE_HINT, fold, letter_case_error
 from ...tables.table_name import database_of
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ... import formats
 from ...config import Config
 from ...config.renaming import SHARD, is_shared, shard_of, whole_of
 from ...errors import TargetError
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ..table.control import Control
 from ..table.cut import reader_tables
 from ..table.given_paths import KIND as GIVEN

@@ -27,7 +27,7 @@ from typing import Any
 from deltalake.exceptions import TableNotFoundError
 
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, OtherChannelError, SettingError, TargetError
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ..table.control import Control
 from ..table.layout import Layout
 from ..table.row_formats import CHANNELS, SHARED
@@ -194,8 +194,7 @@ class Names:
         detail = json.dumps(own)
         if self._is_first and later:
             self.check(names)
-            row = {"position": 0, "gtid_executed": "", "detail": detail}
-            self._control.add_pending(KIND, self.checking(names), **row)
+            self._control.add_pending(KIND, self.checking(names), detail=detail)
         elif self._is_first:
             self._control.write(KIND, detail=detail, check=self.checking(names))
         else:

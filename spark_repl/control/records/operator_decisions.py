@@ -81,7 +81,9 @@ def decide(
     kind: str,
     detail: Mapping[str, Any],
     check: Callable[[], None] = lambda: None,
-    **place: Any,
+    *,
+    position: int = 0,
+    gtid_executed: str = "",
 ) -> None:
     """Record an operator's decision, and who it was. Claim the target for that: raise FencedError
     unless the applier is stopped. ``check`` runs while no applier can change the target; raise what
@@ -90,6 +92,7 @@ def decide(
     control.claim()
     try:
         check()
-        control.write(kind, detail=json.dumps({**detail, **by}), **place)
+        text = json.dumps({**detail, **by})
+        control.write(kind, position=position, gtid_executed=gtid_executed, detail=text)
     finally:
         control.release()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ...config.renaming import halves, is_shared, letters, shard_of, standing_for, whole_of
 from ...errors import ConfigError, SettingError
 from ...rules.channel_rows import ChannelRows
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ...config.tables import TableRule

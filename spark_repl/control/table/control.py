@@ -327,11 +327,20 @@ class Control(ControlRows):
                     raise meaning(error, _WRITE, self.path) from error
         raise TargetError(f"other commits came first {_BESIDE_MOST} times", file=self.path)
 
-    def add_pending(self, kind: str, check: Callable[[], object] = bool, **row: Any) -> None:
+    def add_pending(
+        self,
+        kind: str,
+        check: Callable[[], object] = bool,
+        *,
+        position: int = 0,
+        gtid_executed: str = "",
+        detail: str,
+    ) -> None:
         """Write a row with the next one that is written, in one commit. That write raises what
         ``check`` raises."""
         with self._lock:
-            self._pending.add(self._row(kind, **row), row["detail"], check)
+            row = self._row(kind, position, gtid_executed, detail)
+            self._pending.add(row, detail, check)
 
     def publish(self, cut: Cut, *, later: bool = False) -> None:
         """Publish a cut after the last table of its group has landed. ``later``: with the next row.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...binlog.charsets.charset import NAMES, charset_of
 from ...binlog.charsets.collation_compare import EXACT
 from ...errors import DecodeError
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ...tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, ColumnType, Form
 
 if TYPE_CHECKING:

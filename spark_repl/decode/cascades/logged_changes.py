@@ -14,7 +14,7 @@ from ...binlog.rows.partial_rows import PartialImages
 from ...binlog.types.forms import USUAL, Forms
 from ...errors import DecodeError
 from ...position import RelayPosition
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ..spans import read_task
 from .cascade_simulation import DELETED, INSERTED, UPDATED
 

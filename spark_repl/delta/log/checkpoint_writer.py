@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 from ..store.storage import put
 from . import log_checkpoints
 from .file_rows import ADD, REMOVE, of_checkpoint, to_rows
-from .intervals import retained_hours
 from .log_replay import checkpoint_path, each_commit_after
+from .retention_properties import retained_hours
 
 if TYPE_CHECKING:
     from .log_state import LogState

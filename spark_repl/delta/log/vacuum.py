@@ -22,7 +22,7 @@ from ..files import deletion_vector
 from ..store.storage import UNFINISHED, inner_path, walk
 from . import log_state, table_protocol
 from .checkpoint_writer import reconciled
-from .intervals import retained_hours
+from .retention_properties import retained_hours
 from .table_snapshot import Snapshot
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ class RunReport:
 
     def begins(self, doing: str) -> None:
         """Record what the run does from now on, until the next record or the applier's start."""
-        self._write(doing=doing)
+        self._write({"doing": doing})
 
     def copies(self, rows: int, expected: int) -> None:
         """Record the progress of the first copy, at most once a second."""
@@ -62,7 +62,7 @@ class RunReport:
         if attempt and again_s is not None:
             at = (datetime.now(UTC) + timedelta(seconds=again_s)).isoformat(timespec="seconds")
         hint = getattr(error, "hint", None) or ""
-        self._write(error=str(error), hint=hint, again_at=at, attempt=attempt)
+        self._write({"error": str(error), "hint": hint, "again_at": at, "attempt": attempt})
 
     def ended(self) -> None:
         """Remove the report: the run has ended without an error."""
@@ -71,7 +71,7 @@ class RunReport:
             if (recorded := _read(path)) and _owner(recorded).is_this_process:
                 os.remove(path)
 
-    def _write(self, **fields: Any) -> None:
+    def _write(self, fields: Mapping[str, object]) -> None:
         with suppress(SparkReplError, OSError):
             path = self._path()
             os.makedirs(os.path.dirname(path), exist_ok=True)

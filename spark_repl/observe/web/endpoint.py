@@ -189,7 +189,9 @@ def _handler(endpoint: Endpoint) -> type[BaseHTTPRequestHandler]:
         def do_HEAD(self) -> None:
             self.do_GET()
 
-        def send_error(self, code: int, *texts: Any, **_: Any) -> None:
+        def send_error(
+            self, code: int, message: str | None = None, explain: str | None = None
+        ) -> None:
             """Answer a malformed request with the same headers, and as text, not HTML.
 
             An unknown method is answered as one that is not allowed.

@@ -35,7 +35,8 @@ from ...convert.type_change import TypeChange, TypeFamily, family_of
 from ...delta.files.delta_columns import one_chunk
 from ...delta.log.schema_change import has_mapping, keeps_columns
 from ...errors import SettingError, StatementError
-from ...expressions.evaluation import InputRows, computed
+from ...expressions.evaluation import computed
+from ...expressions.input_rows import InputRows
 from ...rules.metadata_columns import TRUNCATE, numbers_of
 from ...rules.table_mode import logs_changes
 from ...tables.column import DATE_TYPES, Column, ColumnType, Form

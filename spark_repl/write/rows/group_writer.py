@@ -226,7 +226,7 @@ class GroupWriter:
                 if not same_shape(first, definition):
                     raise SchemaError("the definition changes without a DDL statement", table=name)
         tables, locked = {}, set[int]()
-        charsets = LoggedCharsets(self._tracking, before)
+        charsets = LoggedCharsets(self._tracking.definitions, self._tracking.foreign_keys, before)
         self._tracking.record_logged_names(definitions)
         tables_by_name = {
             name: self._live_or_created(name, definition, before, parts.get(name, ()))

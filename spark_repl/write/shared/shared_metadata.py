@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...delta.files.delta_columns import Columns
+from ...delta.log.retention_properties import shorter_properties
 from ...delta.log.table_snapshot import NewTable
 from ...errors import ConcurrentChangeError, TargetError
 from ..files.commit import removed
 from ..files.discard import discard
-from ..upkeep.file_retention import shorter
 from .shard_tables import refresh_columns, union_metadata
 
 if TYPE_CHECKING:
@@ -117,7 +117,10 @@ def _check(snapshot: Snapshot, new: NewTable, name: str) -> None:
 def _joined(snapshot: Snapshot, shaped: TableDefinition, hours: int) -> NewTable | None:
     """Return the table's metadata with the shard's columns and a retention of at least ``hours``,
     None if it has both. Raise SettingError."""
-    wider, longer = union_metadata(snapshot, shaped, (), ()), shorter(snapshot.configuration, hours)
+    wider, longer = (
+        union_metadata(snapshot, shaped, (), ()),
+        shorter_properties(snapshot.configuration, hours),
+    )
     if wider is None and not longer:
         return None
     metadata = wider or NewTable(

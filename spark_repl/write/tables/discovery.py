@@ -22,12 +22,17 @@ from .table_commits import gone_table, overwritten_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ...control.records.definitions import Definitions
+    from ...control.table.control import Control
     from ...control.table.cut import Cut, TableVersion
+    from ...control.table.layout import Layout
+    from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
+    from ...rules.column_rules import ColumnRules
+    from ...sql.policy import Policy
     from .new_tables import NewTables
     from .table import Table
     from .table_commits import TableCommits
-    from .tracking import Tracking
 
 _READ_AT_ONCE = 4
 """tables that are read in parallel"""
@@ -47,49 +52,60 @@ class DiscoveredTable:
     since: int
 
 
-def discover_tables(
-    tracking: Tracking, paths_at_cut: Mapping[str, str], cut: Cut | None, broken: BrokenTables
-) -> Iterator[DiscoveredTable]:
-    """Yield each table that exists. ``paths_at_cut``: the paths at the cut. If a table that the cut
-    shows is gone, add it to ``broken``."""
-    own: Callable[[str], str] = tracking.names.of
-    paths = {(name, MADE_BY_ROWS): path for name, path in paths_at_cut.items()}
-    copy = standing(tracking.control).copy
-    first_versions = {
-        tracking.layout.table(path_in_copy): since
-        for path_in_copy, since in (copy.since if copy else {}).items()
-    }
-    for created in announced_after(tracking.control, cut):
-        if (
-            created.path not in paths_at_cut.values()
-        ):  # otherwise its statement is not applied again
-            paths.setdefault((own(created.name), created.made_by), created.path)
-        if is_shared(created.path):
-            folder = tracking.layout.table(created.path)
-            first_versions[folder] = min(created.since, first_versions.get(folder, created.since))
-    at_cuts = {own(name): version for name, version in cut.tables.items()} if cut else {}
-    folder_of = tracking.layout.table
-    folders = sorted({*map(folder_of, paths.values())})
-    with Pool(_READ_AT_ONCE) as pool:
-        snapshots = dict(zip(folders, pool.map(tracking.delta.snapshot, folders), strict=True))
-    since = first_versions | {folder_of(table.path): table.version for table in at_cuts.values()}
-    for (name, made_by), path in paths.items():
-        at_cut, folder = at_cuts.get(name), folder_of(path)
-        if at_cut is not None and at_cut.path != path:
-            at_cut = None  # the cut shows the table before a copy, or another table
-        snapshot, shard = snapshots[folder], SHARD in path
-        if snapshot is None and at_cut is not None:
-            broken.add(gone_table(name, folder))
-        if shard and not tracking.definitions.has(path):
-            snapshot = None
-            if at_cut is not None:
-                raise TargetError(
-                    "the control table does not say any more what the table is", table=name,
-                    hint=f"put the control table back as it was, or {BEGIN_AGAIN}",
-                )  # fmt: skip
-        if snapshot is not None:  # otherwise the applier died before it created the announced table
-            version = since.get(folder, 0) if at_cut or shard else 0
-            yield DiscoveredTable(name, made_by, path, snapshot, at_cut, version)
+@dataclass(frozen=True)
+class Discovery:
+    """Finds the tables of a target. ``own``: returns a name in the case that the source uses."""
+
+    control: Control
+    layout: Layout
+    delta: TableLog
+    definitions: Definitions
+    own: Callable[[str], str]
+
+    def tables(
+        self, paths_at_cut: Mapping[str, str], cut: Cut | None, broken: BrokenTables
+    ) -> Iterator[DiscoveredTable]:
+        """Yield each table that exists. ``paths_at_cut``: the paths at the cut. If a table that the
+        cut shows is gone, add it to ``broken``."""
+        paths = {(name, MADE_BY_ROWS): path for name, path in paths_at_cut.items()}
+        copy = standing(self.control).copy
+        first_versions = {
+            self.layout.table(path_in_copy): since
+            for path_in_copy, since in (copy.since if copy else {}).items()
+        }
+        for created in announced_after(self.control, cut):
+            # The statement of a table at the cut is not applied again.
+            if created.path not in paths_at_cut.values():
+                paths.setdefault((self.own(created.name), created.made_by), created.path)
+            if is_shared(created.path):
+                folder, first = self.layout.table(created.path), created.since
+                first_versions[folder] = min(first, first_versions.get(folder, first))
+        at_cuts = {self.own(name): version for name, version in cut.tables.items()} if cut else {}
+        folder_of = self.layout.table
+        folders = sorted({*map(folder_of, paths.values())})
+        with Pool(_READ_AT_ONCE) as pool:
+            snapshots = dict(zip(folders, pool.map(self.delta.snapshot, folders), strict=True))
+        since = first_versions | {
+            folder_of(table.path): table.version for table in at_cuts.values()
+        }
+        for (name, made_by), path in paths.items():
+            at_cut, folder = at_cuts.get(name), folder_of(path)
+            if at_cut is not None and at_cut.path != path:
+                at_cut = None  # the cut shows the table before a copy, or another table
+            snapshot, shard = snapshots[folder], SHARD in path
+            if snapshot is None and at_cut is not None:
+                broken.add(gone_table(name, folder))
+            if shard and not self.definitions.has(path):
+                snapshot = None
+                if at_cut is not None:
+                    raise TargetError(
+                        "the control table does not say any more what the table is", table=name,
+                        hint=f"put the control table back as it was, or {BEGIN_AGAIN}",
+                    )  # fmt: skip
+            # Without a snapshot the applier died before it created the announced table.
+            if snapshot is not None:
+                version = since.get(folder, 0) if at_cut or shard else 0
+                yield DiscoveredTable(name, made_by, path, snapshot, at_cut, version)
 
 
 def check_discovered(
@@ -161,13 +177,14 @@ class BrokenTables:
         )  # fmt: skip
 
 
-def start_faults(tracking: Tracking, table: Table, new: NewTables) -> list[SettingError]:
+def start_faults(
+    table: Table, rules: ColumnRules, policy: Policy, new: NewTables
+) -> list[SettingError]:
     """Return the faults in the configuration of an existing table: the first of its columns and
     rows, the first of its policy, and the first of rows that other channels may have. Record the
     table's rows as those of ``new`` tables."""
-    checks = [partial(check_columns, table, tracking.column_rules)]
+    checks = [partial(check_columns, table, rules)]
     if table.is_shard:
-        policy = tracking.policy(table.name)
         checks.append(partial(check_policy, table.definition, policy))
     if table.is_shared and table.definition.row_filter:
         checks.append(partial(new.record, table.definition, table.path))

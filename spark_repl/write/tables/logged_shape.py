@@ -19,17 +19,20 @@ from ...rules.column_rules import hides_columns, shown_columns
 from ...rules.metadata_columns import check_extra, extra_of, shard_column
 from ...rules.table_mode import check_mode
 from ...rules.tool_names import tool_table
-from ...sql.case_folding import fold
+from ...tables.case_folding import fold
 from ...tables.column import NUMERIC_TYPES, ColumnType
 from .row_error import copied_anew
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...control.records.definitions import Definitions
     from ...control.table.cut import Cut
     from ...rules.column_rules import ColumnRules
     from ...tables.column import Column
     from ...tables.table_definition import TableDefinition
+    from ...tables.table_keys import ForeignKey
     from .table import Table
-    from .tracking import Tracking
 
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
@@ -211,12 +214,18 @@ class LoggedCharsets:
     """Records what the log has about one group's tables: each character set, and collations of
     tables with foreign keys. It reads once which tables are referenced by others."""
 
-    def __init__(self, tracking: Tracking, before: Cut) -> None:
-        self._tracking, self._before = tracking, before
+    def __init__(
+        self,
+        definitions: Definitions,
+        foreign_keys: Callable[[], Mapping[str, tuple[ForeignKey, ...] | None]],
+        before: Cut,
+    ) -> None:
+        self._definitions, self._foreign_keys = definitions, foreign_keys
+        self._before = before
 
     @cached_property
     def _parents(self) -> set[str]:
-        keys_by_table = self._tracking.foreign_keys().values()
+        keys_by_table = self._foreign_keys().values()
         return {fold(key.parent) for keys in keys_by_table for key in keys or ()}
 
     def record(self, table: Table, logged: TableDefinition) -> None:
@@ -234,7 +243,7 @@ class LoggedCharsets:
         if table.logged is not None:  # the table is ahead: its newer definition is recorded
             table.define_at_place(logged_charsets)
         else:
-            self._tracking.definitions.record(
+            self._definitions.record(
                 table.path, logged_charsets, self._before.position, with_next=True
             )
             table.definition = logged_charsets

@@ -27,7 +27,7 @@ from ...delta.store import storage
 from ...errors import ConcurrentChangeError, TargetError, about_table
 from ...rules.metadata_columns import shard_column
 from ...rules.row_filters import check_row_filter
-from ...sql.case_folding import check_columns
+from ...tables.case_folding import check_columns
 from ..shared.shard_tables import check_policy, shards_beside
 from ..shared.shared_metadata import Joining, left_over, make_or_join, widen
 from .table_metadata import COMPLETE, COPIED, columns_of_all, own_properties

@@ -15,15 +15,15 @@ from ...delta.files import partitions
 from ...delta.files.corrected_statistics import CORRECT, PROPERTY
 from ...delta.files.delta_columns import schema_json
 from ...delta.log import checkpoint_schedule
+from ...delta.log.retention_properties import retention_properties
 from ...delta.log.table_snapshot import NewTable
 from ...rules.column_rules import ColumnRules
 from ...rules.metadata_columns import shard_column
 from ...rules.replication_filters import ReplicationFilters
 from ...rules.table_rules import TableRules
 from ...source.account import mask_key
-from ...sql.case_folding import fold
 from ...sql.policy import Policies, Policy
-from ..upkeep import file_retention
+from ...tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ...config import Config
@@ -130,7 +130,7 @@ class TableOptions:
             "delta.enableDeletionVectors": str(self.deletion_vectors).lower(),
             "delta.checkpointInterval": checkpoint_schedule.NEVER,
             PROPERTY: CORRECT,
-            **file_retention.properties(self.retention_hours),
+            **retention_properties(self.retention_hours),
         }
         if self.change_data_feed:
             configuration["delta.enableChangeDataFeed"] = "true"

@@ -14,7 +14,7 @@ from ...delta.files.delta_columns import Columns
 from ...delta.log import table_protocol
 from ...errors import TargetError
 from ...gtid import GtidSet
-from ...sql.case_folding import folded_definition
+from ...tables.case_folding import folded_definition
 from ..shared.shard_tables import columns_of
 from ..shared.shared_commits import SharingChannels
 from .table import DeltaState, Table

@@ -26,12 +26,12 @@ from ...control.records.shared_tables import shared_rules
 from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.log.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
-from ...sql.case_folding import fold, folded_definition
+from ...tables.case_folding import fold, folded_definition
 from ...tables.table_definition import LEFT_OUT
 from ..files.key_index import KeyIndex
 from ..shared.shard_tables import check_ended, not_copied
 from .ahead_of_cut import TablesAhead
-from .discovery import BrokenTables, check_discovered, discover_tables, start_faults
+from .discovery import BrokenTables, Discovery, check_discovered, start_faults
 from .new_tables import NewTables
 from .paused_tables import QuarantinedTables, WaitingTables
 from .table_commits import TableCommits
@@ -122,12 +122,13 @@ class Tracking:
         own = self.names.of
         paths_at_cut = {own(name): path for name, path in shown_paths(self.control, cut).items()}
         self.waiting.load(cut, paths_at_cut)
+        discovery = Discovery(self.control, self.layout, self.delta, self.definitions, own)
         faults, read, broken = list[SettingError](), list[Any](), BrokenTables()
-        for place in discover_tables(self, paths_at_cut, cut, broken):
+        for place in discovery.tables(paths_at_cut, cut, broken):
             table = broken.noted(partial(self._read, place, cut))
             if table is None:
                 continue
-            if wrong := start_faults(self, table, self._new):
+            if wrong := start_faults(table, self.column_rules, self.policy(table.name), self._new):
                 faults += wrong
                 continue
             if place.made_by == MADE_BY_ROWS:

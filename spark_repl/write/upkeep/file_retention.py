@@ -1,7 +1,8 @@
 """File retention: how long tables keep files that no version names any more, so that readers can
 read each cut for as long as it is promised.
 
-Delta's table properties record the time, and every VACUUM keeps to them. ``PromisedVersions`` lists
+Delta's table properties record the time (``delta.log.retention_properties``), and every VACUUM
+keeps to them. ``PromisedVersions`` lists
 the versions that log clean-up and VACUUM keep; ``RetentionExtension`` extends the retention of all
 tables before cuts are promised for longer.
 """
@@ -24,14 +25,14 @@ from ...control.records.table_paths import announced_after
 from ...delta.files.deletion_vector import inner_path_of
 from ...delta.log import table_protocol
 from ...delta.log.add_actions import live_files
-from ...delta.log.intervals import hours_of
+from ...delta.log.retention_properties import shorter_properties
 from ...delta.store.storage import inner_path
 from ...errors import SparkReplError
 from ...runtime.java import jvm_end
 from ...runtime.retry import first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from ...control.table.control import Control
     from ...control.table.cut import Cut
@@ -42,30 +43,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_USUAL = {
-    "delta.deletedFileRetentionDuration": "interval 1 week",
-    "delta.logRetentionDuration": "interval 30 days",
-}
-"""Delta's defaults"""
-RETENTION = tuple(_USUAL)
-
 Versions = dict[str, set[int]]
 """path of a Delta table -> its versions"""
-
-
-def properties(hours: int) -> dict[str, str]:
-    """Return the properties of a table whose cuts are promised for ``hours``."""
-    return dict.fromkeys(RETENTION, f"interval {hours} hours")
 
 
 def keep_files(commits: TableCommits, table: Table, hours: int) -> None:
     """Extend the table's retention to ``hours`` if it is less. Never shorten it: a user may want a
     longer one. Take the table's lock. Raise what a commit to the table raises."""
-    if not shorter(table.snapshot.configuration, hours):
+    if not shorter_properties(table.snapshot.configuration, hours):
         return
     with table.lock:
         commits.refresh(table)
-        if short := shorter(table.snapshot.configuration, hours):
+        if short := shorter_properties(table.snapshot.configuration, hours):
             commits.set_properties(table, short)
             logger.info(
                 "%s: files that no version names stay %d hours from now on", table.name, hours
@@ -77,18 +66,11 @@ def keep_files_of(delta: TableLog, folder: str, hours: int, app: str) -> None:
     or waits for its copy. Do nothing if there is no table. Raise TargetError for an unknown table
     feature."""
     snapshot = delta.snapshot(folder)
-    short = shorter(snapshot.configuration, hours) if snapshot else {}
+    short = shorter_properties(snapshot.configuration, hours) if snapshot else {}
     if snapshot and short:
         table_protocol.check(snapshot)
         delta.set_properties(snapshot, short, app)
         logger.info("%s: files that no version names stay %d hours from now on", folder, hours)
-
-
-def shorter(configuration: Mapping[str, str], hours: int) -> dict[str, str]:
-    """Return the properties that are less than ``hours``, with the value for ``hours``."""
-    longer = properties(hours)
-    present = {name: hours_of(configuration.get(name, usual)) for name, usual in _USUAL.items()}
-    return {name: to for name, to in longer.items() if present[name] < hours}
 
 
 def _add(versions: Versions, cut: Cut) -> None:

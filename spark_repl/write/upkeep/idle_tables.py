@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from ...config.renaming import whole_of
 from ...control.records.replaced_tables import touch
 from ...control.records.retention import Retention, pins
-from ...delta.log.intervals import hours_of
 from ...delta.log.log_replay import commit_path
+from ...delta.log.retention_properties import retained_hours
 from ...delta.store.storage import modified
-from .file_retention import RETENTION
 
 if TYPE_CHECKING:
     from ...config import Target
@@ -72,7 +71,7 @@ class IdleTables:
     def _is_due(self, table: Table, standing: frozenset[str]) -> bool:
         path, version, now = whole_of(table.path), table.snapshot.version, time.time()
         changed = self._changed_at(table)
-        retention = hours_of(table.snapshot.configuration.get(RETENTION[0], "1 week"))
+        retention = retained_hours(table.snapshot.configuration)
         removable = changed + 3600 * max(self._log_hours, retention)
         if now <= removable:
             return False

@@ -9,7 +9,7 @@ import pytest
 from spark_repl.alter.schema_history import SchemaHistory
 from spark_repl.binlog.events.event import Query
 from spark_repl.errors import SchemaError, SparkReplError, StatementError
-from spark_repl.sql.case_folding import fold
+from spark_repl.tables.case_folding import fold
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import cuts, rows, run, stopped
 

@@ -8,7 +8,7 @@ import pytest
 
 from spark_repl.cli.main import main
 from spark_repl.config import Config, load, value_of
-from spark_repl.config.settings import command_beside, written_beside
+from spark_repl.config.relative_paths import command_beside, written_beside
 
 KEYS = (
     "source.socket", "source.password_file", "source.tls_ca", "source.tls_cert", "source.tls_key",

@@ -11,7 +11,6 @@ from spark_repl import Config
 from spark_repl.delta.files.delta_columns import one_chunk
 from spark_repl.delta.files.digests import digests
 from spark_repl.sql.classify import classify
-from spark_repl.verify.differences import differences
 from spark_repl.verify.digest_sums import sums
 from spark_repl.verify.source_range import _FirstRows
 from spark_repl.verify.table_check import TableCheck, _Seen
@@ -62,7 +61,7 @@ KEYED = "CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(40))"
 def test_rows_that_differ_are_never_called_extra() -> None:
     check = compared(KEYED, rows(range(COUNT), "new"), rows(range(COUNT), "old"))
     assert check.differing().by_kind(check.definition) == {"different": COUNT}
-    named = differences(check, COUNT)
+    named = check.differences(COUNT)
     assert len(named) == BROUGHT
     assert all(one["kind"] == "different" and one["columns"] == ["s"] for one in named)
 
@@ -70,14 +69,14 @@ def test_rows_that_differ_are_never_called_extra() -> None:
 def test_missing_rows_are_named_by_their_keys() -> None:
     check = compared(KEYED, rows(range(COUNT), "new"), rows(range(0), "old"))
     assert check.differing().by_kind(check.definition) == {"missing": COUNT}
-    named = differences(check, COUNT)
+    named = check.differences(COUNT)
     assert {one["kind"] for one in named} == {"missing"}
     assert len({one["row"]["id"] for one in named}) == len(named) == BROUGHT
 
 
 def test_extra_rows_are_all_named() -> None:
     check = compared(KEYED, rows(range(0), "new"), rows(range(COUNT), "old"))
-    named = differences(check, COUNT)
+    named = check.differences(COUNT)
     assert len(named) == COUNT
     assert {one["kind"] for one in named} == {"extra"}
 
@@ -86,7 +85,7 @@ def test_the_three_kinds_together() -> None:
     check = compared(KEYED, rows(range(3000), "new"), rows(range(2000, 5000), "old"))
     want = {"missing": 2000, "different": 1000, "extra": 2000}
     assert check.differing().by_kind(check.definition) == want
-    for one in differences(check, 5000):
+    for one in check.differences(5000):
         number = one["row"]["id"]
         kind = "missing" if number < 2000 else "different" if number < 3000 else "extra"
         assert one["kind"] == kind
@@ -95,7 +94,7 @@ def test_the_three_kinds_together() -> None:
 def test_a_table_without_a_key_has_the_counts_of_both_sides() -> None:
     many = pa.concat_tables([rows(range(1), "same")] * COUNT)
     check = compared("CREATE TABLE t.a (id INT, s VARCHAR(40))", many, many.slice(0, 3))
-    (one,) = differences(check, 9)
+    (one,) = check.differences(9)
     assert (one["kind"], one["source"], one["target"]) == ("count", COUNT, 3)
     assert one["row"] == {"id": 0, "s": "same"}
 

@@ -15,9 +15,10 @@ from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.files import deletion_vector
 from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.retention_properties import retention_properties
 from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import TargetError
-from spark_repl.write.upkeep.file_retention import RetentionExtension, files_of, properties
+from spark_repl.write.upkeep.file_retention import RetentionExtension, files_of
 from tests.support.local_delta import put
 
 METADATA = [
@@ -76,7 +77,7 @@ class Tables:
         shown = {f"t.{name}": TableVersion(f"t/{name}", 1, "m", 1) for name in "abc"}
         self.control.publish(Cut(1, "", "log", {}, shown))
         table = MagicMock(path="t/a")
-        table.name, table.snapshot.configuration = "t.a", properties(48)
+        table.name, table.snapshot.configuration = "t.a", retention_properties(48)
         tracking.tables = {"t.a": table}
         tracking.delta.snapshot = self._snapshot
         tracking.delta.set_properties = self._set
@@ -86,7 +87,9 @@ class Tables:
         return self.extension.extend(lambda: False, of_others=True)
 
     def _snapshot(self, folder: str) -> Any:
-        return Snapshot(folder, 1, "m", '{"fields": []}', properties(6), LogState(1, {}, {}))
+        return Snapshot(
+            folder, 1, "m", '{"fields": []}', retention_properties(6), LogState(1, {}, {})
+        )
 
     def _set(self, snapshot: Any, properties: Any, app: str) -> None:
         path = str(Path(snapshot.folder).relative_to(self.tracking.layout.target))
@@ -125,7 +128,7 @@ def test_a_table_that_is_dropped_before_its_extension(case: Tables) -> None:
     """The dropped table counts among those to which nothing is applied."""
     case.refused = {"t/a"}
     table = case.tracking.tables["t.a"]
-    table.snapshot.configuration = properties(6)
+    table.snapshot.configuration = retention_properties(6)
     case.tracking.commits.set_properties.side_effect = TargetError("read-only")
     assert not case.give() and sorted(case.asked) == ["t/b", "t/c"]
     del case.tracking.tables["t.a"]

@@ -16,7 +16,7 @@ from spark_repl.control.records.retention import pin, unpin
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut
 from spark_repl.control.table.layout import Layout
-from spark_repl.write.upkeep.file_retention import properties
+from spark_repl.delta.log.retention_properties import retention_properties
 from spark_repl.write.upkeep.idle_tables import IdleTables
 
 AGE_H = 100
@@ -32,7 +32,7 @@ def case(tmp_path: Path) -> Any:
     commit.parent.mkdir(parents=True)
     commit.touch()
     os.utime(commit, (0, time.time() - 3600 * AGE_H))
-    snapshot = SimpleNamespace(version=3, configuration=properties(24))
+    snapshot = SimpleNamespace(version=3, configuration=retention_properties(24))
     table = SimpleNamespace(path="t/a", folder=str(tmp_path / "t" / "a"), snapshot=snapshot)
     tracking = SimpleNamespace(layout=layout, control=control, tables={"t.a": table})
     return SimpleNamespace(tracking=tracking, table=table, note=layout.vacuumed("t/a"))
@@ -63,7 +63,7 @@ def test_an_idle_table_is_due_once(case: Any, keys: dict[str, int], found: int) 
 
 @pytest.mark.parametrize(("kept", "found"), [(AGE_H - 1, 1), (AGE_H + 1, 0)])
 def test_an_idle_table_is_due_after_its_own_retention(case: Any, kept: int, found: int) -> None:
-    case.table.snapshot.configuration = properties(kept)
+    case.table.snapshot.configuration = retention_properties(kept)
     assert due(case) == found
 
 

@@ -27,6 +27,7 @@ from spark_repl.delta.files.delta_columns import schema_json
 from spark_repl.delta.log import log_state
 from spark_repl.delta.log.add_actions import AddActions
 from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.retention_properties import RETENTION, hours_of, retention_properties
 from spark_repl.delta.log.stamp import Stamp
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
@@ -37,7 +38,6 @@ from spark_repl.gtid import GtidSet
 from spark_repl.write.files.compaction import Compacted
 from spark_repl.write.files.write_task import LiveFile
 from spark_repl.write.tables.table import LiveFiles
-from spark_repl.write.upkeep.file_retention import RETENTION, hours_of, properties
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.support.tended import make_older
@@ -56,7 +56,7 @@ def case(tmp_path: Path) -> Any:
     tracking.tables = {f"t.{name}": MagicMock(path=f"t/{name}", is_shared=False) for name in "ab"}
     for table in tracking.tables.values():
         table.snapshot = MagicMock(version=1, folder=str(tmp_path / table.path))
-        table.snapshot.configuration = properties(24)
+        table.snapshot.configuration = retention_properties(24)
     tracking.commits.live.return_value = LiveFiles(1, AddActions(None, {}), object())
     keys = {"compact_files": 0, "vacuum_hours": 2, "cut_retention_hours": 1}
     target: Any = SimpleNamespace(**asdict(Target()) | keys)
@@ -72,7 +72,7 @@ def unneeded(case: Any) -> Path:
     table = case.tracking.tables["t.a"]
     table.folder = case.tracking.layout.table("t/a")
     if not os.path.isdir(table.folder):
-        new = NewTable(schema_json(pa.schema([("id", pa.int64())])), properties(24))
+        new = NewTable(schema_json(pa.schema([("id", pa.int64())])), retention_properties(24))
         TableLog().create(table.folder, new, Stamp("app", 1, "{}"))
     path = Path(table.folder, "part-1.parquet")
     path.touch()
@@ -106,7 +106,7 @@ def test_vacuum_runs_after_a_sync(case: Any) -> None:
 def test_vacuum_runs_after_the_retention_was_extended(case: Any, there: str, raised: bool) -> None:
     """Files stay as long as the longest tier of cuts: 24 hours."""
     table = case.tracking.tables["t.a"]
-    table.snapshot.configuration = properties(24) | {RETENTION[0]: there}
+    table.snapshot.configuration = retention_properties(24) | {RETENTION[0]: there}
     file, raises = unneeded(case), list[bool]()
     set_properties = case.tracking.commits.set_properties
     set_properties.side_effect = lambda *_: raises.append(file.exists())
@@ -148,7 +148,7 @@ def test_vacuum_takes_the_time_before_it_reads_the_pins(case: Any) -> None:
 def test_no_longer_promise_while_a_table_cannot_extend_its_retention(case: Any) -> None:
     """The old promise is kept and pruned by; the longer promise comes when all tables can keep
     it."""
-    case.tracking.tables["t.b"].snapshot.configuration = properties(23)
+    case.tracking.tables["t.b"].snapshot.configuration = retention_properties(23)
     case.tracking.commits.set_properties.side_effect = [ConcurrentChangeError("somebody"), None]
     case.upkeep._changed = {"t.a"}
     control = case.tracking.control
@@ -246,7 +246,7 @@ def test_a_first_promise_extends_all_tables_that_cuts_show(case: Any, tmp_path: 
     case.tracking.control = control = Pruned(Layout(str(tmp_path)).control)
     control.claim()
     control.publish(Cut(1, "", "log", {}, {"t.gone": TableVersion("t/gone", 1, "m", 1)}))
-    shorter = Snapshot("", 1, "m", '{"fields": []}', properties(6), LogState(1, {}, {}))
+    shorter = Snapshot("", 1, "m", '{"fields": []}', retention_properties(6), LogState(1, {}, {}))
     case.tracking.delta.snapshot.return_value = shorter
     case.upkeep._changed = {"t.a"}
     case.upkeep._work()

@@ -21,9 +21,9 @@ from spark_repl.control.table.control import Barrier, Control, PruningRules
 from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.delta.log.log_state import LogState
+from spark_repl.delta.log.retention_properties import retention_properties
 from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.gtid import GtidSet
-from spark_repl.write.upkeep.file_retention import properties
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 
 SHORT, LONG = Retention(1, 1, 6), Retention(1, 1, 48)
@@ -58,9 +58,11 @@ class Kept:
         self.control.publish(Cut(1, "", "log", {}, shown))
         promised.record(self.control)
         table = MagicMock(path="t/a")
-        table.name, table.snapshot.configuration = "t.a", properties(hours)
+        table.name, table.snapshot.configuration = "t.a", retention_properties(hours)
         tracking.tables = {"t.a": table}
-        snapshot = Snapshot("", 1, "m", '{"fields": []}', properties(hours), LogState(1, {}, {}))
+        snapshot = Snapshot(
+            "", 1, "m", '{"fields": []}', retention_properties(hours), LogState(1, {}, {})
+        )
         tracking.delta.snapshot.return_value = snapshot
         self.forgotten = list[str]()
         target: Any = Target(

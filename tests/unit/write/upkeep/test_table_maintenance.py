@@ -13,8 +13,8 @@ import pytest
 from spark_repl.config import Target
 from spark_repl.control.records.replaced_tables import touch
 from spark_repl.control.table.layout import Layout
+from spark_repl.delta.log.retention_properties import retention_properties
 from spark_repl.runtime.wall_clock import WallClock
-from spark_repl.write.upkeep.file_retention import properties
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 
@@ -38,7 +38,7 @@ class Host:
         )
         self.table = MagicMock(path="t/a", folder=str(folder / "t" / "a"))
         self.table.snapshot = MagicMock(version=10_000, folder=self.table.folder)
-        self.table.snapshot.configuration = properties(24)
+        self.table.snapshot.configuration = retention_properties(24)
         self.tracking.tables = {"t.a": self.table}
         (folder / "t" / "a" / "_delta_log").mkdir(parents=True)
         self.note = self.tracking.layout.vacuumed("t/a")

@@ -1,7 +1,10 @@
-"""Columns in expressions: MySQL's type of each, and its values as ``ValueType.arrow`` has them."""
+"""Input rows: the rows that an expression is evaluated over, MySQL's type of each of their columns,
+and its values as ``ValueType.arrow`` has them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +19,10 @@ from ..tables.column import Column, ColumnType, Form
 from .value_type import BIGINT, INTEGER_DIGITS, REAL_TYPE, UNKNOWN, ResultType, ValueType, uncertain
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..sql.session import Session
+    from .assignment import Convert
 
 _T = ColumnType
 _DIGITS = {_T.TINY: 3, _T.SHORT: 5, _T.INT24: 8, _T.LONG: 10, _T.LONGLONG: 19}
@@ -30,6 +36,32 @@ _RESULTS = {
     TypeFamily.BYTES: ResultType.BYTES,
     TypeFamily.JSON: ResultType.JSON,
 }
+
+
+@dataclass(frozen=True)
+class InputRows:
+    """The rows that an expression is evaluated over. ``array`` returns a column's values, by its
+    number in ``columns``. ``convert`` does ALTER TABLE's conversions. ``places`` selects rows; None
+    selects all."""
+
+    count: int
+    columns: tuple[Column, ...]
+    array: Callable[[int], pa.Array]
+    session: Session
+    convert: Convert
+    places: np.ndarray | None = None
+
+    def at(self, places: np.ndarray) -> InputRows:
+        """Return these rows, restricted to ``places``."""
+        if len(places) == self.count:
+            return self
+        among = places if self.places is None else self.places[places]
+        return replace(self, count=len(places), places=among)
+
+    def stored(self, number: int) -> pa.Array:
+        """Return a column's values as the table has them."""
+        values = self.array(number)
+        return values if self.places is None else values.take(pa.array(self.places))
 
 
 def type_of(column: Column, session: Session, *, virtual: bool) -> ValueType:
@@ -74,7 +106,7 @@ def _text(column: Column, kind: TypeFamily, session: Session) -> ValueType:
     return ValueType(ResultType.TEXT, charset=charset, source=source)
 
 
-def read(values: pa.Array, column: Column, session: Session) -> pa.Array:
+def column_values(values: pa.Array, column: Column, session: Session) -> pa.Array:
     """Return a column's values in ``ValueType.arrow``. Raise Unconvertible for dates that no
     calendar has, and for values that the log does not show."""
     kind, change = family_of(column), TypeChange(column, column, session)

@@ -10,11 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .actions import Alteration, RenameTable
 
 if TYPE_CHECKING:
-    from ..tables.table_definition import TableDefinition
-    from .classify import Statement
+    from .table_definition import TableDefinition
 
 CASE_HINT = (
     "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"
@@ -62,34 +60,10 @@ def same_name_error(name: str, other: str, table: str) -> SettingError:
 
 
 def folded_definition(definition: TableDefinition) -> TableDefinition:
+    """Return the definition with the names of its database and tables folded."""
     return replace(
         definition,
         database=fold(definition.database),
         table=fold(definition.table),
         source_name=fold(definition.source_name),
     )
-
-
-def folded(statement: Statement) -> Statement:
-    """Return the statement with the names of its databases and tables folded."""
-    definition, alteration = statement.definition, statement.alteration
-    return replace(
-        statement,
-        tables=tuple(map(fold, statement.tables)),
-        database=fold(statement.database),
-        definition=definition and folded_definition(definition),
-        like=fold(statement.like),
-        renames=tuple((fold(old), fold(new)) for old, new in statement.renames),
-        alteration=alteration and _folded_alteration(alteration),
-    )
-
-
-def _folded_alteration(alteration: Alteration) -> Alteration:
-    actions = tuple(
-        RenameTable(fold(action.new)) if isinstance(action, RenameTable) else action
-        for action in alteration.actions
-    )
-    return replace(
-        alteration, table=fold(alteration.table), actions=actions,
-        exchanged=fold(alteration.exchanged),
-    )  # fmt: skip

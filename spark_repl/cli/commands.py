@@ -1,0 +1,130 @@
+"""Commands: their texts in ``--help``, their parsers, and the options that several of them have."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+from ..config import Apply
+
+# The commands as --help lists them.
+GROUPS: dict[str, dict[str, str]] = {
+    "To see it work": {
+        "setup": "once: check Java, make later starts quick; fetch jars for reading tables",
+        "demo": "apply a recorded bank's log, with two kills, and check every cut",
+    },
+    "From a folder of log files": {
+        "apply": "apply a folder of MySQL binary logs to Delta tables",
+        "relay": "inspect log files: ls, dump, verify, purge",
+    },
+    "From a live server": {
+        "init": "examine the server, write a configuration for it",
+        "config": "faults of a configuration, its values, its rules: check, show, explain",
+        "run": "copy all tables, then follow the server, until SIGTERM",
+        "snapshot": "copy tables: all of them, or some again",
+        "receive": "run only the receiver: from the server to the relay log",
+        "verify": "compare the server's rows with the tables', while both change",
+    },
+    "What is there": {
+        "status": "how far the applier is, and what it is doing",
+        "report": "write the status, with its past, as one HTML file",
+        "cut": "moments at which all tables can be read together: list, show, pin, export",
+        "wait": "wait until a cut holds a set of transactions",
+    },
+    "By hand": {
+        "reset": "begin again with all tables, or some: list what is removed, and remove it",
+        "skip": "leave out a transaction, on record",
+        "xa": "prepared XA branches: list, commit, rollback",
+        "quarantine": "changes that could not be applied: list, show, replay, drop",
+    },
+    "How fast is it here": {
+        "bench": "measure decode, apply, ddl, receive, snapshot, latency, endurance",
+    },
+}
+_HELP = {name: text for group in GROUPS.values() for name, text in group.items()}
+
+
+class Commands:
+    """Commands of one parser; ``words`` are those before them."""
+
+    def __init__(
+        self, parent: argparse.ArgumentParser, run: Mapping[str, str], words: str = ""
+    ) -> None:
+        self._run, self._words = run, words
+        self._parsers = parent.add_subparsers(
+            prog=f"spark-repl {words}".rstrip(),
+            dest="action" if words else "command",
+            required=True,
+            metavar="ACTION" if words else "COMMAND",
+            help=None if words else argparse.SUPPRESS,  # the description has them, in groups
+        )
+
+    def add(self, name: str, text: str = "") -> argparse.ArgumentParser:
+        text = text or _HELP[name]
+        command: argparse.ArgumentParser = self._parsers.add_parser(
+            name, help=text, description=_sentence(text)
+        )
+        command.set_defaults(run=self._run[self._words + name])
+        command.add_argument("--json", action="store_true", help="one JSON object as the last line")
+        return command
+
+    def below(self, name: str) -> Commands:
+        text = _HELP[name]
+        parent = self._parsers.add_parser(name, help=text, description=_sentence(text))
+        return Commands(parent, self._run, f"{name} ")
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+class _Overrides(TypedDict, total=False):
+    """Settings of ``add_argument`` in which a command differs from others with the option."""
+
+    required: bool
+    action: str
+    default: int
+    help: str
+
+
+def add_options(
+    command: argparse.ArgumentParser, names: Sequence[str], **overrides: Unpack[_Overrides]
+) -> None:
+    """Add options that several commands have, with the same texts."""
+    shared: dict[str, dict[str, Any]] = {
+        "--relay": {"metavar": "DIR", "help": "folder of log files, or one file"},
+        "--target": {
+            "metavar": "DIR",
+            "help": "where the tables are, a folder, or s3://, gs:// or abfss://",
+        },
+        "--channel": {
+            "metavar": "NAME",
+            "default": "",
+            "help": "channel of a target that has several",
+        },
+        "--config": {
+            "metavar": "FILE",
+            "help": "TOML file; docs/configuration.md lists its keys",
+        },
+        "--workers": {
+            "type": int,
+            "metavar": "N",
+            "help": f"Spark partitions that decode and write side by side (default: "
+            f"{Apply().workers})",
+        },
+        "--master": {"metavar": "URL", "help": "Spark master (default: local[WORKERS])"},
+        "--take-over": {
+            "action": "store_true",
+            "help": "take ownership from an applier whose host no longer exists",
+        },
+        "--verbose": {"action": "store_true", "help": "print more to standard error"},
+        "--log-format": {
+            "choices": ("text", "json"),
+            "help": "json: one object a line on standard error (default: text)",
+        },
+        "--runs": {"type": int, "metavar": "N"},
+    }
+    for name in names:
+        settings: dict[str, Any] = {**shared[name], **overrides}
+        command.add_argument(name, **settings)
