@@ -252,7 +252,7 @@ class FirstCopy:
         config = self.config
         return CopyTask(
             config.source, table.definition, table.columns, table.folder, where,
-            self.tracking.forms, self._mask_key, str(gtid_executed),
+            self.tracking.options.forms, self._mask_key, str(gtid_executed),
         )  # fmt: skip
 
     def _keyed(self, source: SourceTable, copy: Copy) -> None:

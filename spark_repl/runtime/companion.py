@@ -20,7 +20,8 @@ logger = logging.getLogger(__name__)
 class Companion:
     """Calls ``turn`` repeatedly, with ``pause_s`` seconds after each call.
 
-    It ends when ``turn`` returns False or ``stop`` is set, as by the end of the ``with`` block.
+    It ends when ``turn`` returns False, or after the current turn if ``stop`` is set, as by the end
+    of the ``with`` block. A turn waits by ``stop.wait``.
     After another end, ``failed`` is called with the error, in this thread. ``attempts``: retries
     after a temporary error; ``wait``: see ``Retries``.
     """
@@ -46,19 +47,7 @@ class Companion:
         return self
 
     def __exit__(self, *args: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Ask the thread to end after the current turn. Safe from any thread."""
         self.stop.set()
-
-    @property
-    def is_ending(self) -> bool:
-        return self.stop.is_set()
-
-    def wait(self, seconds: float) -> None:
-        """Wait within a turn. Return at once when the thread has to end."""
-        self.stop.wait(seconds)
 
     def join(self, timeout_s: float) -> bool:
         """Wait until the thread ends, if it was started. Return whether it still runs."""

@@ -214,7 +214,11 @@ class RetryCounts:
         on_wait: Callable[[], None],
         had: Mapping[int, int] = {},
     ) -> None:
-        """Begin to count for a group of these workers; ``had``: their retries before."""
+        """Begin to count retries of the slot's group, which these workers share.
+
+        ``on_wait``: called when a worker begins to wait for its next attempt; ``had``: retries of
+        the workers before they had a group.
+        """
         self._counts[slot] = RetryCount(workers, on_wait, had)
 
     def end(self, slot: int) -> None:
@@ -245,25 +249,7 @@ class Retries:
     ) -> None:
         self.most, self._stopping, self._on_retry, self._who = most, stopping, on_retry, who
         self._wait = wait
-        self._counts = RetryCounts()
-
-    def begin(
-        self,
-        slot: int,
-        workers: Iterable[int],
-        on_wait: Callable[[], None],
-        had: Mapping[int, int] = {},
-    ) -> None:
-        """Begin to count retries of the slot's group, which these workers share.
-
-        ``on_wait``: called when a worker begins to wait for its next attempt; ``had``: retries of
-        the workers before they had a group.
-        """
-        self._counts.begin(slot, workers, on_wait, had)
-
-    def end(self, slot: int) -> None:
-        """Forget the slot's group, which is committed or given up."""
-        self._counts.end(slot)
+        self.counts = RetryCounts()
 
     def run(
         self,
@@ -284,7 +270,7 @@ class Retries:
         GivenUpError, with MySQL's words, after the last attempt; Stopped if stop() interrupts.
         """
         conflicts = 0
-        count, reached = self._counts.of(slot), progress()
+        count, reached = self.counts.of(slot), progress()
         disk_logged_at = -float(_DISK_LOG_EVERY_S)
         while True:
             try:

@@ -64,7 +64,7 @@ class Supervisor:
         return self
 
     def __exit__(self, *args: object) -> None:
-        self._companion.end()
+        self._companion.stop.set()
         end(self._process, _STOP_S)
         self._companion.join(_STOP_S)
         self._folder.cleanup()
@@ -88,7 +88,7 @@ class Supervisor:
     def _keep(self) -> bool:
         began, source = time.monotonic(), self.config.source
         code = self._run_once()
-        if self._companion.is_ending:
+        if self._companion.stop.is_set():
             return False
         if code in _REFUSED:
             self.error = self._refusal(code)
@@ -98,7 +98,7 @@ class Supervisor:
         logger.warning("the receiver ended with %s: it is started again", code)
         if time.monotonic() - began > _STEADY_S:
             self._wait_s = float(source.connect_retry_s)
-        self._companion.wait(self._wait_s)
+        self._companion.stop.wait(self._wait_s)
         self._wait_s = min(self._wait_s * 2, source.connect_retry_max_s)
         return True
 
@@ -123,7 +123,7 @@ class Supervisor:
         process = self._start(command, self.options)
         self._process = process
         self.starts += 1
-        if self._companion.is_ending:  # it may have been checked before this process existed
+        if self._companion.stop.is_set():  # it may have been checked before this process existed
             end(process, _STOP_S)
         return process.wait()
 

@@ -87,7 +87,7 @@ def test_what_a_group_does_is_said_and_counted(log, target, monkeypatch):
     said, shown = list[str](), list[int]()
 
     class Told(ApplierStatus):
-        def works(self, slot: int, shares: Any, state: str, *_: Any) -> None:
+        def works(self, group: Any, state: str) -> None:
             said.append(state)
 
     monkeypatch.setattr(CRASHES, "told", lambda name: name != "after_cut" or shown.append(1))

@@ -75,7 +75,7 @@ def test_it_is_said_when_its_turn_comes(log, target):
     said = list[str]()
 
     class Told(ApplierStatus):
-        def works(self, slot: int, shares: Any, state: str, *_: Any) -> None:
+        def works(self, group: Any, state: str) -> None:
             said.append(state)
 
     with applier(log.folder, target, parts=replace(HERE, status=Told)) as found:

@@ -83,7 +83,7 @@ class Cascading:
 
     def _followed(self, staged: StagedGroup, folder: str) -> StagedGroup:
         tracking, group = self._tracking, staged.group
-        forms = tracking.forms
+        forms = tracking.options.forms
         following = plan_cascades(
             staged.cascading,
             tracking.foreign_keys(),

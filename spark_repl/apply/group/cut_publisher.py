@@ -174,7 +174,7 @@ class CutPublisher:
     def _hold_back(self, group: Group | None) -> None:
         """Replace the group whose cut is held back, and end the retries of the previous one."""
         if self.held_back is not None:
-            self._retries.end(self.held_back.slot)
+            self._retries.counts.end(self.held_back.slot)
         self.held_back = group
 
     def _note_published(self, position: int) -> None:

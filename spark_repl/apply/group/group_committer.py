@@ -100,9 +100,9 @@ class GroupCommitter:
             self._commit_rows(dispatched, dispatched.staged)
 
     def _commit_statement(self, group: Group) -> None:
-        self._show(group, STAGING)
+        self._status.works(group, STAGING)
         self._order.wait(group.slot)
-        self._show(group, APPLYING)
+        self._status.works(group, APPLYING)
         cut = self._cuts.cut_after(group)
         record = group.records[0]
         reach("before_statement")
@@ -187,9 +187,6 @@ class GroupCommitter:
         self._status.applied(group.slot, group.shares, cut.position)
         _log_group(group, cut, transactions, is_cut=is_cut)
 
-    def _show(self, group: Group, state: str) -> None:
-        self._status.works(group.slot, group.shares, state, str(group.gtids))
-
 
 def _log_group(group: Group, cut: Cut, transactions: int, *, is_cut: bool) -> None:
     """Log a group in one line at level INFO, with its end in the relay log and on the source."""
@@ -259,7 +256,7 @@ class RetryingWriter:
         def attempt() -> StagedGroup:
             everything = parts.complete()
             part = everything.of_table(table) if table else everything
-            self._status.works(group.slot, group.shares, APPLYING, str(group.gtids))
+            self._status.works(group, APPLYING)
             try:
                 with self._cascading.followed(part) as followed:
                     cut = self._cuts.cut_after(group)

@@ -133,7 +133,7 @@ class GroupReader:
         return self._thread.submit(self._begin, group)
 
     def _begin(self, group: Group) -> PendingRead:
-        self._show(group)
+        self._status.works(group, STAGING)  # a group that was read ahead had no slot before
         attempt = self._head_start.take(group) or self._retries.run(
             lambda: self.stager.read(group), slot=group.slot
         )
@@ -153,13 +153,9 @@ class GroupReader:
     def read_again(self, group: Group, workers: Container[int] | None = None) -> StagedGroup:
         """Read a group from the relay log again, in the caller's thread, into a folder of its own.
         Read only the parts of ``workers`` if they are given."""
-        self._show(group)
+        self._status.works(group, STAGING)
         attempt = self.stager.read(group, workers)
         return self.finish(PendingRead.of(attempt, self.stager.read_again, self._retries))
-
-    def _show(self, group: Group) -> None:
-        """Show the group in the status. A group that was read ahead had no slot before."""
-        self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
 
     def close(self) -> None:
         """Return when nothing is read any more."""

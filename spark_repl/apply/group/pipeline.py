@@ -125,7 +125,7 @@ class Pipeline:
             idempotent=self._stager.idempotent(self.mark.executed),
             executed=self._dispatched,
         )
-        self.retries.begin(slot, group.shares, writing.set, self.xa.reread(group))
+        self.retries.counts.begin(slot, group.shares, writing.set, self.xa.reread(group))
         group = replace(group, xa=self._enter_branches(group))
         self._dispatched = self._dispatched.union(group.gtids)
         dispatched = Dispatched(group, writing)
@@ -140,7 +140,7 @@ class Pipeline:
     def _enter_branches(self, group: Group) -> XaGroup:
         """Return what the group does to XA branches. Keep the branches that it leaves prepared."""
         if self._branches:
-            self._status.works(group.slot, group.shares, STAGING, str(group.gtids))
+            self._status.works(group, STAGING)
         try:
             return keep_with_retries(
                 lambda on_keep: self.xa.enter(group.records, self._branches, on_keep),
@@ -149,7 +149,7 @@ class Pipeline:
             )
         except BaseException as error:
             self._order.fail(group.slot)
-            self.retries.end(group.slot)
+            self.retries.counts.end(group.slot)
             if isinstance(error, SparkReplError):
                 raise self._failures.named(error, group) from error
             raise
@@ -191,7 +191,7 @@ class Pipeline:
         finally:
             dispatched.writing.set()
             if self.cuts.held_back is not group:  # else its retries end when its cut is published
-                self.retries.end(group.slot)
+                self.retries.counts.end(group.slot)
         self._order.done(group.slot)
 
     def fault_of(self, error: SparkReplError) -> Fault | None:
@@ -224,13 +224,13 @@ class Pipeline:
             # After a table has its rows, the user can't take the decision back.
             xa = self.xa.end_by_hand(branch, begun=self.cuts.has_begun(at))
             group = self._stager.share_out(Group.of_branch(branch, at, xa, executed))
-            self.retries.begin(group.slot, group.shares, lambda: None)
+            self.retries.counts.begin(group.slot, group.shares, lambda: None)
             try:
                 self._committer.end_by_hand(group, at.position)
             except RowError as error:
                 raise _by_hand(branch, error) from error
             finally:
-                self.retries.end(group.slot)
+                self.retries.counts.end(group.slot)
             logger.warning(
                 "XA %s of %s by hand", "COMMIT" if xa.commits else "ROLLBACK", branch.xid
             )

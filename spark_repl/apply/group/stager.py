@@ -188,7 +188,7 @@ class Stager:
             folder,
             idempotent=group.idempotent,
             cascades=group.cascades,
-            forms=self.tracking.forms,
+            forms=self.tracking.options.forms,
             # A log with binlog_row_metadata=MINIMAL lacks these.
             definitions=KnownTables(definitions, ignored, group.cascades.keys, self._packer),
             wider=self._wider(),
@@ -235,7 +235,7 @@ class Stager:
             StageTask(
                 number, tuple(spans[i] for i in share), self.workers.count, folder,
                 idempotent=group.idempotent,
-                forms=self.tracking.forms,
+                forms=self.tracking.options.forms,
                 definitions=OnlyTable(name, definitions.get(name), rewrites),
                 wider=self._wider(),
                 leftover=self._leftover(),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ...runtime.retry import Retries
     from ...write.tables.tracking import Tracking
     from ..group.coordinator import Coordinator
-    from ..group.low_water_mark import LowWaterMark
     from ..group.pipeline import Pipeline
     from ..log.applied_log import AppliedLog
 
@@ -39,11 +38,6 @@ class RunningApplier:
     def position(self) -> int:
         """Return the packed end of the last transaction that every table has."""
         return self.pipeline.mark.position
-
-    @property
-    def mark(self) -> LowWaterMark:
-        """Return the mark up to which every table has everything."""
-        return self.pipeline.mark
 
     @property
     def waiting(self) -> Mapping[str, Waiting]:

@@ -60,7 +60,7 @@ class Alterations:
 
     def __init__(self, tracking: Tracking, changes: TableChanges) -> None:
         self._tracking, self._changes = tracking, changes
-        self._forms, self._definitions = tracking.forms, tracking.definitions
+        self._forms, self._definitions = tracking.options.forms, tracking.definitions
 
     def apply(self, logged: StatementEvent) -> DdlOutcome:
         """Change the table, and return the outcome. Raise StatementError, before anything is done,
@@ -72,7 +72,7 @@ class Alterations:
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
-            altered = self.made(logged, table.definition_in_log)
+            altered = self.made(logged, table.at_place.in_log)
             if alteration.renamed:
                 self.check_renamed(name, alteration.renamed, altered.definition)
             self._check_exchanged(logged)

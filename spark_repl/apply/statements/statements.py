@@ -92,7 +92,7 @@ class Statements:
     ) -> None:
         self._tracking, self._log, self._changes = tracking, applied, changes
         self._catch_up, self._copies, self._skip = catch_up, point.copies, point.skip
-        self._forms, self._options = tracking.forms, tracking.options
+        self._forms, self._options = tracking.options.forms, tracking.options
         self._control, self._names = tracking.control, tracking.names
         self._filters = tracking.filters
         self._definitions = tracking.definitions
@@ -345,9 +345,7 @@ class Statements:
         if model is None:
             create = replace(statement, reason=f"{statement.like} is not known either")
         else:
-            create = replace(
-                statement, definition=like(model.definition_in_log, statement.tables[0])
-            )
+            create = replace(statement, definition=like(model.at_place.in_log, statement.tables[0]))
         return self._create(replace(logged, statement=create))
 
 
@@ -414,7 +412,7 @@ def check_not_existing(
         return
     if logged.statement.if_not_exists:
         return
-    forms = tracking.forms
+    forms = tracking.options.forms
     same = wanted and same_shape(existing.definition.in_log, forms.apply(wanted))
     if same and existing.name in copied:
         return

@@ -44,7 +44,7 @@ class ToolTables:
 
     def __init__(self, tracking: Tracking, alterations: Alterations) -> None:
         self._tracking, self._alterations = tracking, alterations
-        self._left, self._forms, options = tracking.left, tracking.forms, tracking.options
+        self._left, self._forms, options = tracking.left, tracking.options.forms, tracking.options
         self._filters = tracking.filters
         self._folds = options.online_tools == "fold"
 
@@ -131,10 +131,10 @@ class ToolTables:
             return None
         definition = statement.definition
         if statement.like:
-            definition = like(table.definition_in_log, name) if statement.like == tool.of else None
+            definition = like(table.at_place.in_log, name) if statement.like == tool.of else None
         copy = tool.role is Role.COPY
         definition = definition and self._kept(definition, copy=copy)
-        if copy and (definition is None or not _same(table.definition_in_log, definition)):
+        if copy and (definition is None or not _same(table.at_place.in_log, definition)):
             return None  # a user's table with such a name
         return SchemaToolTable(name, tool.of, definition, copy)
 
@@ -193,7 +193,7 @@ class ToolTables:
         if renamed := _other_names(ignored.definition, altered):
             raise self._refused(logged, f"column {renamed[0]} has another name")
         # Raises for changes that can't be derived, before any row has been left out.
-        copied(table.definition_in_log, self._forms.apply(altered.definition))
+        copied(table.at_place.in_log, self._forms.apply(altered.definition))
         definition = self._kept(altered.definition, copy=True)
         after = replace(ignored, definition=definition, altered=True)
         self._left.put(after, logged.cut)
@@ -222,7 +222,7 @@ class ToolTables:
             raise self._refused(logged)
         if copy_table.stale:
             raise self._refused(logged, f"{name} was changed since the tool began to copy it")
-        was = table.definition_in_log
+        was = table.at_place.in_log
         altered = copied(was, rename(copy_table.definition, name))
         session = Session(time_zone="+00:00", at=logged.query.at)  # not strict: INSERT IGNORE
         outcome = self._alterations.change(table, altered, session, logged)

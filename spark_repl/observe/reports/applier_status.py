@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...config import Apply, Config
     from ...position import RelayPosition
     from ...runtime.retry import Retry
+    from ...schedule.group import Group
 
 WAITING_FOR_WORK = "Replica has read all relay log; waiting for more updates"
 DELAYED = "Waiting until SOURCE_DELAY seconds after source executed event"
@@ -152,11 +153,11 @@ class ApplierStatus:
             self.coordinator["PROCESSING_TRANSACTION"] = processing
         self._write(at_once=text in _LASTING)
 
-    def works(self, slot: int, shares: Shares, text: str, processing: str) -> None:
+    def works(self, group: Group, state: str) -> None:
         """Record the state of the workers of a group."""
         with self._lock:
-            self._workers.state(slot, shares, text)
-        self.state(text, processing)
+            self._workers.state(group.slot, group.shares, state)
+        self.state(state, str(group.gtids))
 
     def waits(self, slot: int, begins: bool) -> None:
         """Record that a group waits for its turn, or has waited."""

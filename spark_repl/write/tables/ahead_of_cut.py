@@ -22,7 +22,7 @@ class TablesAhead:
     """Maps paths of tables to what their last commits record."""
 
     def __init__(self) -> None:
-        self._progress: dict[str, TableProgress] = {}
+        self.progress: dict[str, TableProgress] = {}
 
     def find(
         self,
@@ -61,22 +61,16 @@ class TablesAhead:
                     file=table.folder,
                     hint=f"give the log that was applied before, or {reset_table(table.name)}",
                 )
-            self._progress[table.path] = progress
-
-    def of(self, path: str) -> TableProgress | None:
-        return self._progress.get(path)
-
-    def all(self) -> list[TableProgress]:
-        return list(self._progress.values())
+            self.progress[table.path] = progress
 
     def exceeds(self, executed: GtidSet, place: SourcePlace | None) -> bool:
         """Return whether a table has more than ``executed``, or more than what is before
         ``place``."""
-        return any(_exceeds(progress, executed, place) for progress in self._progress.values())
+        return any(_exceeds(progress, executed, place) for progress in self.progress.values())
 
     def has(self, path: str, cut: Cut) -> bool:
         """Return whether a table has the statement before ``cut``."""
-        progress, gtids = self._progress.get(path), GtidSet.parse(cut.group_gtids)
+        progress, gtids = self.progress.get(path), GtidSet.parse(cut.group_gtids)
         if isinstance(progress, SourcePlace):
             place = SourcePlace.of(cut.source)
             return place is not None and progress.reaches(place)

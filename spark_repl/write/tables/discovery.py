@@ -94,7 +94,7 @@ class Discovery:
                 at_cut = None  # the cut shows the table before a copy, or another table
             snapshot, shard = snapshots[folder], SHARD in path
             if snapshot is None and at_cut is not None:
-                broken.add(gone_table(name, folder))
+                broken.errors.append(gone_table(name, folder))
             if shard and not self.definitions.has(path):
                 snapshot = None
                 if at_cut is not None:
@@ -138,7 +138,7 @@ class BrokenTables:
     """Errors that a start finds in tables of the target."""
 
     def __init__(self) -> None:
-        self._errors: list[TargetError] = []
+        self.errors: list[TargetError] = []
 
     def noted(self, read: Callable[[], T]) -> T | None:
         """Return what ``read`` returns. After a TargetError that names a table, add the error and
@@ -148,17 +148,13 @@ class BrokenTables:
         except TargetError as error:
             if type(error) is not TargetError or not error.table:
                 raise
-            self._errors.append(error)
+            self.errors.append(error)
             return None
-
-    def add(self, error: TargetError) -> None:
-        """Add an error."""
-        self._errors.append(error)
 
     def raise_all(self, keeps: Callable[[str], bool]) -> None:
         """Raise TargetError if a table that the filters keep is broken. Raise the error of a single
         table as it is; else one error with all tables and a command that copies them together."""
-        by_table = {str(error.table): error for error in self._errors}
+        by_table = {str(error.table): error for error in self.errors}
         errors = [error for name, error in by_table.items() if keeps(name)]
         if len(errors) < 2:
             for error in errors:

@@ -161,7 +161,7 @@ def _check_attributes(table: Table, logged: TableDefinition) -> None:
     """Raise SchemaError if a TABLE_MAP contradicts the attributes that statements gave the columns.
     The attributes matter for later rows, and for the values that ALTER TABLE computes from existing
     rows: the applier misread a statement."""
-    expected = table.definition_in_log
+    expected = table.at_place.in_log
     if len(expected.columns) != len(logged.columns) or not any(
         map(_is_unlike, expected.columns, logged.columns)
     ):

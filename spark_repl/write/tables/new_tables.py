@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ...control.table.control import Control
     from ...control.table.layout import Layout
     from ...delta.log.table_log import TableLog
-    from ...delta.log.table_snapshot import NewTable, Snapshot
+    from ...delta.log.table_snapshot import Snapshot
     from ...tables.table_definition import TableDefinition
     from .table import Table
     from .table_commits import TableCommits
@@ -69,11 +69,7 @@ class NewTables:
         self._layout, self._control, self._delta = layout, control, delta
         self._options, self._names, self._claimed_names = options, names, claimed_names
         self._commits, self._definitions = commits, definitions
-        self._paths = NewPaths(control, layout)
-
-    def load(self) -> None:
-        """Read which paths were used."""
-        self._paths.load()
+        self.paths = NewPaths(control, layout)
 
     def shaped(self, definition: TableDefinition) -> TableDefinition:
         """Return the target's table for a table of the source. Raise SettingError."""
@@ -114,8 +110,8 @@ class NewTables:
         table that the announcement follows. Return the path. ``names``: recorded for the table."""
         check = self._claimed_names.before_creating(names)
         for left in reversed(range(_TRIES)):
-            path = self._paths.new(shaped, self._delta, siblings)
-            checks = partial(_both, check, partial(self._paths.check, path))
+            path = self.paths.new(shaped, self._delta, siblings)
+            checks = partial(_both, check, partial(self.paths.check, path))
             with suppress(*[ConcurrentChangeError] if left else ()):
                 announce(self._control, shaped.name, path, stamp.position, made_by, checks)
                 break
@@ -144,12 +140,12 @@ class NewTables:
         """Create a shard in a table that other channels may feed, at the path that they use, and
         return its path."""
         whole = self._claimed_names.share(
-            wanted, partial(self._paths.whole, shaped, self._delta)
+            wanted, partial(self.paths.whole, shaped, self._delta)
         ).path
         folder = self._layout.table(whole)
         version = self._delta.version(folder)
         check = self._claimed_names.before_creating([shaped.name])
-        path = self._paths.shard(whole, shared=True)
+        path = self.paths.shard(whole, shared=True)
         name, position = shaped.name, stamp.position
         announce(self._control, name, path, position, made_by, check, since=max(version, 0))
         self._join(shaped, path, stamp, siblings)
@@ -168,8 +164,9 @@ class NewTables:
             self._widen(siblings, shaped, stamp)
             self._empty(siblings[0], gone)
         else:
-            new, hours = self._new(shaped, "true"), self._options.retention_hours
-            joining = Joining(shaped, new, gone, hours, self._commits.time.now_ms())
+            new = self._options.new_table(shaped, own_properties(shaped, "true"))
+            hours, now_ms = self._options.retention_hours, self._commits.time.now_ms()
+            joining = Joining(shaped, new, gone, hours, now_ms)
             make_or_join(self._delta, self._layout.table(path), joining, stamp)
         self._definitions.record(path, shaped, stamp.position)
 
@@ -234,7 +231,8 @@ class NewTables:
             self._widen(siblings, shaped, stamp)
         else:
             with about_table(shaped.name):
-                self._delta.create(self._layout.table(path), self._new(shaped, complete), stamp)
+                new = self._options.new_table(shaped, own_properties(shaped, complete))
+                self._delta.create(self._layout.table(path), new, stamp)
         if shard_column(shaped) >= 0:
             self._definitions.record(path, shaped, stamp.position)
 
@@ -243,9 +241,6 @@ class NewTables:
         table = siblings[0]
         with table.lock:
             widen(self._commits, table, shaped, siblings, stamp)
-
-    def _new(self, definition: TableDefinition, complete: str) -> NewTable:
-        return self._options.new_table(definition, own_properties(definition, complete))
 
 
 def _both(first: Callable[[], object], second: Callable[[], object]) -> None:

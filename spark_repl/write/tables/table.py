@@ -137,11 +137,6 @@ class Table:
         return self.logged or self.definition
 
     @property
-    def definition_in_log(self) -> TableDefinition:
-        """Return the definition of the table's rows in the log, at the place that is applied."""
-        return self.at_place.in_log
-
-    @property
     def has_source_rows_alone(self) -> bool:
         """Return whether a key that the source lacks has certainly no row: all rows came through
         this log, and the table keeps no deleted rows."""

@@ -46,7 +46,7 @@ class TableReader:
         self._control, self._delta, self._app = control, delta, app
         self._definitions, self._names, self._options = definitions, names, options
         self._consistent: frozenset[str] = frozenset()
-        self._created_paths = set[str]()  # of tables that statements created
+        self.created_paths = set[str]()  # of tables that statements create
         self._decided = False  # if True, any table may have keys that no log has
         self._changed: frozenset[str] = frozenset()
 
@@ -55,7 +55,7 @@ class TableReader:
         own = self._names.of
         self._changed = frozenset(own(change.name) for change in foreign_changes(self._control))
         self._consistent = consistent_paths(self._control)
-        self._created_paths = made_by_statements(self._control)
+        self.created_paths = made_by_statements(self._control)
         self._decided = makes_rows_differ(self._control)
 
     def read(
@@ -95,7 +95,7 @@ class TableReader:
         definition = self._named(name, self._created(path, snapshot))
         columns = Columns.of(snapshot.schema_string, snapshot.partition_columns)
         if shard := SHARD in path:
-            complete = "true" if path in self._created_paths else COPIED
+            complete = "true" if path in self.created_paths else COPIED
             columns = columns_of(columns, definition)
         table = Table(
             name,
@@ -119,10 +119,6 @@ class TableReader:
             state.sharing = SharingChannels.beside(self._control.channel, rule.channels)
             state.tidies = self._control.channel in rule.channels[:1]
         return state
-
-    def made_by_statement(self, path: str) -> None:
-        """Record that the log creates the table that will be at ``path``."""
-        self._created_paths.add(path)
 
     def _created(self, path: str, snapshot: Snapshot) -> TableDefinition:
         """Return the definition that the table was created with; for a shard, the first that is

@@ -39,7 +39,6 @@ from .table_metadata import COPIED, WITHOUT_HISTORY, user_metadata
 from .table_reader import TableReader
 
 if TYPE_CHECKING:
-    from ...binlog.types.forms import Forms
     from ...control.records.quarantine import Quarantine
     from ...control.table.control import Control
     from ...control.table.cut import Cut, InQuarantine, Waiting
@@ -117,7 +116,7 @@ class Tracking:
         self.names.load()
         self.claimed_names.load()
         self.filters.load()
-        self._new.load()
+        self._new.paths.load()
         self._reader.load()
         own = self.names.of
         paths_at_cut = {own(name): path for name, path in shown_paths(self.control, cut).items()}
@@ -172,11 +171,6 @@ class Tracking:
     def column_rules(self) -> ColumnRules:
         return self.options.columns_of(folds=self.names.folds)
 
-    @property
-    def forms(self) -> Forms:
-        """Return how values are stored for which Delta has no type."""
-        return self.options.forms
-
     def policy(self, name: str) -> Policy:
         """Return what statements may do to the table."""
         return self.options.policy(name, folds=self.names.folds)
@@ -199,7 +193,7 @@ class Tracking:
         """Return the definitions of the log's rows of each table, at the place that is applied."""
         tables = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         left = {t.name: t.definition for t in self.left.tables.values() if t.definition}
-        return left | {t.name: t.definition_in_log for t in tables}
+        return left | {t.name: t.at_place.in_log for t in tables}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """Return the foreign keys of each table that exists, or that its first TABLE_MAP will
@@ -209,7 +203,7 @@ class Tracking:
         left = self.left.tables
         existing = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         return keys | {
-            t.name: t.definition_in_log.foreign_keys for t in existing if t.name not in left
+            t.name: t.at_place.in_log.foreign_keys for t in existing if t.name not in left
         }
 
     def drop(self, names: Iterable[str], position: int) -> None:
@@ -309,7 +303,7 @@ class Tracking:
 
     def progress_of(self, table: Table) -> TableProgress | None:
         """Return what the table has beyond the cut, if another log was given."""
-        return self._beyond.of(table.path)
+        return self._beyond.progress.get(table.path)
 
     def without_history(self) -> frozenset[str]:
         """Return the names of the mirrors that lack the rows from before their copy: changes of
@@ -319,7 +313,7 @@ class Tracking:
 
     def ahead(self) -> dict[str, TableProgress]:
         """Return what each table has beyond the cut, by name."""
-        tables = list(self.tables.values()) if self._beyond.all() else []
+        tables = list(self.tables.values()) if self._beyond.progress else []
         return {t.name: progress for t in tables if (progress := self.progress_of(t)) is not None}
 
     def is_ahead(self, position: int, executed: GtidSet, place: SourcePlace | None) -> bool:
@@ -352,7 +346,7 @@ class Tracking:
         if begun is None:
             path = self._new.make(shaped, stamp, made_by, self.all_tables())
             if made_by != MADE_BY_ROWS:
-                self._reader.made_by_statement(path)
+                self._reader.created_paths.add(path)
             begun = self._opened(shaped.name, path)
         self._put(shaped.name, begun)
         return begun

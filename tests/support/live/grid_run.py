@@ -287,7 +287,7 @@ class GridRun:
             if mine is None or cell in wrong:
                 continue
             shown = table_definition(self._query, "g", table)
-            wrong[cell] = compare(mine.definition_in_log, shown, "")
+            wrong[cell] = compare(mine.at_place.in_log, shown, "")
             wrong[cell] += _schema(mine.snapshot.schema_string, forms.apply(shown))
         return wrong
 

@@ -19,7 +19,7 @@ CHAIN_MAX = 24
 PARAMETERS_MAX, PARAMETERS_P90 = 8, 3
 WITH_PARTS = {"tracking": "write", "applier": "apply", "replica": "apply", "opened": "apply"}
 """what is made of parts -> its room, in which they are known"""
-HANDED_OUT = {"tables", "waiting", "index", "config", "opened"}
+HANDED_OUT = {"tables", "waiting", "index", "config", "opened", "options"}
 """values, which whoever has them may read"""
 
 

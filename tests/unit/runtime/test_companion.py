@@ -53,14 +53,14 @@ def test_a_turn_that_waits_ends_with_it() -> None:
 
     def turn() -> bool:
         begun.set()
-        companion.wait(60)
-        ends.append(companion.is_ending)
+        companion.stop.wait(60)
+        ends.append(companion.stop.is_set())
         return True
 
     companion = Companion("watch", turn, lambda error: None, pause_s=60, attempts=0)
     with companion:
-        assert begun.wait(10) and not companion.is_ending
-        companion.end()
+        assert begun.wait(10) and not companion.stop.is_set()
+        companion.stop.set()
         companion.join(10)
     assert ends == [True] and not companion._thread.is_alive()
 

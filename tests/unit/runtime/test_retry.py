@@ -189,7 +189,7 @@ def test_a_groups_failures_are_counted_together_until_it_ends():
     """Wherever ``run`` is called; that it waits is said before the pause, of conflicts as well."""
     clock, told, seen = Clock(), list[int](), list[Retry]()
     retries = Retries(3, clock, seen.append)
-    retries.begin(4, (0, 1), lambda: told.append(len(clock.pauses)))
+    retries.counts.begin(4, (0, 1), lambda: told.append(len(clock.pauses)))
     retries.run(failing(1, TimeoutError()), slot=4, failed=lambda: (1,))
     retries.run(failing(1, ConcurrentChangeError("beaten")), slot=4)
     retries.run(failing(1, TimeoutError()), slot=4)
@@ -203,7 +203,7 @@ def test_a_groups_failures_are_counted_together_until_it_ends():
     with pytest.raises(GivenUpError) as found:
         retries.run(failing(2, TimeoutError()), slot=4, failed=lambda: (1,))
     assert found.value.workers == (1,)
-    retries.end(4)
+    retries.counts.end(4)
     retries.run(failing(3, TimeoutError()), slot=4)
 
 

@@ -46,7 +46,7 @@ def test_a_process_that_begins_while_it_ends(tmp_path: Path) -> None:
     assert begins.wait(_MOST_S)
     ending = Ending()
     ending.start()
-    while not receiver._companion.is_ending:
+    while not receiver._companion.stop.is_set():
         pass
     ends.set()
     ending.join(_MOST_S)
