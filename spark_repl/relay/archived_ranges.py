@@ -1,0 +1,95 @@
+"""The record of which bytes of a relay log are in its archive: one file beside each log file.
+
+The archiver (``receiver.archiver``) appends a line for each object after the store has it.
+``archived_chunks`` is the only reader. A log file's first line names the folder of its objects. A
+line that a crash cut ends the record: the archiver finds the object again and writes its line
+again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import formats
+from ..runtime.private_files import opener
+from .file_list import file_name
+
+SUFFIX = ".archived"
+_TITLE = "# spark_repl archived bytes of "
+_FORMAT = 1
+_LATER = re.compile(rb"format (\d+)")
+_CHUNK = re.compile(rb"(\d+) (\d+) \.\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedChunk:
+    """An object of the archive: the bytes ``begin`` to ``end`` (exclusive) of one log file."""
+
+    begin: int
+    end: int
+    uri: str
+
+
+def record_path(folder: Path, file_no: int) -> Path:
+    """Return the path of a log file's record."""
+    return folder / f"{file_name(file_no)}{SUFFIX}"
+
+
+def chunk_uri(objects: str, begin: int) -> str:
+    """Return the URI of the object that begins at an offset. ``objects``: the URI of the log file's
+    folder in the archive. No two objects of a log file begin at one offset."""
+    return f"{objects}/{begin:012d}"
+
+
+def archived_chunks(folder: Path, file_no: int) -> tuple[ArchivedChunk, ...]:
+    """Return the archived chunks of a log file: ascending, contiguous from 0. Return () if nothing
+    is archived. Raise FormatError for a record of a later version."""
+    _, chunks = read_record(folder, file_no)
+    return chunks
+
+
+def read_record(folder: Path, file_no: int) -> tuple[str, tuple[ArchivedChunk, ...]]:
+    """Return the URI of a log file's folder in the archive, and the file's archived chunks."""
+    path = record_path(folder, file_no)
+    try:
+        title, _, lines = path.read_bytes().partition(b"\n")
+    except FileNotFoundError:
+        return "", ()
+    text = title.removeprefix(_TITLE.encode())
+    if text == title:
+        return "", ()
+    if later := _LATER.match(text):
+        formats.check(int(later[1]), _FORMAT, "the record of the relay log's archive", path)
+    objects = os.fsdecode(text)
+    chunks = list[ArchivedChunk]()
+    at = end = 0
+    while (line := _CHUNK.match(lines, at)) and int(line[1]) == end < int(line[2]):
+        chunks.append(ArchivedChunk(end, int(line[2]), chunk_uri(objects, end)))
+        at, end = line.end(), int(line[2])
+    return objects, tuple(chunks)
+
+
+def begin_record(
+    folder: Path, file_no: int, objects: str, chunks: tuple[ArchivedChunk, ...]
+) -> None:
+    """Replace a log file's record by one with these chunks, in one step."""
+    path = record_path(folder, file_no)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with open(part, "wb", opener=opener) as stream:
+        stream.write(os.fsencode(f"{_TITLE}{objects}\n"))
+        stream.write(b"".join(map(_line, chunks)))
+    part.replace(path)
+
+
+def append_chunk(folder: Path, file_no: int, chunk: ArchivedChunk) -> None:
+    """Add a chunk that the archive has to a log file's record. The record's last line is whole
+    (``begin_record``)."""
+    with open(record_path(folder, file_no), "ab") as stream:
+        stream.write(_line(chunk))
+
+
+def _line(chunk: ArchivedChunk) -> bytes:
+    return b"%d %d .\n" % (chunk.begin, chunk.end)
