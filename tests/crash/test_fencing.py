@@ -1,6 +1,6 @@
 """Two appliers on one channel: one works, the other stops with an error that names the first.
 
-Started together: ``unit/control/test_control.py``. Started second, and stopped (SIGSTOP) in
+Started together: ``unit/control/table/test_control.py``. Started second, and stopped (SIGSTOP) in
 mid-commit, overtaken and woken: here, as processes.
 """
 

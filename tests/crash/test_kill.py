@@ -86,7 +86,7 @@ _SOAK = {
 _LONGER = [(pytest.mark.soak, _SOAK), (pytest.mark.slow, {"before_checkpoint", "compacted"})]
 _XA = [point for point in POINTS if point.startswith("xa_")]
 # live/test_receiver.py, applier/test_quarantine.py, applier/test_row_repair.py;
-# unit/control/test_copies.py, applier/test_alterations.py
+# unit/control/records/test_copies.py, applier/test_alterations.py
 _ELSEWHERE = [
     point
     for point in POINTS

@@ -16,7 +16,7 @@ from tests.support.own_defaults import Tally, check
 pytestmark = pytest.mark.live
 
 _EVERY = 11
-"""of all cases; those that were recorded are in unit/sql/test_recorded_defaults"""
+"""of all cases; those that were recorded are in unit/sql/test_default_literals_recorded"""
 
 
 @pytest.fixture

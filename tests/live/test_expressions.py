@@ -51,7 +51,7 @@ def test_expressions_are_what_the_server_makes_of_them(connection: Any, name: st
 
 @pytest.mark.parametrize("name", ["numbers", "letters"])
 def test_a_part_of_a_large_grid(connection: Any, name: str) -> None:
-    cases = grid(name)[3::20]  # most are others than unit/expressions/test_recorded_expressions has
+    cases = grid(name)[3::20]  # most are others than unit/expressions/test_evaluation_recorded has
     assert_right(ExpressionGrid(connection).compare(cases), len(cases), COMPUTED_PERCENT[name])
 
 

@@ -89,7 +89,7 @@ def test_every_edge_is_found(spark: SparkSession, tmp_path: Path) -> None:
 def test_every_comparison_finds_the_rows(
     spark: SparkSession, tmp_path: Path, features: dict[str, bool]
 ) -> None:
-    """What ``unit/delta/test_readers`` asks the engines without Spark."""
+    """What ``unit/delta/files/test_statistics_readers`` asks the engines without Spark."""
     random = Random(3)
     table = random_table(tmp_path / "t", random, **features)
     conditions = table.conditions(random, 1)

@@ -6,17 +6,20 @@ The form is that of ``scenarios.py``, which has 1-91. Dump thread, purge and aut
 
 from __future__ import annotations
 
-_HEARTBEATS, _DUMP = "unit/receiver/test_heartbeats.py", "unit/receiver/test_dump.py"
-_SESSIONS, _PACKET = "unit/receiver/test_sessions.py", "unit/receiver/test_packet.py"
-_RECEIVED, _WRITER = "unit/receiver/test_scenarios.py", "unit/receiver/test_relay_writer.py"
-_RECOVERY, _LIVE = "unit/receiver/test_relay_recovery.py", "live/test_receiver.py"
+_HEARTBEATS, _DUMP = "unit/receiver/test_intake_heartbeats.py", "unit/source/test_dump.py"
+_SESSIONS, _PACKET = "unit/receiver/test_receiver.py", "unit/receiver/test_packet.py"
+_RECEIVED, _WRITER = "unit/receiver/test_receiver_scenarios.py", "unit/receiver/test_writer.py"
+_RECOVERY, _LIVE = "unit/receiver/test_recovery.py", "live/test_receiver.py"
 _LEASE, _WAITING = "unit/relay/test_lease.py", "unit/relay/test_end_watch.py"
-_LOG, _INDEX = "unit/relay/test_scenarios.py", "unit/relay/test_relay_index.py"
+_LOG, _INDEX = "unit/relay/test_index_scenarios.py", "unit/relay/test_index.py"
 _APPLIER, _ORDER = "applier/test_scenarios.py", "applier/test_order.py"
-_STATUS, _MIXTURE = "applier/test_status.py", "unit/decode/test_payload_runs.py"
-_LARGE = "unit/decode/test_oversized_transactions.py"
-_TYPES, _DAMAGE = "unit/binlog/test_decoder_types.py", "unit/binlog/test_decoder_damage.py"
-_IMAGES, _JSON = "unit/binlog/test_row_images.py", "unit/binlog/test_json_text.py"
+_STATUS, _MIXTURE = "applier/test_status.py", "unit/decode/test_spans_compressed_transactions.py"
+_LARGE = "unit/decode/test_spans_oversized_transactions.py"
+_TYPES, _DAMAGE = (
+    "unit/binlog/rows/test_row_images_all_types.py",
+    "unit/binlog/rows/test_walk_damage.py",
+)
+_IMAGES, _JSON = "unit/binlog/rows/test_partial_rows.py", "unit/binlog/json/test_json_text.py"
 _CHANGES = "unit/decode/test_read_changes.py"
 _PARTIAL, _ENGINES = "property/test_partial_fold.py", "applier/engines"
 _VALUES = f"{_TYPES}::test_values_are_the_servers"
@@ -59,7 +62,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     102: ("rpl_rotate_purge_deadlock", (f"{_RECEIVED}::test_a_rotation_and_a_purge_at_once",)),
     103: ("rpl_parallel_show_binlog_events_purge_logs", (
         f"{_LEASE}::test_a_dump_holds_the_file_that_it_is_in",
-        "unit/relay/test_purged_reads.py::test_purge_at_each_step_of_a_look",
+        "unit/relay/test_log_purged_files.py::test_purge_at_each_step_of_a_look",
     )),
     104: ("binlog_purge_binary_logs_to", (
         f"{_DUMP}::test_purge",
@@ -93,7 +96,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     113: ("rpl_gtid_tag_auto_positioning", (
         f"{_RECEIVED}::test_tagged_transactions_are_asked_for_and_left_out",
         f"{_LOG}::test_a_tagged_gtid_from_the_future",
-        "unit/binlog/test_event.py::test_tagged_gtid_of_a_real_server",
+        "unit/binlog/events/test_event.py::test_tagged_gtid_of_a_real_server",
         "unit/test_gtid.py::test_previous_gtids_bytes",
     )),
     114: ("rpl_stop_on_rotate", (
@@ -107,7 +110,7 @@ LOG_SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
         f"{_RECOVERY}::test_a_full_disk_is_named",
     )),
     117: ("rpl_sbm_fake_rotate_event", (
-        "unit/observe/test_figures.py::test_the_applier_is_behind_what_was_received",
+        "unit/observe/status/test_lag.py::test_the_applier_is_behind_what_was_received",
         f"{_RECOVERY}::test_a_stop_leaves_no_trace",
     )),
     118: ("binlog_rotate_bgc_sync", (

@@ -12,16 +12,16 @@ from .log_scenarios import LOG_SCENARIOS
 
 _APPLIER, _RESTART = "applier/test_order.py", "applier/test_restarts.py"
 _POSITIONS, _SLOTS = "applier/test_source_positions.py", "applier/test_slots.py"
-_ORDER, _RETRY = "unit/apply/test_commit_order.py", "unit/runtime/test_retry.py"
+_ORDER, _RETRY = "unit/apply/group/test_commit_order.py", "unit/runtime/test_retry.py"
 _XA, _XA_ERRORS = "applier/test_xa.py", "applier/test_xa_errors.py"
 _SCENARIOS = "applier/test_scenarios.py"
-_PARTS = "unit/receiver/test_partial_transactions.py"
-_ENGINES, _RELAY = "applier/engines", "unit/receiver/test_relay_writer.py"
+_PARTS = "unit/receiver/test_recovery_partial_transactions.py"
+_ENGINES, _RELAY = "applier/engines", "unit/receiver/test_writer.py"
 _FILTERS, _BESIDE = "applier/test_filters.py", "applier/test_channels_beside.py"
 _SPARK_ORDER, _SPARK_XA = "spark/test_order.py", "spark/test_xa.py"
 _HISTORY, _SCHEDULE, _LIVE = (
     "spark/test_history.py",
-    "unit/schedule/test_schedule.py",
+    "unit/schedule/test_waves.py",
     "live/test_receiver.py",
 )
 
@@ -46,7 +46,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     3: ("rpl_mts_logical_clock_crash", (f"{_APPLIER}::test_error_while_the_coordinator_waits",)),
     4: ("rpl_mts_logical_clock_assertion_failure", (
         f"{_ORDER}::test_done_out_of_order_waits_for_the_gap",
-        "unit/apply/test_per_table_order.py::test_each_table_keeps_the_logs_order",
+        "unit/apply/group/test_per_table_order.py::test_each_table_keeps_the_logs_order",
     )),
     5: ("rpl_mts_logical_clock_applier_error_concurrent_stop_slave", (
         f"{_APPLIER}::test_error_and_stop_at_once",
@@ -72,7 +72,9 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     12: ("rpl_mts_until", (
         "unit/schedule/test_until.py::test_until", f"{_SPARK_ORDER}::test_until",
     )),
-    13: ("rpl_mts_debug", ("unit/control/test_control.py::test_several_threads_write_at_once",)),
+    13: ("rpl_mts_debug", (
+        "unit/control/table/test_control.py::test_several_threads_write_at_once",
+    )),
     14: ("binlog_mts_logical_clock", (
         f"{_SCHEDULE}::test_a_wave_ends_where_a_transaction_depends_on_its_first",
     )),
@@ -222,7 +224,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     54: ("rpl_gtid_only_relay_log_recovery", (
         f"{_HISTORY}::test_checkpoint_is_only_a_hint",
-        "unit/apply/test_stream_places.py"
+        "unit/apply/stream/test_stream_places.py"
         "::test_the_appliers_checkpoint_is_dropped_where_the_stream_would_stop",
     )),
     55: ("rpl_trx_boundary_parser_relay_log_recovery", (
@@ -256,7 +258,7 @@ SCENARIOS: dict[int, tuple[str, tuple[str, ...]]] = {
     )),
     61: ("rpl_crash_safe_master", (
         f"{_LIVE}::test_source_is_killed_and_rotates",
-        "unit/relay/test_relay_index.py::test_loss_at_a_crash_shows_in_previous_gtids",
+        "unit/relay/test_index.py::test_loss_at_a_crash_shows_in_previous_gtids",
     )),
     62: ("binlog_gtid_binlog_recovery_errors", (f"{_XA_ERRORS}::test_malformed_sequences",)),
     63: ("rpl_delayed_slave", (

@@ -1,7 +1,7 @@
 """Without commit order: tables advance apart, positions and cuts still tell the truth.
 
 How groups are kept whole is tested without Spark (applier/test_whole.py,
-unit/apply/test_per_table_order.py).
+unit/apply/group/test_per_table_order.py).
 """
 
 from __future__ import annotations

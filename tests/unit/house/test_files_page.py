@@ -10,9 +10,10 @@ from .test_docs import missing_tests
 
 ROUNDS = "applier/test_files.py::test_each_file_is_known_and_has_an_end"
 KINDS = "applier/test_files_by_kind.py::test_"
-TIDYING = "unit/control/test_control_cleanup.py::test_"
-INDEXES = "unit/relay/test_relay_index.py::test_"
-CLEANED = "unit/delta/test_log_cleanup.py::test_"
+XA_STORE = "unit/control/transaction_files/test_xa_store.py"
+TIDYING = "unit/control/table/test_control_cleanup.py::test_"
+INDEXES = "unit/relay/test_index.py::test_"
+CLEANED = "unit/delta/log/test_log_cleanup.py::test_"
 REPLACED = f"{KINDS}a_folder_that_nothing_names"
 ENDS = {
     TARGET: {
@@ -52,20 +53,20 @@ ENDS = {
         "checkpoint/*/offsets/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
         "checkpoint/*/commits/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
         "checkpoint/*/sources/*/*": "spark/test_stream.py::test_what_a_checkpoint_holds_is_bounded",
-        "staging/*/*": f"{ROUNDS} unit/control/test_owner.py::test_a_folder_is_handed_on",
+        "staging/*/*": f"{ROUNDS} unit/control/table/test_owner.py::test_a_folder_is_handed_on",
         "requests/*.json": f"{KINDS}a_repair_that_is_asked_for",
         "requests/*.repair": f"{KINDS}a_repair_that_is_asked_for",
         "requests/*.read/*.arrow": f"{KINDS}a_repair_that_is_asked_for",
         "verify/*": f"{KINDS}a_verify",
         "verify/*/*/*": f"{KINDS}a_verify",
         "status.json": ROUNDS,
-        "run.json": "unit/service/test_run_reports.py::test_while_it_begins",
+        "run.json": "unit/observe/reports/test_run_report.py::test_while_it_begins",
         "vacuumed/T": REPLACED,
         "forgotten/T": REPLACED,
         "replaced/T": REPLACED,
         "durable/T": REPLACED,
         "durable/_repl/control": ROUNDS,
-        "xa/*.events": "unit/control/test_xa_store.py::test_only_its_own_files_are_forgotten",
+        "xa/*.events": f"{XA_STORE}::test_only_its_own_files_are_forgotten",
         "index/*.part": ROUNDS,
         "keys/S/*/*.part": ROUNDS,
         "*.new": ROUNDS,
@@ -74,7 +75,7 @@ ENDS = {
         "checkpoint/*/*/.*.tmp": "unit/runtime/test_part_files.py::test_parts_of_killed_writers",
     },
     RELAY: {
-        "relay.[0-9]*": f"{ROUNDS} unit/receiver/test_dump.py::test_purge",
+        "relay.[0-9]*": f"{ROUNDS} unit/source/test_dump.py::test_purge",
         "relay.index": ROUNDS,
         "relay.end": ROUNDS,
         "receiver.json": ROUNDS,
@@ -82,8 +83,7 @@ ENDS = {
         "relay.lock": ROUNDS,
         "relay.index.lock": ROUNDS,
         "relay.purge.lock": ROUNDS,
-        "*.part": "unit/receiver/test_relay_recovery.py"
-        "::test_what_a_rotation_left_behind_is_removed",
+        "*.part": "unit/receiver/test_recovery.py::test_what_a_rotation_left_behind_is_removed",
     },
 }
 

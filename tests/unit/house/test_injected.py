@@ -78,29 +78,31 @@ PATCHED: dict[str, dict[str, str]] = {
             "upkeep has to be done when the test looks"
         )
     },
-    "unit/control/test_control.py": {
+    "unit/control/table/test_control.py": {
         "spark_repl.control.table.control.remove_commits": (
             "young commits stay: nothing would be seen"
         )
     },
-    "unit/delta/test_checkpoint_schedule.py": {
+    "unit/delta/log/test_checkpoint_schedule.py": {
         "spark_repl.delta.log.checkpoint_schedule.names": "a listing is what must not be made"
     },
-    "unit/delta/test_empty_commits.py": {
+    "unit/delta/log/test_empty_commits.py": {
         "spark_repl.delta.log.empty_commits.newest_and_names": "a listing is what must not be made"
     },
-    "unit/delta/test_log_cleanup.py": {
+    "unit/delta/log/test_log_cleanup.py": {
         "spark_repl.delta.log.log_cleanup.listed": "a part that is renamed behind the listing",
         "spark_repl.delta.log.log_cleanup.modified": "how many times are asked for is counted",
     },
-    "unit/copy/test_extra_copy.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},
-    "unit/copy/test_filtered_copy.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},
-    "unit/observe/test_applier_status.py": {
+    "unit/copy/test_copy_chunk_extra_columns.py": {
+        "spark_repl.copy.copy_chunk.begin_query": _ANSWER
+    },
+    "unit/copy/test_copy_chunk_row_filters.py": {"spark_repl.copy.copy_chunk.begin_query": _ANSWER},
+    "unit/observe/reports/test_applier_status.py": {
         "spark_repl.observe.reports.applier_status._epoch_of": (
             "that it was not read shows in nothing else"
         )
     },
-    "unit/receiver/test_relay_writer.py": {
+    "unit/receiver/test_writer.py": {
         "spark_repl.relay.log.read_end": "rotations between the two steps of a reader's look"
     },
     "unit/write/rows/test_bag_changes.py": {"spark_repl.write.rows.bag_changes.hash_keys": _WEAK},

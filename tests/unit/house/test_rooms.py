@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from tests.support.imports import PACKAGE, graph, modules
+from tests.support.imports import PACKAGE, ROOT, graph, modules
 from tests.support.sources import tree
 from tests.unit.house.test_house import bound_names
 
@@ -34,6 +34,10 @@ FORWARDING_PERCENT = 1.3
 LARGE_FOLDERS, SMALL_MODULES, TWIN_NAMES, NAMELESS = 0, 14, 2, 86
 """ratchets: folders with more modules than the most, small modules with few importers, basenames
 that several modules have, modules whose public names have no word of the module's name"""
+UNIT_TESTED_PERCENT = 44
+"""a ratchet: modules after which a unit test file is named"""
+UNIT_TESTS_OF_NO_MODULE = {"cli/test_jobs.py": "tests jobs/, which is no part of the package"}
+"""unit test files whose names begin with no module's name"""
 
 
 def folders() -> Counter[str]:
@@ -174,6 +178,28 @@ def nameless() -> list[str]:
 
 
 @cache
+def unit_tests() -> dict[str, str | None]:
+    """Unit test file -> the module that its name begins with.
+
+    ``tests/unit/relay/test_log.py`` and ``test_log_readers.py`` test ``relay/log.py``. A folder's
+    name stands for its ``__init__``.
+    """
+    folder, package = ROOT / "tests" / "unit", modules()
+    tested: dict[str, str | None] = {}
+    for path in sorted(folder.rglob("test_*.py")):
+        place = path.relative_to(folder)
+        if place.parts[0] == "house":
+            continue
+        words = path.stem.split("_")[1:]
+        stems = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
+        names = [".".join([*place.parent.parts, stem]) for stem in stems]
+        if place.parent.parts and place.parent.name in stems:
+            names.append(".".join(place.parent.parts))
+        tested[place.as_posix()] = next((name for name in names if name in package), None)
+    return tested
+
+
+@cache
 def annotated_graph() -> dict[str, set[str]]:
     """Module -> modules of its room that it imports, also those for type checkers only."""
     known = modules()
@@ -245,6 +271,21 @@ def test_methods_that_only_forward_become_fewer() -> None:
     assert 100 * count / methods <= FORWARDING_PERCENT
 
 
+def test_unit_tests_are_named_after_modules() -> None:
+    nameless = {path for path, module in unit_tests().items() if module is None}
+    assert nameless == set(UNIT_TESTS_OF_NO_MODULE)
+
+
+def unit_tested_percent() -> float:
+    """Modules after which a unit test file is named, of 100 modules without ``__init__``."""
+    names = {name for name, path in modules().items() if not path.stem.startswith("__")}
+    return 100 * len(names & set(unit_tests().values())) / len(names)
+
+
+def test_modules_with_a_unit_test_become_more() -> None:
+    assert unit_tested_percent() >= UNIT_TESTED_PERCENT
+
+
 def test_options_have_types() -> None:
     wrong = {n for n, path in modules().items() if list(untyped_options(tree(path)))}
     assert wrong == set()
@@ -274,4 +315,5 @@ if __name__ == "__main__":
     print("states", len(states), states)
     print("forwarding %", round(100 * forwarding()[0] / forwarding()[1], 1))
     print("annotation cycles", in_cycles())
+    print("unit-tested modules %", round(unit_tested_percent(), 1))
     print("options", [n for n, p in modules().items() if list(untyped_options(tree(p)))])

@@ -1,4 +1,7 @@
-"""Literals as columns store them. ``test_recorded_defaults`` compares many with a server's."""
+"""Literals as columns store them.
+
+``test_default_literals_recorded`` compares many with a server's.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from spark_repl.binlog.events.scan import scan
 from spark_repl.binlog.events.transaction import Stop
 from spark_repl.relay.log import open_log
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = Path(__file__).parents[3] / "fixtures"
 # sysbench's has 440 transactions of one kind, which others have too.
 LOGS = sorted(
     p

@@ -20,8 +20,7 @@ from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
 from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.write.rows.partial_row_fill import bits
-
-from .test_copy_rows import Bytes, answer
+from tests.unit.copy.test_text_rows import Bytes, answer
 
 SET = "11111111-2222-3333-4444-555555555555:1-77"
 

@@ -1,6 +1,6 @@
 """A target on Azure and on Google Cloud Storage, without Spark: URIs, control table, histories.
 
-``test_object_store`` has the same for S3, and more; ``test_store_contract`` each store by itself.
+``test_storage_s3`` tests S3 with more cases. ``runtime/test_store_contract`` tests each store.
 """
 
 from __future__ import annotations

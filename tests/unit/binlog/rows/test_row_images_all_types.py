@@ -18,7 +18,7 @@ from spark_repl.errors import DecodeError
 from spark_repl.tables.table_definition import TableDefinition
 from tests.support.decoder_log import payloads, printed, read_log
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "all_types"
+FOLDER = Path(__file__).parents[3] / "fixtures" / "all_types"
 EXPECTED: dict[str, list[list[str | None]]] = json.loads((FOLDER / "expected.json").read_text())
 
 

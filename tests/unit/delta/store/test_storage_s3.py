@@ -51,8 +51,8 @@ from tests.support.s3_server import (
 )
 from tests.support.store_checks import check_fences, check_history
 from tests.support.v2_checkpoint import write_v2
-from tests.unit.delta.test_log_state import Table as LocalTable
-from tests.unit.delta.test_log_state import add
+from tests.unit.delta.log.test_log_state import Table as LocalTable
+from tests.unit.delta.log.test_log_state import add
 
 ROWS = pa.table({"id": pa.array([5, 3, 9], pa.int64()), "name": ["a", None, "c"]})
 

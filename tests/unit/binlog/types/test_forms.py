@@ -34,7 +34,7 @@ from spark_repl.write.tables.logged_shape import check_definition
 from spark_repl.write.tables.table import DeltaState, Table
 from tests.support.decoder_log import printed, read_log
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "all_types"
+FOLDER = Path(__file__).parents[3] / "fixtures" / "all_types"
 EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 OTHER = Forms("string", "microseconds", "binary")
 PLACE = RelayPosition(1, 4)

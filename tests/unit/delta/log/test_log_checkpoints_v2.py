@@ -12,7 +12,7 @@ from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.log_replay import checkpoint_path, commit_path
 from spark_repl.errors import TargetError
 from tests.support.v2_checkpoint import write_parts, write_v2
-from tests.unit.delta.test_log_state import Table, add
+from tests.unit.delta.log.test_log_state import Table, add
 
 LOST: dict[str, Callable[[Path], object]] = {
     "missing": Path.unlink,

@@ -18,7 +18,7 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError
 from tests.support.decoder_log import payloads, read_log
 
-LOG = Path(__file__).parents[2] / "fixtures" / "all_types" / "binlog.000001"
+LOG = Path(__file__).parents[3] / "fixtures" / "all_types" / "binlog.000001"
 
 
 def event(kind: int, body: bytes, flags: int = 0) -> bytes:

@@ -29,7 +29,7 @@ from spark_repl.relay.log import open_log
 from spark_repl.relay.record import Flag
 from tests.support.binlog_writer import SOURCE, LogWriter
 
-ANONYMOUS = Path(__file__).parents[2] / "fixtures" / "logs" / "anonymous"
+ANONYMOUS = Path(__file__).parents[3] / "fixtures" / "logs" / "anonymous"
 OTHER = "99999999-2222-3333-4444-555555555555"
 
 

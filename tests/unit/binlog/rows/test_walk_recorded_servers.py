@@ -15,7 +15,7 @@ from spark_repl.binlog.events.event import parse_query
 from spark_repl.tables.column import ColumnType
 from tests.support.live.replay import replay_logs
 
-SERVERS = Path(__file__).parents[2] / "fixtures" / "servers"
+SERVERS = Path(__file__).parents[3] / "fixtures" / "servers"
 
 
 def history(data: bytes) -> SchemaHistory:

@@ -23,7 +23,7 @@ if compiled:
     from spark_repl.binlog.kernels.cache import is_kernel_module
 pytestmark = pytest.mark.skipif(not compiled, reason="without the compiler nothing is kept")
 
-PACKAGE = Path(__file__).parents[3] / "spark_repl"
+PACKAGE = Path(__file__).parents[4] / "spark_repl"
 NUMBER = "value |= np.int64(buffer[at + i]) << (8 * i)"
 OTHER_NUMBER = "value += np.int64(buffer[at + i]) << (8 * i + 1)"
 

@@ -11,7 +11,7 @@ from spark_repl.binlog.events.row_events import find_events
 from spark_repl.binlog.kernels import jit as kernels
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.errors import DecodeError
-from tests.unit.binlog.test_decoder_damage import ROW, event, rows
+from tests.unit.binlog.rows.test_walk_damage import ROW, event, rows
 
 # More than there are slots at first, and ids that all want the same one.
 TABLES = 700

@@ -17,7 +17,7 @@ from spark_repl.delta.log.vacuum import vacuum
 from spark_repl.delta.store.remover import Remover
 from spark_repl.errors import TargetError
 from spark_repl.write.upkeep.file_retention import files_of
-from tests.unit.delta.test_log_state import VECTORS, Table, add
+from tests.unit.delta.log.test_log_state import VECTORS, Table, add
 
 RETENTION = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})

@@ -23,7 +23,7 @@ from spark_repl.relay.record import Kind
 from spark_repl.tables.column import ColumnType
 from tests.support.decoder_log import printed, read_log
 
-FOLDER = Path(__file__).parents[2] / "fixtures" / "row_images"
+FOLDER = Path(__file__).parents[3] / "fixtures" / "row_images"
 EXPECTED: dict[str, list[list[str | None]]] = json.loads((FOLDER / "expected.json").read_text())
 _IDENTITY = {"images.wide": (0,), "images.pair": (2, 0), "images.uniq": (0,)}
 

@@ -16,7 +16,7 @@ from spark_repl.delta.log.empty_commits import remove_empty_commits
 from spark_repl.delta.log.log_replay import commit_path
 from spark_repl.errors import TargetError
 from tests.support.v2_checkpoint import write_parts, write_v2
-from tests.unit.delta.test_log_state import Table, add
+from tests.unit.delta.log.test_log_state import Table, add
 
 
 def _table(folder: Path, *texts: str, age_s: float = 600) -> str:

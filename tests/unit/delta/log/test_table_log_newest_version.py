@@ -12,7 +12,7 @@ from spark_repl.delta.log.commit_file import publish
 from spark_repl.delta.log.log_replay import checksum_path, commit_path
 from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import TargetError
-from tests.unit.delta.test_log_state import Table, add
+from tests.unit.delta.log.test_log_state import Table, add
 
 TIMESTAMPS = {"delta.enableInCommitTimestamps": "true"}
 AHEAD_MS = 10**14

@@ -16,7 +16,7 @@ from spark_repl.delta.log.log_cleanup import remove_commits
 from spark_repl.delta.log.vacuum import vacuum
 from spark_repl.delta.store.remover import Remover
 from tests.support.v2_checkpoint import write_parts, write_v2
-from tests.unit.delta.test_log_state import Table, add
+from tests.unit.delta.log.test_log_state import Table, add
 
 DAYS_S = 24 * 3600
 

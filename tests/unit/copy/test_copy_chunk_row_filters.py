@@ -17,8 +17,7 @@ from spark_repl.errors import SchemaError
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
-
-from .test_copy_rows import Bytes, answer
+from tests.unit.copy.test_text_rows import Bytes, answer
 
 ROWS: list[tuple[bytes | None, ...]] = [
     (b"1", b"5", b"2026-01-02"), (b"2", b"1", b"2026-01-03"), (b"3", None, None),

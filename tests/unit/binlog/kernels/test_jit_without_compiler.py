@@ -21,7 +21,7 @@ from spark_repl.binlog.json.variant_encoding import to_variant
 from spark_repl.binlog.json.variant_text import text_to_variant
 from spark_repl.binlog.types.column_values import Values
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 FIXTURES = ROOT / "tests" / "fixtures"
 LOGS = ("row_images", "all_types", "minimal_metadata", "logs/compressed", "logs/tagged")
 
@@ -31,7 +31,7 @@ if sys.argv[1] == "no numba":
     sys.modules["numba"] = None
 import numpy as np, pyarrow as pa
 from spark_repl.decode.key_hash import hash_binary
-from tests.unit.binlog.test_without_compiler import answers
+from tests.unit.binlog.kernels.test_jit_without_compiler import answers
 print(answers(), hash_binary(pa.array([b"a", b"bc", None, b""])).tolist())
 """
 
