@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ..errors import ConfigError, SparkReplError
@@ -20,19 +20,23 @@ from .error_report import report
 from .output import emit, print_result, print_results
 
 if TYPE_CHECKING:
+    import argparse
+
     from pyspark.sql import SparkSession
 
     from ..config import Config
+    from ..observe.reports.applier_status import Result
+    from ..runtime.starting_session import Session
+    from ..schedule.until import Until
 
 
 def apply(options: argparse.Namespace) -> int:
     """Apply a folder of log files to the tables."""
     config = configuration(options)
-    from ..apply.start.replica import Replica
     from ..control.records.channels import check_unowned
-    from ..observe.progress import Progress
     from ..relay.log import open_log
     from ..runtime.spark_session import build_session
+    from ..runtime.starting_session import starting
     from ..schedule.until import Until
 
     until = Until.parse(options.until) if options.until else None
@@ -41,7 +45,19 @@ def apply(options: argparse.Namespace) -> int:
         until.check_file(relay)
     check_unowned(config, take_over=options.take_over)
     master = options.master or f"local[{config.apply.workers}]"
-    spark = build_session(master=master, delta=False)
+    with starting(partial(build_session, master=master, delta=False)) as spark:
+        result = _applied(spark, config, options, until)
+    print_result(result, options.json)
+    return 0
+
+
+def _applied(
+    spark: Session, config: Config, options: argparse.Namespace, until: Until | None
+) -> Result:
+    # These imports take a second, while the JVM starts.
+    from ..apply.start.replica import Replica
+    from ..observe.progress import Progress
+
     with Progress(config) as progress:
         replica = Replica(spark, config, progress.group, take_over=options.take_over, until=until)
         if options.from_here:
@@ -50,9 +66,7 @@ def apply(options: argparse.Namespace) -> int:
             signal.signal(number, lambda *_: replica.stop())
         with replica:
             progress.begin(replica)
-            result = replica.apply(follow=options.follow)
-    print_result(result, options.json)
-    return 0
+            return replica.apply(follow=options.follow)
 
 
 def run_replication(options: argparse.Namespace) -> int:

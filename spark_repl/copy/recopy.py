@@ -15,16 +15,13 @@ import json
 import logging
 import os
 import shutil
-import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JNetworkError
-from pyspark.sql import SparkSession
 
 from .. import formats
 from ..control.records.channels import control_of, layout_of
@@ -47,6 +44,7 @@ from ..relay.file_list import replace_file
 from ..runtime.companion import Companion
 from ..runtime.private_files import make_folder
 from ..runtime.retry import disk_full, first_line, temporary
+from ..runtime.starting_session import built
 from ..runtime.workers import Workers
 from ..source.dump import is_temporary
 from .copy_plan import plan_again
@@ -55,13 +53,18 @@ from .repair_request import READ
 from .repairer import Repairer
 
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
     from typing import Self
+
+    from pyspark.sql import SparkSession
 
     from ..apply.start.replica import Replica
     from ..config import Config
     from ..control.records.copies import Standing
     from ..control.table.control import Control
     from ..errors import NoTableError
+    from ..runtime.starting_session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -156,7 +159,7 @@ class Recopier(Companion):
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Session,
         config: Config,
         applier: Replica,
         *,
@@ -231,7 +234,7 @@ class Recopier(Companion):
         progress = partial(self.applier.copying, list(copy.bounds))
         try:
             result = self._copy(
-                self.spark, self.config, control, self.stop, lenient=True, report=progress
+                built(self.spark), self.config, control, self.stop, lenient=True, report=progress
             )
         except Exception as error:  # the applier goes on without a copy that fails for good
             if _not_the_copys(error):

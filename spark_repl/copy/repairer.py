@@ -9,13 +9,8 @@ from __future__ import annotations
 
 import logging
 import shutil
-import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from pyspark.sql import SparkSession
 
 from ..control.records.copies import standing
 from ..control.records.repair_results import RepairResult, record_result
@@ -37,6 +32,10 @@ from .read_repair_rows import read
 from .repair_request import READ, RepairRequest, left
 
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from pathlib import Path
+
     from ..apply.start.repair_rows import RowsToRepair
     from ..apply.start.replica import Replica
     from ..config import Config
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from ..control.table.cut import Cut
     from ..gtid import GtidSet
     from ..runtime.retry import Wait
+    from ..runtime.starting_session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Repairer:
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Session,
         config: Config,
         applier: Replica,
         stop: threading.Event,

@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ..errors import SparkReplError
+from .starting_session import Session, built
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,12 +31,12 @@ _warm = 0
 
 
 class Workers:
-    """Runs functions of importable modules on the executors, at most ``count`` at a time.
+    """Runs functions of importable modules on the executors, at most ``count`` at a time. Work in
+    this process does not wait for a session that is still being built.
     ``task_retries``: attempts that Spark repeated because an executor was lost."""
 
-    def __init__(self, spark: SparkSession, count: int) -> None:
-        self.spark, self.count, self.task_retries = spark, count, 0
-        self._pool = spark.conf.get(POOL, None)
+    def __init__(self, spark: Session, count: int) -> None:
+        self._session, self.count, self.task_retries = spark, count, 0
 
     @staticmethod
     def is_small(*, log_bytes: int = 0, rows: int = 0, file_bytes: int = 0) -> bool:
@@ -61,17 +62,26 @@ class Workers:
         guarded = _Guarded(function)
         if here or not tasks:
             return [guarded.outcome(task) for task in tasks]
+        spark = built(self._session)
         count = min(len(tasks), _BUNDLES * self.count)
-        if self._pool:  # other channels share Spark's slots: use only our own
+        if use_pool(spark):  # other channels share Spark's slots: use only our own
             count = min(count, self.count)
-            self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
         bundles = [tasks[first::count] for first in range(count)]
         try:
-            outcomes = self.spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
+            outcomes = spark.sparkContext.parallelize(bundles, count).map(guarded).collect()
         except (PySparkException, Py4JError, OSError) as error:  # errors of tasks are outcomes
             return [error] * len(tasks)
         self.task_retries += sum(attempt for attempt, _ in outcomes)
         return [outcomes[i % count][1][i // count] for i in range(len(tasks))]
+
+
+def use_pool(spark: SparkSession) -> bool:
+    """Give the jobs of this thread to the session's pool. Return whether it has one: Spark keeps
+    the choice for each thread."""
+    pool = spark.conf.get(POOL, None)
+    if pool:
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+    return bool(pool)
 
 
 def all_of(outcomes: Iterable[R | Exception]) -> list[R]:

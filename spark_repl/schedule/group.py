@@ -171,17 +171,6 @@ class Group:
             worker=self.worker[:count], xa=xa,
         )  # fmt: skip
 
-    def reads_as(self, other: Group) -> bool:
-        """Return whether a reading of this group is one of ``other`` as well."""
-        return (
-            self.records.tobytes() == other.records.tobytes()  # NumPy compares field by field
-            and np.array_equal(self.wave, other.wave)
-            and self.executed == other.executed
-            and self.idempotent == other.idempotent
-            and self.cascades == other.cascades
-            and not other.xa.commits
-        )
-
 
 @dataclass(frozen=True)
 class StagedGroup:

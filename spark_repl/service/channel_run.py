@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from ..observe.reports.run_report import report_of
 from ..observe.web.endpoint import check_free
 from ..receiver.purge import clear
 from ..receiver.report import has_received
+from ..runtime.starting_session import built, starting
 from ..runtime.threads import channel_here
 from .applied_purge import watch
 from .command_process import Start, start
@@ -33,11 +33,14 @@ from .snapshot_run import copy_page, copy_tables
 from .supervisor import Supervisor, wait_for_log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from ..apply.start.replica import Replica
     from ..copy.recopy import Recopier
     from ..observe.reports.applier_status import Result
+    from ..runtime.starting_session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -141,11 +144,11 @@ class ChannelRun:
             if not wait_for_log(config, receiver, stop, self._begins):
                 return None
             self._begins("starting Spark")
-            spark = self._session()
-            if first and not self._copied(spark):
-                return None
-            _wait_for_copied(config, receiver, stop)
-            result = self._apply(spark, receiver)
+            with starting(self._session) as spark:
+                if first and not self._copied(built(spark)):
+                    return None
+                _wait_for_copied(config, receiver, stop)
+                result = self._apply(spark, receiver)
             if receiver.error is not None:
                 raise receiver.error
             return result
@@ -173,7 +176,7 @@ class ChannelRun:
             announce(self.config, f"the page: {address}")
         self._page = address
 
-    def _apply(self, spark: SparkSession, receiver: Supervisor) -> Result:
+    def _apply(self, spark: Session, receiver: Supervisor) -> Result:
         from ..apply.start.replica import Replica
         from ..copy.recopy import Recopier
         from ..observe.progress import Progress

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ..runtime.workers import POOL
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pyspark.sql import SparkSession
 
     from ..config import Config
@@ -57,5 +58,4 @@ class SharedJvm:
                 self._first = session
         session = self._first.newSession()
         session.conf.set(POOL, config.channel)
-        session.sparkContext.setLocalProperty("spark.scheduler.pool", config.channel)
         return session

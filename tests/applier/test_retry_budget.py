@@ -214,26 +214,6 @@ def test_the_next_group_has_a_budget_of_its_own(log, target, monkeypatch):
     assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 3
 
 
-def test_a_failure_of_the_head_start_counts(log, target, reading):
-    run(log.folder, target)
-    log.transaction(insert(A, (1, "x")))
-    left = [2]
-
-    def before(task: StageTask) -> None:
-        if left[0]:
-            left[0] -= 1
-            raise broken()
-
-    read = reading(before)
-    error = stopped(log.folder, target, transaction_retries=1)
-    assert isinstance(error, GivenUpError) and left == [0]
-    assert [*read.values()] == [2]
-    left[0] = 1
-    run(log.folder, target, transaction_retries=1)
-    assert by_worker(target, "COUNT_TRANSACTIONS_RETRIES")[0] == 1
-    assert rows(target, A) == [(1, "x")]
-
-
 def test_status_while_it_is_tried_again(log, target, monkeypatch):
     """Scenario 38: the columns of the transaction that is being applied."""
     log.transaction(insert(A, (1, "x")))

@@ -10,7 +10,6 @@ import ctypes
 import json
 import logging
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from tests.support.local_delta import applier, rows
 A, D, E = Table("a"), Table("d"), Table("e")
 P, K = Table("p", map_flags=2), Table("k", (("id", "int"), ("p", "int")))
 CASCADES = K.create.removesuffix(")") + ", FOREIGN KEY (p) REFERENCES p (id) ON DELETE CASCADE)"
-AHEAD = "head start"
 CREATE = "CREATE TABLE t.c{} (id INT PRIMARY KEY)"
 ALTER, RENAME = "ALTER TABLE t.d ADD c{} INT", "RENAME TABLE t.e TO t.f{0}, t.f{0} TO t.e"
 FAIL, TIMEOUT, LAND = 1, 2, 3
@@ -35,10 +33,9 @@ NUMBERS = {FAIL: 5, TIMEOUT: 1205, LAND: 5}
 
 @dataclass(frozen=True)
 class Step:
-    """``call``, on a path that holds ``part``, meets a fault behind the crash point (AHEAD: where
-    the group is staged while a stream is started). ``kinds``: which of them; ``retried``: whether a
-    new attempt is needed, or what landed is found; ``statement``: one before the transaction, of
-    the case's number."""
+    """``call``, on a path that holds ``part``, meets a fault behind the crash point. ``kinds``:
+    which of them; ``retried``: whether a new attempt is needed, or what landed is found;
+    ``statement``: one before the transaction, of the case's number."""
 
     point: str
     call: str
@@ -72,7 +69,6 @@ STEPS = {
     "ALTER's answer": Step("before_statement", "link", "/t/d/_delta_log/", (LAND,), False, ALTER),
     "RENAME's names": Step("before_cut", "link", "/_repl/control/_delta_log/", statement=RENAME),
     "cascade": Step("staged", "read", "/lake/t/k/"),  # an index that is not read is made again
-    "head start": Step(AHEAD, "read", "/log/bin.0"),
 }  # fmt: skip
 
 
@@ -108,12 +104,8 @@ def _write(log: LogWriter, step: Step, number: int) -> None:
         log.xa_prepare((b"x%d" % number, b"", 1), insert(A, (-number, "x")))
 
 
-def _apply(found: Replica, ahead: Callable[[], object] | None = None) -> None:
-    """``ahead``: done before a head start, where there is to be one."""
+def _apply(found: Replica) -> None:
     index, coordinator = found.opened.applied.refresh(), found.coordinator
-    if ahead is not None:
-        ahead()
-        coordinator.begin_ahead(index)
     coordinator.apply(index.slice(coordinator.mark.position, index.end))
 
 
@@ -132,7 +124,7 @@ def _met(storage: Any, step: Step, kind: int, found: Replica) -> dict[str, Any]:
 
     retries, before = found.counters.retries, _worker(found)
     with listening(arm):
-        _apply(found, (lambda: arm(AHEAD)) if step.point == AHEAD else None)
+        _apply(found)
     storage.faulty_storage_plan(b"", b"", 0)
     retries, worker = found.counters.retries - retries, _worker(found)
     counted = "COUNT_TRANSACTIONS_RETRIES"

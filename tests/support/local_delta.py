@@ -196,7 +196,6 @@ def apply_without_stream(replica: Replica) -> Result:
         coordinator = replica.coordinator
         try:
             replica.opened.pipeline.end_by_hand()
-            coordinator.begin_ahead(replica.index)
             coordinator.apply(replica.index.slice(coordinator.mark.position, replica.index.end))
         except SparkReplError as error:
             replica._pass_over(error)

@@ -14,11 +14,8 @@ at once.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -30,9 +27,12 @@ from ...schedule.planner import Planner
 from ...schedule.skipped_records import seconds_until_due, skip_transactions
 
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
     from ...config import Apply
     from ...gtid import GtidSet
-    from ...relay.index import TransactionIndex
     from ...schedule.group import Group, Records
     from ...schedule.until import Until
     from ..log.applied_log import AppliedLog
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_GROUPS_AHEAD = 5
-"""groups of the log that a head start plans: the bounds of two groups depend on later groups"""
 _CLOCK_S = 1.0
 """seconds after which the clock is read again while a group waits for delay_s"""
 
@@ -178,17 +176,6 @@ class Coordinator:
         for error in errors:  # stop() must not hide an error of a commit
             if error is not None and not isinstance(error, Stopped | CommitOrderError):
                 raise error
-
-    def begin_ahead(self, index: TransactionIndex) -> None:
-        """Have the reader read the first groups of a stream while Spark starts the stream. Do
-        nothing if records are left out or have to wait. Show in the status whether there are any
-        records."""
-        self._show_what_is_left()
-        if self._until or self._skip or self._apply.delay_s or self._gaps.are_open:
-            return
-        most = self._apply.group_max_transactions * _GROUPS_AHEAD
-        records = index.slice(self.mark.position, index.end, most)
-        self._pipeline.reader.begin_ahead(records, self.mark.executed)
 
     def has_met_until(self) -> bool:
         """Return whether ``until`` is met, even if no batch comes. Read the log's end again."""

@@ -3,39 +3,28 @@
 While one group commits, the next one is read, and then waits for its turn. A worker with a
 temporary failure reads only its own spans again (WL#6964). What other workers have read remains,
 the next group is read meanwhile, and only the group's commit waits for the pause.
-
-While Spark starts a stream (about half a second), the reader already reads the first groups that
-the stream will bring: the head start. They count if the batch is cut into the same groups.
 """
 
 from __future__ import annotations
 
-import threading
-from collections import deque
-from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from ...errors import LogError, Stopped
 from ...observe.reports.worker_status import STAGING
 from ...position import RelayPosition
 from ...runtime.threads import Pool
-from ...schedule.group import XA_PARTS, Group, Records, StagedGroup
-from ...schedule.planner import Planner
 from .stager import drop_staged
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Sequence
+
     from ...decode.staged import Staged, StageTask
-    from ...gtid import GtidSet
     from ...observe.reports.applier_status import ApplierStatus
     from ...runtime.retry import Retries
+    from ...schedule.group import Group, StagedGroup
     from .stager import ReadAttempt, Stager
-
-# The batch arrives while a third group would be read. Each group takes space in ``_repl/staging``.
-_GROUPS_AHEAD_MAX = 2
 
 
 @dataclass(frozen=True)
@@ -110,33 +99,16 @@ class GroupReader:
 
     def __init__(self, stager: Stager, status: ApplierStatus, retries: Retries) -> None:
         self.stager, self._status, self._retries = stager, status, retries
-        self._head_start = HeadStart(stager)
         self._thread = Pool(1, thread_name_prefix="stage")
-
-    def begin_ahead(self, records: Records, executed: GtidSet) -> None:
-        """Have the first groups of these records read, while the stream is started. Do nothing
-        if the records are not applied as they are in the log."""
-        applied, catch_up = self.stager.applied, self.stager.catch_up
-        if applied.history.renewed or catch_up.copied or not len(records):
-            return
-        if not np.isin(records["kind"], XA_PARTS).any():
-            idempotent = self.stager.idempotent(executed)
-            self._thread.submit(self._head_start.begin, records, executed, idempotent)
 
     def submit(self, group: Group) -> Future[PendingRead]:
         """Return at once a future of the group. It has its result when every worker has tried once
         to read the group. It raises OSError if no worker could be asked."""
-        if self._head_start.has(group):  # without the thread, which may be reading a later group
-            begun: Future[PendingRead] = Future()
-            begun.set_result(self._begin(group))
-            return begun
         return self._thread.submit(self._begin, group)
 
     def _begin(self, group: Group) -> PendingRead:
-        self._status.works(group, STAGING)  # a group that was read ahead had no slot before
-        attempt = self._head_start.take(group) or self._retries.run(
-            lambda: self.stager.read(group), slot=group.slot
-        )
+        self._status.works(group, STAGING)
+        attempt = self._retries.run(lambda: self.stager.read(group), slot=group.slot)
         return PendingRead.of(attempt, self.stager.read_again, self._retries)
 
     def finish(self, pending: PendingRead) -> StagedGroup:
@@ -160,72 +132,3 @@ class GroupReader:
     def close(self) -> None:
         """Return when nothing is read any more."""
         self._thread.shutdown(wait=True, cancel_futures=True)
-
-
-class HeadStart:
-    """The first groups of a stream, read before it brings them.
-
-    Only the thread that reads calls ``begin`` and ``take``. The status shows nothing of it, as the
-    groups have no slot yet.
-    """
-
-    def __init__(self, stager: Stager) -> None:
-        self._stager = stager
-        self._read: deque[ReadAttempt] = deque()
-        self._lock = threading.Lock()
-        self._batch_has_come = threading.Event()
-
-    def begin(self, records: Records, executed: GtidSet, idempotent: Container[str]) -> None:
-        """Read groups one after the other, until the batch arrives. Forget a group that can't be
-        read: its error is raised when the group is read in its turn.
-
-        Stop at a statement: the meaning of later rows is known only after the statement was
-        executed.
-        """
-        self._forget()
-        self._batch_has_come.clear()
-        planner = Planner(self._stager.settings)
-        batch = planner.batch(records)
-        group = planner.group(batch, 0)
-        while group is not None and group.with_rows:
-            planned = replace(group, executed=executed, idempotent=idempotent)
-            attempt = self._stager.read(self._stager.share_out(planned))
-            if not self._keep(attempt):
-                return
-            staged = attempt.staged_group()
-            self._stager.note_tables(staged)
-            planner.observe(group, staged.changes)
-            if len(self._read) == _GROUPS_AHEAD_MAX or self._batch_has_come.is_set():
-                return
-            executed = executed.union(group.gtids)
-            group = planner.group(batch, group.last)
-
-    def _keep(self, attempt: ReadAttempt) -> bool:
-        """Keep an attempt, and return whether it is complete, so that the next group may be read.
-        Retries of a worker begin, and are counted, after the group was dispatched."""
-        if not attempt.is_worth_a_retry:
-            drop_staged(attempt)
-            return False
-        with self._lock:
-            self._read.append(attempt)
-        return attempt.is_complete
-
-    def has(self, group: Group) -> bool:
-        """Return whether exactly this group was read. Then ``take`` returns it at once, in any
-        thread."""
-        self._batch_has_come.set()
-        with self._lock:
-            return bool(self._read) and self._read[0].group.reads_as(group)
-
-    def take(self, group: Group) -> ReadAttempt | None:
-        """Return the attempt to read exactly this group, once, or None. The caller then owns it."""
-        if not self.has(group):
-            self._forget()
-            return None
-        with self._lock:
-            return replace(self._read.popleft(), group=group)
-
-    def _forget(self) -> None:
-        with self._lock:
-            while self._read:
-                drop_staged(self._read.popleft())

@@ -10,7 +10,6 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,7 +30,6 @@ from ...delta.store import storage
 from ...relay.source_places import SourcePlace
 from ...runtime.object_store import is_remote
 from ...runtime.private_files import opener
-from ...runtime.retry import disk_full, temporary
 from ...runtime.workers import all_of
 from ...schedule.group import StagedGroup
 from ...schedule.planner import assign_workers
@@ -41,6 +39,8 @@ from ...tables.table_definition import UNREAD
 from ..log.quarantine_changes import QuarantineChanges
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable, Sequence
+
     from ...config import Config
     from ...control.records.copies import CatchUp
     from ...decode.added_columns import Commits
@@ -77,12 +77,6 @@ class ReadAttempt:
     def is_complete(self) -> bool:
         """Return whether every worker has read its part."""
         return not self.errors
-
-    @property
-    def is_worth_a_retry(self) -> bool:
-        """Return whether every error is temporary and no disk is full. Without errors, return
-        True."""
-        return all(temporary(error) and not disk_full(error) for error in self.errors)
 
     def staged_group(self) -> StagedGroup:
         """Return the group. Raise the first error, if there is one."""

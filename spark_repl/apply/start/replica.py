@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
-
 from ...config.rules import LISTEN
 from ...control.records.channels import opened, warn_if_new
 from ...control.records.copies import CatchUp
@@ -38,7 +36,6 @@ from ...rules.row_filters import check_row_filters
 from ...runtime.part_files import remove_dead_parts
 from ...runtime.private_files import make_folder
 from ...runtime.retry import Retries, until_stopped
-from ...runtime.threads import Pool
 from ...runtime.workers import Workers
 from ...write.alter.table_changes import TableChanges
 from ...write.cascades.emulated_cascades import emulate
@@ -51,7 +48,6 @@ from ..group.low_water_mark import Gaps
 from ..group.pipeline import Pipeline
 from ..group.stager import Stager
 from ..statements.statements import Statements
-from ..stream.spark_source import MySQLRelaySource
 from ..stream.stream import RelayStream, StreamListener, resume_offset
 from .applier import RunningApplier
 from .quarantine_replay import QuarantineReplay
@@ -61,8 +57,6 @@ from .resume import resume, show_absent, show_copy
 if TYPE_CHECKING:
     from typing import Self
 
-    from pyspark.sql import SparkSession
-
     from ...config import Apply, Config
     from ...control.table.control import Control
     from ...control.table.layout import Layout
@@ -71,6 +65,7 @@ if TYPE_CHECKING:
     from ...observe.web.endpoint import Endpoint
     from ...relay.index import TransactionIndex
     from ...runtime.retry import Wait
+    from ...runtime.starting_session import Session
     from ...schedule.until import Until
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
     from ..log.quarantine_changes import Fault
@@ -87,7 +82,8 @@ class Replica:
     """Applies the log in ``config.relay.path`` to the tables below ``config.target.path``.
 
     ``apply()`` ends at the log's end, or with ``follow=True`` when ``stop()`` is called. The
-    replica owns the target from ``start()`` to ``close()``; use it as a context manager.
+    replica owns the target from ``start()`` to ``close()``; use it as a context manager. A session
+    that ``starting`` still builds is waited for when the first work needs it.
     ``on_group`` is called after each committed group, with the counters up to it and its packed
     end. ``copies``: whether tables that wait for a copy are copied beside the applier
     (``copy.recopy``). ``serves``: whether it serves a page even if the configuration names no
@@ -95,7 +91,7 @@ class Replica:
     """
 
     def __init__(
-        self, spark: SparkSession, config: Config, on_group: OnGroup | None = None, *,
+        self, spark: Session, config: Config, on_group: OnGroup | None = None, *,
         take_over: bool = False, until: Until | None = None, copies: bool = False,
         serves: bool = False, parts: Parts | None = None,
     ) -> None:  # fmt: skip
@@ -154,16 +150,12 @@ class Replica:
         relay = open_log(self._relay_path)
         if self._until is not None:
             self._until.check_file(relay)
-        # Spark takes 1 to 2 s for its first Python data source: meanwhile the tables are read.
-        with Pool(1) as meanwhile:
-            registered = meanwhile.submit(self.spark.dataSource.register, MySQLRelaySource)
-            self._control = control = self._at.control
-            warn_if_new(self._at)
-            control.claim(take_over=self._take_over)
-            succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
-            remove_dead_parts(*self.layout.written_to(control.epoch))
-            self._open(control)
-        registered.result()
+        self._control = control = self._at.control
+        warn_if_new(self._at)
+        control.claim(take_over=self._take_over)
+        succeed(self.layout.checkpoint(control.epoch), inherit=not control.took_over)
+        remove_dead_parts(*self.layout.written_to(control.epoch))
+        self._open(control)
         if self._endpoint is not None:
             self._endpoint.serve(endpoint_snapshots(self.config, self._relay_path, self._at))
             self.page = self._endpoint.address
@@ -426,7 +418,7 @@ class Parts:
     """Injectable dependencies of a ``Replica``: I/O, clocks and workers. Every run uses the
     defaults."""
 
-    workers: Callable[[SparkSession, int], Workers] = Workers
+    workers: Callable[[Session, int], Workers] = Workers
     delta_log: Callable[[], TableLog] = TableLog
     stage: Callable[[StageTask], Staged] = stage
     """the worker's function that reads its part of a group"""

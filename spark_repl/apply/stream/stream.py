@@ -13,13 +13,12 @@ import re
 import shutil
 import threading
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from py4j.protocol import Py4JNetworkError
-from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ...crash_points import reach
@@ -28,10 +27,15 @@ from ...position import RelayPosition
 from ...relay.stream_place import StreamPlace
 from ...runtime.java import jvm_end
 from ...runtime.retry import Retries, disk_full, temporary
-from ...runtime.threads import channel_here, under_channel
+from ...runtime.starting_session import Session, built
+from ...runtime.threads import Pool, channel_here, under_channel
+from ...runtime.workers import use_pool
+from .spark_source import MySQLRelaySource
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
 
     from ...observe.reports.applier_status import ApplierStatus
     from ...relay.log import RelayLog
@@ -50,13 +54,16 @@ _MAKING = threading.Lock()
 class RelayStream:
     """Spark's stream over the log: ``run`` gives its batches to the coordinator.
 
+    Spark starts a stream in 2 to 6 s. Meanwhile the coordinator applies what the log holds already,
+    at most a batch. The stream's first batch may bring the same transactions; the tables have them.
+
     ``is_stopping`` returns whether the stream has to end; it is called between batches and about
     once a second. ``listener`` receives the progress of each batch.
     """
 
     def __init__(
         self,
-        spark: SparkSession,
+        spark: Session,
         applied: AppliedLog,
         coordinator: Coordinator,
         checkpoint: str,
@@ -95,13 +102,28 @@ class RelayStream:
         with self._batching:
             return self._coordinator.has_met_until()
 
-    def _load(self, stop_file: Path) -> DataFrame:
+    def _apply_logged(self) -> None:
+        """Apply what the log holds already, at most a batch. Keep an error for ``run``."""
+        with self._batching:
+            if self._is_stopping() or self._coordinator.reached_until:
+                return
+            coordinator, index = self._coordinator, self._applied.index
+            records = index.slice(coordinator.mark.position, index.end)
+            within = int(np.searchsorted(np.cumsum(records["length"]), self._most)) + 1
+            try:
+                coordinator.pace.begin_batch()
+                coordinator.apply(records[:within])
+                coordinator.pace.end_batch()
+            except Exception as error:  # noqa: BLE001 ``run`` raises it
+                self._error = error
+
+    def _load(self, spark: SparkSession, stop_file: Path) -> DataFrame:
         """Return the stream of the log's transactions, from where the tables are."""
         base, low = self._applied.base, self._applied.start
         high = max(self._applied.index.end, low)
         forget_foreign(self._checkpoint, self._applied.relay, base, high)
         reader = (
-            self._spark.readStream.format("mysql_relay")
+            spark.readStream.format("mysql_relay")
             .option("path", self._applied.path)
             .option("index", self._applied.folder)
             .option("base", str(base))
@@ -116,9 +138,16 @@ class RelayStream:
             return reader.load()
 
     def _once(self, follow: bool) -> None:
+        with Pool(1, "first batch") as beside:
+            beside.submit(self._apply_logged)
+            self._stream(built(self._spark), follow)
+
+    def _stream(self, spark: SparkSession, follow: bool) -> None:
         stop_file = Path(self._applied.folder) / _STOP_FILE
         stop_file.unlink(missing_ok=True)
-        source = self._load(stop_file)
+        use_pool(spark)
+        spark.dataSource.register(MySQLRelaySource)
+        source = self._load(spark, stop_file)
         batches = BatchFunction(self._batch)
         writer = source.writeStream.foreachBatch(batches)
         writer = writer.option("checkpointLocation", self._checkpoint)
@@ -128,11 +157,9 @@ class RelayStream:
             writer = writer.trigger(availableNow=True)
         self._stopped = stopped = threading.Event()
         self._follows = follow
-        if not self._is_stopping():
-            self._coordinator.begin_ahead(self._applied.index)
         if self._listener is not None:
             writer = writer.queryName(self._listener.name)
-            self._spark.streams.addListener(self._listener)
+            spark.streams.addListener(self._listener)
         query = writer.start()
         try:
             while not query.awaitTermination(1):
@@ -151,7 +178,7 @@ class RelayStream:
             with suppress(ConnectionError, Py4JNetworkError):  # the JVM may have ended
                 query.stop()
                 if self._listener is not None:
-                    self._spark.streams.removeListener(self._listener)
+                    spark.streams.removeListener(self._listener)
             batches.release()
             stop_file.unlink(missing_ok=True)
 
@@ -159,7 +186,8 @@ class RelayStream:
         """Apply a batch. Its rows name the transactions; the workers read the transactions'
         contents. A thread of Py4J's calls it."""
         with under_channel(self._channel), self._batching:
-            if self._is_stopping() or self._coordinator.reached_until:
+            ended = self._error is not None or self._coordinator.reached_until
+            if ended or self._is_stopping():
                 raise StoppedBetweenGroups
             try:
                 self._apply(frame)

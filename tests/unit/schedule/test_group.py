@@ -10,7 +10,6 @@ import pytest
 
 from spark_repl.binlog.events.xid import Xid
 from spark_repl.config import Apply
-from spark_repl.decode.cascade_detection import Cascades
 from spark_repl.decode.staged import Part, Staged
 from spark_repl.gtid import GtidSet
 from spark_repl.position import RelayPosition
@@ -84,24 +83,6 @@ def test_nobody_writes_into_it() -> None:
         group().slot = 3  # type: ignore[misc]
     with pytest.raises(FrozenInstanceError):
         StagedGroup(group(), []).folder = "x"  # type: ignore[misc]
-
-
-def test_reading_one_reads_the_same_again() -> None:
-    """Whatever slot and workers it has; but nothing that changes what is read or what it means."""
-    one = group()
-    assert one.reads_as(group(slot=7, worker=np.array([1, 1, 1], np.int32)))
-    longer = records(3)
-    longer["end"] += 1
-    for other in (
-        group(2),
-        replace(one, records=longer),
-        replace(one, wave=np.array([0, 0, 1], np.int32)),
-        replace(one, executed=GtidSet.parse(f"{UUID}:1-3")),
-        replace(one, idempotent=frozenset(["t.a"])),
-        replace(one, cascades=Cascades.of({"t.a": None}, ())),
-        replace(one, xa=XaGroup(commits={0: BRANCH})),
-    ):
-        assert not one.reads_as(other)
 
 
 def test_a_branch_that_is_in_no_log() -> None:

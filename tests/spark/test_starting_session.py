@@ -1,0 +1,117 @@
+"""A start does not wait for Spark: what the log holds already is applied while Spark starts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark_repl import Config
+from spark_repl.apply.start.replica import Replica
+from spark_repl.errors import RowError, SetupError
+from spark_repl.runtime.starting_session import starting
+from tests.spark.lab import assert_applied_once, assert_rows
+from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.local_delta import cuts
+
+A = Table("a")
+
+
+def config_of(log: LogWriter, target: Path, **apply: Any) -> Config:
+    keys = {"relay.path": str(log.folder), "target.path": str(target)}
+    return Config().override({**keys, **{f"apply.{key}": value for key, value in apply.items()}})
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@contextmanager
+def following(replica: Replica) -> Iterator[list[BaseException]]:
+    """Follow the log on a thread; the list gets the error that ended it."""
+    errors = list[BaseException]()
+
+    def follow() -> None:
+        try:
+            replica.apply(follow=True)
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield errors
+    finally:
+        replica.stop()
+        thread.join()
+
+
+def test_a_small_log_is_applied_before_the_session_is_built(spark, tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    session: Future[SparkSession] = Future()
+    with Replica(session, config_of(log, target)) as replica, following(replica) as errors:
+        wait_for(lambda: replica.counters.transactions == 2)  # with CREATE TABLE
+        assert cuts(target)
+        assert not session.done()
+        session.set_result(spark)
+        log.transaction(insert(A, (2, "x")))  # the stream brings it, after what the tables have
+        wait_for(lambda: replica.counters.transactions == 3)
+    assert errors == []
+    assert_rows(spark, target, A, [(1, "x"), (2, "x")])
+    assert_applied_once(target)
+
+
+def test_groups_after_the_first_batch_are_left_to_the_stream(spark, tmp_path):
+    """The first batch is as large as one of the stream's: eight groups."""
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    for number in range(40):
+        log.transaction(insert(A, (number, "x" * 30)))
+    session: Future[SparkSession] = Future()
+    config = config_of(log, target, group_max_bytes=300)
+    with Replica(session, config) as replica, following(replica) as errors:
+        wait_for(lambda: replica.counters.transactions >= 7)
+        assert replica.counters.transactions < 12
+        session.set_result(spark)
+        wait_for(lambda: replica.counters.transactions == 41)
+    assert errors == []
+    assert_rows(spark, target, A, [(number, "x" * 30) for number in range(40)])
+    assert_applied_once(target)
+
+
+def test_an_error_of_the_first_batch_is_raised(spark, tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+    log.transaction(insert(A, (1, "x")))
+    with Replica(spark, config_of(log, target)) as replica, pytest.raises(RowError):
+        replica.apply()
+
+
+def test_an_error_of_building_the_session_is_raised(tmp_path):
+    log, target = LogWriter(tmp_path / "log"), tmp_path / "lake"
+    log.ddl(A.create)
+    log.transaction(insert(A, (1, "x")))
+
+    def build() -> SparkSession:
+        raise SetupError("no Java")
+
+    with (
+        starting(build) as session,
+        Replica(session, config_of(log, target)) as replica,
+        pytest.raises(SetupError, match="no Java"),
+    ):
+        replica.apply()
+    assert len(cuts(target)) == 2  # those of both transactions, applied meanwhile
