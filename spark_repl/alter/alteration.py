@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..tables.table_definition import TableDefinition
+from ..tables.target_table import TargetTable
 
 if TYPE_CHECKING:
     from ..expressions.value_type import Node
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from .partition_rows import PartitionRows
 
 
@@ -62,14 +65,18 @@ ColumnSource = (
 )
 
 
+Table = TypeVar("Table", bound=TableDefinition, covariant=True)
+Other = TypeVar("Other", bound=TableDefinition)
+
+
 @dataclass(frozen=True, slots=True)
-class Altered:
+class Altered(Generic[Table]):
     """A table after a statement. ``origins`` has one entry for each column of ``definition``.
     ``rows_go`` is the reason why the log does not show what happens to the rows (DISCARD
     TABLESPACE), '' if it does. ``rows_come``: the log does not show which rows are then added
     (IMPORT TABLESPACE)."""
 
-    definition: TableDefinition
+    definition: Table
     origins: tuple[ColumnSource, ...]
     rows_go: str = ""
     rows_come: bool = False
@@ -84,3 +91,18 @@ class Altered:
     """whether dates that no calendar has are NULL in the rows"""
     replaced_texts: bool = False
     """whether bytes without a character are U+FFFD in the rows"""
+
+    def of(self, definition: Other, origins: tuple[ColumnSource, ...]) -> Altered[Other]:
+        """Return the statement's effect on another table: that of the target, of which the source's
+        table is altered."""
+        rest: dict[str, Any] = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in ("definition", "origins")
+        }
+        return Altered(definition, origins, **rest)
+
+
+def mirrored(altered: Altered[SourceTable]) -> Altered[TargetTable]:
+    """Return the effect of a statement on the table of a target that mirrors the source's."""
+    return altered.of(TargetTable.mirror_of(altered.definition), altered.origins)

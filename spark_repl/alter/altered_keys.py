@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..sql.actions import Alteration
     from ..sql.keys import KeyClause
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from ..tables.table_keys import ForeignKey, PlainIndex, UniqueIndex
     from .column_actions import PendingColumn
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Keyed:
     """The columns and keys of a table. ``columns`` are NOT NULL in the primary key; the other
-    fields are as in TableDefinition."""
+    fields are as in SourceTable."""
 
     columns: tuple[Column, ...]
     primary_key: tuple[int, ...]
@@ -43,7 +43,7 @@ class Keyed:
 
 
 def altered_keys(
-    definition: TableDefinition,
+    definition: SourceTable,
     alteration: Alteration,
     entries: Sequence[PendingColumn],
     columns: tuple[Column, ...],
@@ -75,7 +75,7 @@ def altered_keys(
     )
 
 
-def _keys_before(definition: TableDefinition) -> list[Key]:
+def _keys_before(definition: SourceTable) -> list[Key]:
     """Return the table's keys. A logged key that may be a PRIMARY KEY or not is returned as a
     PRIMARY KEY without a name."""
     names = tuple(definition.columns[i].name for i in definition.primary_key)
@@ -91,7 +91,7 @@ def _keys_before(definition: TableDefinition) -> list[Key]:
 
 
 def _remaining_keys(
-    before: list[Key], alteration: Alteration, definition: TableDefinition
+    before: list[Key], alteration: Alteration, definition: SourceTable
 ) -> list[Key]:
     """Return the keys without those that DROP INDEX, DROP PRIMARY KEY and DROP CONSTRAINT name,
     with renamed indexes."""
@@ -173,7 +173,7 @@ def _new_keys(alteration: Alteration) -> list[KeyClause]:
 
 
 def altered_foreign_keys(
-    definition: TableDefinition,
+    definition: SourceTable,
     alteration: Alteration,
     entries: Sequence[PendingColumn],
 ) -> tuple[ForeignKey, ...] | None:

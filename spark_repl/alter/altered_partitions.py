@@ -14,7 +14,7 @@ from .partition_rows import PartitionRows
 if TYPE_CHECKING:
     from ..sql.actions import Action
     from ..tables.partitioning import Value
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from .column_actions import PendingColumn
 
 _NOT_KNOWN = "the table's partitions are not known"
@@ -32,7 +32,7 @@ class PartitionsAfter:
 
 
 def altered_partitions(
-    definition: TableDefinition, actions: Sequence[Action], entries: Sequence[PendingColumn]
+    definition: SourceTable, actions: Sequence[Action], entries: Sequence[PendingColumn]
 ) -> PartitionsAfter:
     """Return the partitions of ``definition`` after ``actions``. ``entries``: its columns then."""
     now = _with_new_names(definition.partitioning, definition, entries)
@@ -52,7 +52,7 @@ def altered_partitions(
 
 
 def _with_new_names(
-    before: Partitioning | None, definition: TableDefinition, entries: Sequence[PendingColumn]
+    before: Partitioning | None, definition: SourceTable, entries: Sequence[PendingColumn]
 ) -> Partitioning | None:
     """Return the partitioning with the names that its columns have in ``entries``."""
     if before is None or before.unknown:
@@ -70,7 +70,7 @@ def _with_new_names(
 
 def _gone(
     action: ChangePartitions,
-    definition: TableDefinition,
+    definition: SourceTable,
     now: Partitioning | None,
     after: Partitioning | None,
     *,

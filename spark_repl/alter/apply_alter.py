@@ -52,15 +52,15 @@ if TYPE_CHECKING:
     from ..sql.classify import Statement
     from ..sql.session import Session
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from .column_actions import PendingColumn
 
 
 def alter(
-    definition: TableDefinition,
+    definition: SourceTable,
     statement: Statement | Alteration,
     session: Session,
-) -> Altered:
+) -> Altered[SourceTable]:
     """Return the table after ``statement``.
 
     Raise StatementError, naming the table, for a column or key that does not fit, with MySQL's
@@ -78,7 +78,9 @@ def alter(
         raise error.at(table=definition.name) from None
 
 
-def _alter(definition: TableDefinition, alteration: Alteration, session: Session) -> Altered:
+def _alter(
+    definition: SourceTable, alteration: Alteration, session: Session
+) -> Altered[SourceTable]:
     entries = apply_column_actions(definition, alteration, session)
     charset, converts = _charset(alteration, definition, session)
     converted = (definition.charset, charset) if converts else ("", "")
@@ -119,9 +121,7 @@ def _alter(definition: TableDefinition, alteration: Alteration, session: Session
     return Altered(after, origin, "; ".join(reasons), come, numbered, converts, parted.gone)
 
 
-def _charset(
-    alteration: Alteration, definition: TableDefinition, session: Session
-) -> tuple[str, bool]:
+def _charset(alteration: Alteration, definition: SourceTable, session: Session) -> tuple[str, bool]:
     """Return the table's character set after the statement, and whether columns are converted to
     it."""
     settings = [action for action in alteration.actions if isinstance(action, SetCharset)]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..sql.column_clause import ColumnClause
     from ..sql.session import Session
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 
 _ROW_ID = "my_row_id"
@@ -54,7 +54,7 @@ def unknown(name: str, table: str) -> StatementError:
 
 
 def apply_column_actions(
-    definition: TableDefinition, alteration: Alteration, session: Session
+    definition: SourceTable, alteration: Alteration, session: Session
 ) -> list[PendingColumn]:
     """Return the columns after the statement. As in MySQL, actions name the columns of the table
     before, and AFTER refers to the new list. Raise StatementError with MySQL's number for a column
@@ -93,7 +93,7 @@ def apply_column_actions(
 
 
 def _by_name(
-    definition: TableDefinition, actions: Sequence[Action]
+    definition: SourceTable, actions: Sequence[Action]
 ) -> dict[str, DropColumn | RenameColumn | ChangeColumn]:
     named: dict[str, DropColumn | RenameColumn | ChangeColumn] = {}
     for action in actions:
@@ -104,16 +104,14 @@ def _by_name(
     return named
 
 
-def _not_there(
-    action: DropColumn | RenameColumn | ChangeColumn, table: TableDefinition
-) -> Exception:
+def _not_there(action: DropColumn | RenameColumn | ChangeColumn, table: SourceTable) -> Exception:
     if isinstance(action, DropColumn):
         message = f"Can't DROP '{action.name}'; check that column/key exists"
         return StatementError(message, table=table.name, number=1091)
     return unknown(action.name, table.name)
 
 
-def _place(entries: Sequence[PendingColumn], after: str | None, definition: TableDefinition) -> int:
+def _place(entries: Sequence[PendingColumn], after: str | None, definition: SourceTable) -> int:
     """Return the index at which a column is inserted. ``after`` is as in ``AddColumn``."""
     if after is None:
         return len(entries)
@@ -125,7 +123,7 @@ def _place(entries: Sequence[PendingColumn], after: str | None, definition: Tabl
     return names.index(after.lower()) + 1
 
 
-def has_row_id(definition: TableDefinition) -> bool:
+def has_row_id(definition: SourceTable) -> bool:
     """Return whether MySQL treats the table's key as a generated invisible primary key. An equal
     key that a user declared counts. A key of a partitioned table or of an engine other than InnoDB
     does not (measured on 9.7.4)."""

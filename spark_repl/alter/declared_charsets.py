@@ -6,48 +6,37 @@ utf8mb4 is assumed (``Column.assumed``) until the log has a row of the table.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 from ..binlog.charsets.charset import charset_of, name_of
 from ..sql.charsets import ASSUMED, collation
 from ..sql.column_type import collation_name
-from ..tables.column import BINARY, CHARACTER_TYPES
+from ..tables.column import BINARY, CHARACTER_TYPES, Column
+from ..tables.source_table import SourceTable
+from ..tables.target_table import TargetTable
 
-if TYPE_CHECKING:
-    from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+Table = TypeVar("Table", SourceTable, TargetTable)
 
 
-def with_logged_charsets(definition: TableDefinition, logged: TableDefinition) -> TableDefinition:
+def with_logged_charsets(definition: Table, logged: SourceTable) -> Table:
     """Return the definition with the character sets and collations of columns that a TABLE_MAP of
     the table logs. Return the same object if none is new."""
-    columns, withheld = list(definition.columns), dict(definition.withheld)
-    charset, new = definition.charset, False
-    for number, (own, theirs) in enumerate(zip(definition.own, logged.columns, strict=True)):
-        column = withheld[number] if own < 0 else columns[own].logged or columns[own]
-        declared = _with_logged(column, theirs)
-        if declared is column:
-            continue
-        new = True
-        if column.assumed and charset in ("", ASSUMED):
+    existing, charset, columns = definition.source_columns, definition.charset, list[Column]()
+    for column, theirs in zip(existing, logged.columns, strict=True):
+        columns.append(_with_logged(column, theirs))
+        if columns[-1] is not column and column.assumed and charset in ("", ASSUMED):
             charset = name_of(theirs.compares)
-        if own < 0:
-            withheld[number] = declared
-        elif columns[own].logged:
-            columns[own] = replace(columns[own], logged=declared)
-        else:
-            columns[own] = declared
-    if not new:
+    if all(map(operator.is_, columns, existing)):
         return definition
-    pairs = tuple(sorted(withheld.items()))
-    return replace(definition, columns=tuple(columns), withheld=pairs, charset=charset)
+    return replace(definition.with_source_columns(tuple(columns)), charset=charset)
 
 
-def changes_charset(after: TableDefinition, before: TableDefinition) -> bool:
+def changes_charset(after: TargetTable, before: TargetTable) -> bool:
     """Return whether a column's character set changed, or was assumed, between the argument
     ``before`` and the result ``after`` of ``with_logged_charsets``."""
-    pairs = zip(after.in_log.columns, before.in_log.columns, strict=True)
+    pairs = zip(after.source_columns, before.source_columns, strict=True)
     return any(a.collation != b.collation or a.assumed != b.assumed for a, b in pairs)
 
 

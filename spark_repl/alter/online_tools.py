@@ -16,7 +16,7 @@ from .alteration import Altered, CarriedColumn, ConstantValue
 if TYPE_CHECKING:
     from ..sql.statement import Statement
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from ..tables.table_keys import ForeignKey
     from .alteration import ColumnSource
 
@@ -26,7 +26,7 @@ _HINT = (
 )
 
 
-def copied(before: TableDefinition, ghost: TableDefinition) -> Altered:
+def copied(before: SourceTable, ghost: SourceTable) -> Altered[SourceTable]:
     """Return the alteration that turns the table ``before`` into a tool's copy ``ghost``. Columns
     are matched by name.
 
@@ -70,13 +70,13 @@ def check_tool_alteration(statement: Statement, text: str, sql_mode: int) -> Non
             raise _refused(statement.tables[0], reason)
 
 
-def _new(ghost: TableDefinition, column: Column) -> ColumnSource:
+def _new(ghost: SourceTable, column: Column) -> ColumnSource:
     if column.generated or column.auto_increment or column.default is None:
         raise _refused(ghost.name, f"the values of the new column {column.name}")
     return ConstantValue(column.default)
 
 
-def _same(ghost: TableDefinition, old: Column, new: Column, number: int) -> ColumnSource:
+def _same(ghost: SourceTable, old: Column, new: Column, number: int) -> ColumnSource:
     if old.generated != new.generated or (new.auto_increment and not old.auto_increment):
         raise _refused(ghost.name, f"the values of column {new.name}")
     plain = replace(old, name=new.name, nullable=new.nullable, visible=new.visible) == new
@@ -87,7 +87,7 @@ def _same(ghost: TableDefinition, old: Column, new: Column, number: int) -> Colu
     return CarriedColumn(number, written=True)
 
 
-def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
+def _unique(definition: SourceTable) -> set[frozenset[str]] | None:
     """Return the columns of each key and UNIQUE index, with their prefix lengths; None if they are
     not known."""
     if definition.unique is None:
@@ -106,7 +106,7 @@ def _unique(definition: TableDefinition) -> set[frozenset[str]] | None:
     return column_sets
 
 
-def _check_equal(before: TableDefinition, ghost: TableDefinition, names: dict[str, int]) -> None:
+def _check_equal(before: SourceTable, ghost: SourceTable, names: dict[str, int]) -> None:
     """Raise SettingError if rows that differ in a key or UNIQUE index may be equal in the copy."""
     of_key = tuple(ghost.columns[number].name for number in ghost.primary_key)
     unique = {name.lower() for index in ghost.unique or () for name in index.columns}
@@ -119,9 +119,7 @@ def _check_equal(before: TableDefinition, ghost: TableDefinition, names: dict[st
                 raise _refused(ghost.name, reason)
 
 
-def _check_generated(
-    before: TableDefinition, ghost: TableDefinition, names: dict[str, int]
-) -> None:
+def _check_generated(before: SourceTable, ghost: SourceTable, names: dict[str, int]) -> None:
     """Raise SettingError if an input of a generated column has another collation or another
     text."""
     changed = {
@@ -137,7 +135,7 @@ def _check_generated(
             raise _refused(ghost.name, f"the values of column {column.name}")
 
 
-def _check_room(before: TableDefinition, ghost: TableDefinition) -> None:
+def _check_room(before: SourceTable, ghost: SourceTable) -> None:
     """Raise SettingError if a row may have no parent, or no partition."""
     had = {_foreign(key) for key in before.foreign_keys or ()}
     for key in ghost.foreign_keys or ():

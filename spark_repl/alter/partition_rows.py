@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..tables.partitioning import Partitioning
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 Bools = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]
@@ -45,7 +45,7 @@ class PartitionRows:
 
     @classmethod
     def of(
-        cls, verb: str, definition: TableDefinition, partitioning: Partitioning, names: set[str]
+        cls, verb: str, definition: SourceTable, partitioning: Partitioning, names: set[str]
     ) -> PartitionRows:
         """Return the rows of the partitions ``names``, in lower case. Raise StatementError if their
         rows are not known."""

@@ -13,12 +13,12 @@ from dataclasses import replace
 from ..binlog.charsets.charset import charset_of
 from ..sql.charsets import ASSUMED, collation
 from ..tables.column import CHARACTER_TYPES, Column
-from ..tables.table_definition import TableDefinition
+from ..tables.target_table import TargetTable
 
 
-def recorded_definition(text: str) -> TableDefinition:
+def recorded_definition(text: str) -> TargetTable:
     """Return the definition in a JSON text. Raise DecodeError for a collation that is not known."""
-    definition = TableDefinition.from_json(text)
+    definition = TargetTable.from_json(text)
     if '"assumed":' in text:
         return definition
     recorded = definition.charset
@@ -30,17 +30,10 @@ def recorded_definition(text: str) -> TableDefinition:
         return definition
 
     def read(column: Column) -> Column:
-        if column.logged:
-            column = replace(column, logged=read(column.logged))
         # ``compares`` is known only if a statement or a TABLE_MAP declared the collation.
         if column.type not in CHARACTER_TYPES or (unsaid and column.compares):
             return column
         number = column.collation
         return replace(column, assumed=bool(number) and charset_of(number) == charset)
 
-    return replace(
-        definition,
-        columns=tuple(map(read, definition.columns)),
-        withheld=tuple((number, read(column)) for number, column in definition.withheld),
-        charset=recorded if unsaid else ASSUMED,
-    )
+    return replace(definition.with_each_column(read), charset=recorded if unsaid else ASSUMED)

@@ -12,12 +12,13 @@ from ..tables.case_folding import fold
 from ..tables.table_name import parts_of
 
 if TYPE_CHECKING:
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.table_definition import Definition
     from ..tables.table_keys import ForeignKey
 Keys = tuple["ForeignKey", ...]
 
 
-def rename(definition: TableDefinition, name: str) -> TableDefinition:
+def rename(definition: Definition, name: str) -> Definition:
     """Return the table under another name, ``database.table``. Foreign keys that the server named
     after the table get new names, and keys to the table itself refer to the new name."""
     database, table = parts_of(name)
@@ -37,7 +38,7 @@ def rename(definition: TableDefinition, name: str) -> TableDefinition:
     return replace(definition, database=database, table=table, foreign_keys=keys, source_name="")
 
 
-def like(definition: TableDefinition, name: str) -> TableDefinition:
+def like(definition: SourceTable, name: str) -> SourceTable:
     """Return the table that CREATE TABLE ``name`` LIKE creates: everything but the foreign keys."""
     database, table = parts_of(name)
     indexes = definition.indexes

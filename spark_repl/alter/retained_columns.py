@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ..convert.lossless import widens
 from ..convert.type_change import described
 from ..errors import SettingError
+from ..tables.target_table import TargetTable
 from .alteration import (
     Altered,
     CarriedColumn,
@@ -25,7 +26,7 @@ from .alteration import (
 
 if TYPE_CHECKING:
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from .alteration import ColumnSource
 
 _NULL = ConstantValue("NULL")
@@ -45,7 +46,9 @@ class _Place:
     before: int = -1
 
 
-def retain_columns(target: TableDefinition, altered: Altered, *, keeps: bool) -> Altered:
+def retain_columns(
+    target: TargetTable, altered: Altered[SourceTable], *, keeps: bool
+) -> Altered[TargetTable]:
     """Return the target's table after the source applies ``altered``. ``keeps``: the target keeps a
     column that is dropped or narrowed; otherwise it keeps only what it had kept before.
 
@@ -82,24 +85,27 @@ def retain_columns(target: TableDefinition, altered: Altered, *, keeps: bool) ->
     return _altered(altered, places, source_columns)
 
 
-def _altered(altered: Altered, places: Sequence[_Place], own: Sequence[Column]) -> Altered:
+def _altered(
+    altered: Altered[SourceTable], places: Sequence[_Place], own: Sequence[Column]
+) -> Altered[TargetTable]:
     """Return the alteration of the target's table. ``own``: the columns that the source also
     has."""
     columns = tuple(place.column for place in places)
     at = [next(i for i, candidate in enumerate(columns) if candidate is column) for column in own]
     key = tuple(at[number] for number in altered.definition.primary_key)
-    after = replace(altered.definition, columns=columns, primary_key=key)
-    if after.in_log is not after and not key:
+    source = TargetTable.mirror_of(altered.definition)
+    after = replace(source, columns=columns, primary_key=key)
+    if not after.is_mirror and not key:
         raise _refused(
             after, "the table has no key, which tells the rows apart that the target keeps more of"
         )
     origins = tuple(place.origin for place in places)
-    if after.in_log is not after:
+    if not after.is_mirror:
         if any(isinstance(origin, ComputedValue) for origin in origins):
             raise _refused(after, "an expression is not computed where the target keeps more")
         if altered.gone:
             raise _refused(after, "the rows of a partition are not looked for then")
-    return replace(altered, definition=after, origins=origins)
+    return altered.of(after, origins)
 
 
 def _with_kept(places: list[_Place], before: Sequence[Column], numbers: Sequence[int]) -> None:
@@ -117,7 +123,7 @@ def _with_kept(places: list[_Place], before: Sequence[Column], numbers: Sequence
 
 
 def _restored(
-    target: TableDefinition, number: int, column: Column, origin: ColumnSource, *, key: bool
+    target: TargetTable, number: int, column: Column, origin: ColumnSource, *, key: bool
 ) -> _Place:
     """Return a column that the source has again. Raise SettingError if it is in the key."""
     if key:
@@ -144,7 +150,7 @@ def _has_type(old: Column, merged: Column) -> bool:
     return replace(own, nullable=merged.nullable) == merged
 
 
-def _merged(target: TableDefinition, old: Column, new: Column, *, key: bool) -> Column:
+def _merged(target: TargetTable, old: Column, new: Column, *, key: bool) -> Column:
     """Return the target's column after its column ``old`` became ``new`` in the source. Raise
     SettingError if neither type holds all values of the other, or if a key column becomes
     narrower."""
@@ -170,5 +176,5 @@ def _merged(target: TableDefinition, old: Column, new: Column, *, key: bool) -> 
     return wide if wide == new else replace(wide, logged=new)
 
 
-def _refused(table: TableDefinition, reason: str) -> SettingError:
+def _refused(table: TargetTable, reason: str) -> SettingError:
     return SettingError(f"policy additive_only: {reason}", table=table.name, hint=_HINT)

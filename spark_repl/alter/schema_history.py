@@ -22,7 +22,7 @@ from .rename import like, rename
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
     from ..sql.actions import Alteration
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 _CREATES = (Effect.CREATE_TABLE, Effect.CREATE_LIKE, Effect.CREATE_SELECT)
 # Verbs of statements that leave the columns and the key alone, whatever else they do.
@@ -35,7 +35,7 @@ class SchemaHistory:
     ``database.table`` -> definition. ``charsets``: database -> character set or collation, if a
     statement declared it."""
 
-    definitions: dict[str, TableDefinition] = field(default_factory=dict)
+    definitions: dict[str, SourceTable] = field(default_factory=dict)
     charsets: dict[str, str] = field(default_factory=dict)
 
     def see(self, query: Query) -> Statement:

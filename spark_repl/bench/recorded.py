@@ -30,7 +30,7 @@ from .memory import Memory
 
 if TYPE_CHECKING:
     from ..schedule.until import Until
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 _ROUNDS = 5
 
@@ -82,7 +82,7 @@ def _tasks(files: Sequence[str], folder: str) -> tuple[list[StageTask], int]:
     return tasks, size
 
 
-def _definitions(log: RelayLog, records: np.ndarray) -> Mapping[str, TableDefinition]:
+def _definitions(log: RelayLog, records: np.ndarray) -> Mapping[str, SourceTable]:
     """Return the tables as the log's statements leave them, for maps without column names."""
     history = SchemaHistory()
     for record in records[records["kind"] == Kind.QUERY]:

@@ -27,7 +27,6 @@ from ..errors import (
     SparkReplError,
     Unconvertible,
 )
-from ..rules.column_rules import hidden_columns
 from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
 from ..source.connection import begin_query, connect
 from ..source.dump import TRIED_AGAIN, is_temporary
@@ -37,7 +36,7 @@ from .text_rows import key_to_arrow, may_replace, read_rows, select_list, to_arr
 
 if TYPE_CHECKING:
     from ..config import Source
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +52,7 @@ class CopyTask:
     columns record it."""
 
     source: Source
-    definition: TableDefinition
+    definition: TargetTable
     columns: Columns
     folder: str
     where: str
@@ -127,7 +126,7 @@ def copy_rows(task: CopyTask, connection: Any) -> Copied:
     Remove the files that are already written if the copy fails. Raise SparkReplError, which names
     the table.
     """
-    definition, out = task.definition.in_log, Copied()
+    definition, out = task.definition.source, Copied()
     statement = f"SELECT {select_list(definition)} FROM {full_name(definition)} {task.where}"
     parts, size = list[pa.Table](), 0
     try:
@@ -159,7 +158,7 @@ def _write(task: CopyTask, parts: list[pa.Table]) -> list[dict[str, Any]]:
 
 
 def copied_rows(
-    target: TableDefinition,
+    target: TargetTable,
     columns: Iterable[Any],
     forms: Forms,
     key: bytes,
@@ -171,11 +170,11 @@ def copied_rows(
     ``gtid_executed``: the GTID set that extra columns record for the rows. Rows that do not pass
     the target's filter are left out. Raise SchemaError.
     """
-    logged, columns = target.in_log, list(columns)
+    logged, columns = target.source, list(columns)
     read_columns = [_read(target, i, values, forms) for i, values in enumerate(columns)]
     arrays = [array for array, _ in read_columns]
     replaced = sum(count for _, count in read_columns)
-    if logged is target:
+    if target.is_mirror:
         return pa.Table.from_arrays(arrays, schema=target.arrow_schema()), replaced
     names = [str(number) for number in range(len(arrays))]
     read = pa.RecordBatch.from_arrays(arrays, names=names)
@@ -186,22 +185,22 @@ def copied_rows(
     return pa.Table.from_arrays(rows.columns, schema=target.arrow_schema()), replaced
 
 
-def _read(target: TableDefinition, i: int, values: Any, forms: Forms) -> tuple[pa.Array, int]:
+def _read(target: TargetTable, i: int, values: Any, forms: Forms) -> tuple[pa.Array, int]:
     """Return the source's column ``i``, and how many texts have a replaced character. Raise
     SparkReplError, whose text contains no value of a hidden column."""
-    logged = target.in_log
+    logged = target.source
     column = logged.columns[i]
     try:
         if i in logged.primary_key:
             return key_to_arrow(column, values), 0
         return to_arrow(column, values, forms)
     except SparkReplError as error:
-        if column.name in hidden_columns(target):
+        if column.name in target.hidden_columns:
             error.message = f"column {column.name}: a value that can't be decoded, and is masked"
         raise
 
 
-def _looked_at(target: TableDefinition, i: int, values: Any) -> pa.Array:
+def _looked_at(target: TargetTable, i: int, values: Any) -> pa.Array:
     """Return a column as a row filter compares it. Raise SparkReplError if a value would be
     replaced."""
     try:
@@ -213,11 +212,11 @@ def _looked_at(target: TableDefinition, i: int, values: Any) -> pa.Array:
 
 
 def _passes(
-    target: TableDefinition, columns: Sequence[Any], arrays: Sequence[pa.Array], forms: Forms
+    target: TargetTable, columns: Sequence[Any], arrays: Sequence[pa.Array], forms: Forms
 ) -> Any:
     """Return which rows pass the target's filter. Raise SparkReplError for values that the target
     stores in another form than the source."""
-    rule = filter_of(target, target.in_log)
+    rule = filter_of(target, target.source)
     queries = [
         _looked_at(target, number, columns[number])
         if may_replace(rule.columns[number], forms)
@@ -227,7 +226,7 @@ def _passes(
     try:
         return rule.passes(queries)
     except Unconvertible as error:
-        hidden = bool({*rule.names} & {*hidden_columns(target)})
+        hidden = bool({*rule.names} & {*target.hidden_columns})
         raise SchemaError(
             unknown(rule, error, hidden=hidden), table=target.name, hint=UNKNOWN_HINT
         ) from None

@@ -60,7 +60,7 @@ from ..write.shared.shard_tables import check_alike
 from ..write.tables.table_options import TableOptions
 from .copy_chunk import patiently
 from .privileges import check_privileges
-from .source_tables import SourceTable, chunk_ends, list_tables, needs_view, refuse_diffs
+from .source_tables import ListedTable, chunk_ends, list_tables, needs_view, refuse_diffs
 from .unmet_rules import unmet_on
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ if TYPE_CHECKING:
     from ..control.table.given_paths import GivenPaths
     from ..rules.table_rules import TableRules
     from ..source.connection import DumpConnection
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
 
 logger = logging.getLogger(__name__)
 
@@ -265,7 +266,7 @@ def _plan(config: Config, control: Control, only: tuple[str, ...], cut: Cut | No
 
 
 def paths_of(
-    tables: Iterable[SourceTable], rules: TableRules, layout: Layout, used: GivenPaths
+    tables: Iterable[ListedTable], rules: TableRules, layout: Layout, used: GivenPaths
 ) -> dict[str, str]:
     """Return the path to which each table is copied; all shards of one table share a folder. Add
     these paths to ``used``, the paths that are already given."""
@@ -297,7 +298,7 @@ def refuse_shards(names: Iterable[str], rules: TableRules) -> None:
 
 
 def _views(
-    tables: Iterable[SourceTable],
+    tables: Iterable[ListedTable],
     rules: TableRules,
     variables: Mapping[str, str],
     empty: Collection[str],
@@ -387,12 +388,12 @@ def _placed(config: Config, control: Control, copy: Copy) -> Copy:
 
 
 def target_shapes(
-    config: Config, tables: Iterable[TableDefinition], rules: TableRules
-) -> list[TableDefinition]:
+    config: Config, tables: Iterable[SourceTable], rules: TableRules
+) -> list[TargetTable]:
     """Return the source's tables as the target is to store them. Raise SettingError for one table
     that ``[[tables]]`` does not fit, ConfigError with all faults for several."""
     columns, forms = ColumnRules(rules), TableOptions.of(config).forms
-    shapes: list[TableDefinition] = []
+    shapes: list[TargetTable] = []
     faults = list[SettingError]()
     for table in tables:
         try:

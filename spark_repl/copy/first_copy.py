@@ -47,7 +47,7 @@ from ..write.tables.table_options import TableOptions
 from ..write.tables.tracking import Tracking
 from .copy_chunk import Copied, CopyTask, copy_chunk, copy_rows, load, patiently
 from .privileges import lock_hint
-from .source_tables import SourceTable, full_name, list_tables, quoted, wheres
+from .source_tables import ListedTable, full_name, list_tables, quoted, wheres
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -158,7 +158,7 @@ class FirstCopy:
         record_copy(self.control, copy)
         return copy
 
-    def _make_shards(self, tables: list[SourceTable], copy: Copy) -> None:
+    def _make_shards(self, tables: list[ListedTable], copy: Copy) -> None:
         """Create all shards' tables before any has files: a later shard may need a wider type."""
         for table in (each for each in tables if SHARD in copy.paths[each.definition.name]):
             with self._leaving(table):
@@ -173,12 +173,12 @@ class FirstCopy:
             if table.digest != copy.digests[name]:
                 self._unfinish(name, "the source has altered or rebuilt it since the plan")
 
-    def _planned(self, names: list[str]) -> list[SourceTable]:
+    def _planned(self, names: list[str]) -> list[ListedTable]:
         """Return the tables as they are now; leave a table unfinished that a statement has removed
         since. Raise NoTableError unless the copy is lenient: then no applier looks for that
         statement."""
 
-        def listed(source: DumpConnection) -> list[SourceTable]:
+        def listed(source: DumpConnection) -> list[ListedTable]:
             return list_tables(source.rows, tuple(names), self._filters) if names else []
 
         while True:
@@ -190,7 +190,7 @@ class FirstCopy:
                 self._unfinish(error.table, error)
                 names.remove(error.table)
 
-    def _side_by_side(self, keyed: list[SourceTable], views: list[SourceTable], copy: Copy) -> Copy:
+    def _side_by_side(self, keyed: list[ListedTable], views: list[ListedTable], copy: Copy) -> Copy:
         """Copy several tables at once: to create one costs Delta 0.3 s, and 3 s the first time."""
         with Pool(_TABLES_AT_ONCE, thread_name_prefix="copy") as pool:
             try:
@@ -205,7 +205,7 @@ class FirstCopy:
                 raise
         return copy
 
-    def _views(self, tables: list[SourceTable], copy: Copy) -> Copy:
+    def _views(self, tables: list[ListedTable], copy: Copy) -> Copy:
         for table in tables:
             if not self._ends:
                 with self._leaving(table):
@@ -228,7 +228,7 @@ class FirstCopy:
 
         return patiently(self.config.source, ask)
 
-    def _target(self, source: SourceTable, copy: Copy) -> tuple[Table, int]:
+    def _target(self, source: ListedTable, copy: Copy) -> tuple[Table, int]:
         """Return the Delta table, created if need be, and how many chunks it has."""
         name, base = source.definition.name, copy.behind
         table = self.tracking.create_copy(
@@ -255,7 +255,7 @@ class FirstCopy:
             self.tracking.options.forms, self._mask_key, str(gtid_executed),
         )  # fmt: skip
 
-    def _keyed(self, source: SourceTable, copy: Copy) -> None:
+    def _keyed(self, source: ListedTable, copy: Copy) -> None:
         if not self._ends:
             with self._leaving(source):
                 if source.definition.name in copy.without_rows:
@@ -265,7 +265,7 @@ class FirstCopy:
                     self._chunks(source, copy)
 
     @contextmanager
-    def _leaving(self, source: SourceTable) -> Iterator[None]:
+    def _leaving(self, source: ListedTable) -> Iterator[None]:
         """Return a context that leaves the table unfinished after an error, if the source has
         changed its definition since. Raise the error if the definition is unchanged."""
         try:
@@ -277,7 +277,7 @@ class FirstCopy:
                 raise
             self._unfinish(source.definition.name, error)
 
-    def _is_as_read(self, source: SourceTable) -> bool:
+    def _is_as_read(self, source: ListedTable) -> bool:
         name = source.definition.name
         try:
             now = self._query(
@@ -291,7 +291,7 @@ class FirstCopy:
         logger.warning("%s was changed while it was copied: %s", name, error)
         self._unfinished[name] = str(error)
 
-    def _chunks(self, source: SourceTable, copy: Copy) -> None:
+    def _chunks(self, source: ListedTable, copy: Copy) -> None:
         table, loaded = self._target(source, copy)
         definition = source.definition
         key = quoted(definition.columns[definition.primary_key[0]].name)
@@ -304,7 +304,7 @@ class FirstCopy:
             loaded += len(part)
             self._commit(table, copied, Stamp(self._app(table), loaded, "{}"))
 
-    def _locked(self, source: SourceTable, copy: Copy) -> Copy:
+    def _locked(self, source: ListedTable, copy: Copy) -> Copy:
         """Copy a table whose log can't be applied twice, as of a moment whose GTID set is exact.
 
         The lock keeps writers of this table out while the set is read and the view is opened, not
@@ -332,7 +332,7 @@ class FirstCopy:
         return copy
 
     def _view(
-        self, table: Table, source: SourceTable, connection: DumpConnection
+        self, table: Table, source: ListedTable, connection: DumpConnection
     ) -> tuple[GtidSet, Copied]:
         view = connect(self.config.source)
         try:

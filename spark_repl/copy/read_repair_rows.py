@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..config import Config, Source
     from ..control.table.cut import Cut
     from ..decode.staged import Part
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from ..write.rows.staged_rows import Keys
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ class _Range:
     ``out``: the file for the staged rows; ``mask``: the key of masks."""
 
     source: Source
-    definition: TableDefinition
+    definition: TargetTable
     where: str
     keys: Keys
     position: int
@@ -67,7 +67,7 @@ class _Gone:
     ``position``."""
 
     request: str
-    definition: TableDefinition
+    definition: TargetTable
     source_keys: Keys
     position: int
     out: str
@@ -92,7 +92,7 @@ def read_range(task: _Range) -> tuple[Part, Keys]:
 
 
 def _rows(task: _Range, connection: Any) -> list[pa.Table]:
-    logged, key = task.definition.in_log, task.definition.primary_key
+    logged, key = task.definition.source, task.definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     tables = []
     for columns in read_rows(*begin_query(connection, statement)):
@@ -108,7 +108,7 @@ def stage_gone(task: _Gone) -> Part:
     gone = ~np.isin(keys.column(KEY).to_numpy(), task.source_keys)
     rows = keys.filter(pa.array(gone & keys.column(THERE).to_numpy()))
     key, arrays = task.definition.primary_key, list[Any]()
-    extra = deleted_from(task.definition.in_log, task.gtid_executed, rows.num_rows)
+    extra = deleted_from(task.definition.source, task.gtid_executed, rows.num_rows)
     for number, column in enumerate(task.definition.columns):
         if number in key:
             arrays.append(rows.column(str(key.index(number))).cast(column.arrow_type))
@@ -171,7 +171,7 @@ def _executed(source: DumpConnection) -> GtidSet:
 
 def _definition(
     config: Config, rules: ColumnRules, name: str, source: DumpConnection
-) -> TableDefinition:
+) -> TargetTable:
     """Return the target's definition of the table that the source has under the name now."""
     rules = rules.folded() if case_of_names(source.rows) > 0 else rules
     (table,) = list_tables(source.rows, (name,), ReplicationFilters.of(config))

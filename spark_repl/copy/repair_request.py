@@ -19,7 +19,7 @@ from ..relay.file_list import replace_file
 from ..runtime.private_files import make_folder
 
 if TYPE_CHECKING:
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
 _FORMAT = 1
 """the number of a request's format"""
@@ -71,7 +71,7 @@ class RepairRequest:
         return cls(fields["table"], tuple(fields["wheres"]), tuple(fields["key"]), keys)
 
 
-def key_types(definition: TableDefinition) -> tuple[str, ...]:
+def key_types(definition: TargetTable) -> tuple[str, ...]:
     """Return the names and types of the key's columns from which digests are computed."""
     fields = [definition.arrow_schema().field(number) for number in definition.primary_key]
     return tuple(f"{field.name} {field.type}" for field in fields)

@@ -1,4 +1,4 @@
-"""SourceTable: a table of the source to copy: its definition, its size, and its chunks' ends."""
+"""ListedTable: a table of the source to copy: its definition, its size, and its chunks' ends."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..binlog.charsets.charset import KEY_TEXT_HINT, charset_of, to_text
 from ..config.renaming import whole_of
 from ..decode.renamed_tables import claim
 from ..errors import DecodeError, NoTableError, SchemaError, SourceError
-from ..rules.masking import masks_order
 from ..rules.replication_filters import ReplicationFilters
 from ..sql.classify import Effect, classify
 from ..tables.case_folding import fold, folded_definition
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
-from ..tables.table_definition import SYSTEM_SCHEMAS, TableDefinition
+from ..tables.table_definition import SYSTEM_SCHEMAS
 from ..tables.table_name import parts_of, table_name
+
+if TYPE_CHECKING:
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 _NO_FILTERS = ReplicationFilters()
@@ -33,10 +36,10 @@ _BLOBS = (ColumnType.BLOB, ColumnType.JSON, ColumnType.GEOMETRY, ColumnType.VECT
 
 
 @dataclass(frozen=True)
-class SourceTable:
+class ListedTable:
     """A table of the source. ``rows`` and ``bytes_per_row`` are the server's estimates."""
 
-    definition: TableDefinition
+    definition: SourceTable
     rows: int
     """estimated number"""
     bytes_per_row: int
@@ -50,7 +53,7 @@ class SourceTable:
         return sha256(f"{self.definition.to_json()} {self.created}".encode()).hexdigest()[:32]
 
 
-def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> bool:
+def needs_view(definition: SourceTable, variables: Mapping[str, str]) -> bool:
     """Return whether the table has to be read as of one moment, because its log can't be applied
     twice.
 
@@ -68,7 +71,7 @@ def needs_view(definition: TableDefinition, variables: Mapping[str, str]) -> boo
     )
 
 
-def refuse_diffs(tables: Sequence[SourceTable], variables: Mapping[str, str]) -> None:
+def refuse_diffs(tables: Sequence[ListedTable], variables: Mapping[str, str]) -> None:
     """Raise SourceError if JSON columns are to be VARIANT and the source logs JSON diffs."""
     diffs = bool(variables.get("binlog_row_value_options"))
     if diffs and any(ColumnType.JSON in _types(table.definition) for table in tables):
@@ -79,7 +82,7 @@ def refuse_diffs(tables: Sequence[SourceTable], variables: Mapping[str, str]) ->
         )
 
 
-def _types(definition: TableDefinition) -> set[int]:
+def _types(definition: SourceTable) -> set[int]:
     return {column.type for column in definition.columns}
 
 
@@ -87,7 +90,7 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def full_name(definition: TableDefinition) -> str:
+def full_name(definition: SourceTable) -> str:
     """Return the quoted name of the table in statements on the source."""
     names = parts_of(definition.name_on_source)
     return ".".join(map(quoted, names))
@@ -95,7 +98,7 @@ def full_name(definition: TableDefinition) -> str:
 
 def list_tables(
     query: Query, only: tuple[str, ...] = (), filters: ReplicationFilters = _NO_FILTERS
-) -> list[SourceTable]:
+) -> list[ListedTable]:
     """Return the users' tables that ``filters`` keep, largest first, under their names in the
     target.
 
@@ -122,7 +125,7 @@ def list_tables(
                 definition = folded_definition(definition)
             if name != definition.name or definition.foreign_keys:
                 definition = filters.rewrites.definition(definition)
-            tables.append(SourceTable(definition, int(count), int(width), str(created)))
+            tables.append(ListedTable(definition, int(count), int(width), str(created)))
     existing = {table.definition.name for table in tables}
     if missing := wanted - existing - set(map(whole_of, existing)):
         raise NoTableError(
@@ -170,7 +173,7 @@ def case_of_names(query: Query) -> int:
     return int(query("SELECT @@lower_case_table_names")[0][0])
 
 
-def table_definition(query: Query, database: str, table: str, name: str = "") -> TableDefinition:
+def table_definition(query: Query, database: str, table: str, name: str = "") -> SourceTable:
     """Return the source's definition of the table that is ``name`` in the target. Raise
     NoTableError, and SchemaError for a definition that the target can't represent."""
     with _naming(name or table_name(database, table)):
@@ -185,14 +188,14 @@ def table_definition(query: Query, database: str, table: str, name: str = "") ->
     return created.definition
 
 
-def chunk_ends(query: Query, table: SourceTable, target: TableDefinition) -> tuple[str, ...]:
+def chunk_ends(query: Query, table: ListedTable, target: TargetTable) -> tuple[str, ...]:
     """Return the inclusive upper ends of all chunks but the last, as SQL literals.
 
     Return () for one chunk, also if the ``target`` may not show values of the key. Raise
     NoTableError if the table is gone.
     """
     definition = table.definition
-    if not definition.primary_key or masks_order(target):
+    if not definition.primary_key or target.masks_order:
         return ()
     column = definition.columns[definition.primary_key[0]]
     if column.type not in (*NUMERIC_TYPES, *CHARACTER_TYPES, *_TEXT_LITERALS):
@@ -222,7 +225,7 @@ def _is_text(column: Column) -> bool:
     return column.type in CHARACTER_TYPES
 
 
-def _sent(table: SourceTable, column: Column, value: Any) -> Any:
+def _sent(table: ListedTable, column: Column, value: Any) -> Any:
     """Return a value of a key as ``literal`` takes it, of the bytes that the source has. Raise
     SchemaError for bytes without a character, which no literal finds again."""
     if not _is_text(column) or column.collation == BINARY:

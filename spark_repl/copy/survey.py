@@ -37,7 +37,8 @@ from .unmet_rules import unmet_on
 if TYPE_CHECKING:
     from ..config import Config, Source
     from ..source.connection import Server
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
 
 ERROR, WARNING = "error", "warning"
 _NAMED = 10  # tables that a finding names
@@ -216,7 +217,7 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
         f" WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ({_SYSTEM}) ORDER BY 1, 2"
     )
     views, keyless = [], []
-    shaped: list[TableDefinition] = []
+    shaped: list[TargetTable] = []
     filters = ReplicationFilters.of(config)
     filters = filters.folded() if case_of_names(query) > 0 else filters
     fit = _rules_fit(query, config, shaped)
@@ -254,8 +255,8 @@ def _tables(query: Query, config: Config, server: Server) -> Iterator[Finding]:
 
 
 def _rules_fit(
-    query: Query, config: Config, shaped: list[TableDefinition]
-) -> Callable[[TableDefinition], None]:
+    query: Query, config: Config, shaped: list[TargetTable]
+) -> Callable[[SourceTable], None]:
     """Return a check of one table's rules.
 
     The check raises SettingError for a table that ``[[tables]]`` does not fit, and SchemaError for
@@ -269,7 +270,7 @@ def _rules_fit(
     target, origins = config.target, dict[str, str]()
     forms = Forms.of_target(target)
 
-    def fit(definition: TableDefinition) -> None:
+    def fit(definition: SourceTable) -> None:
         own = filters.rewrites.definition(forms.apply(definition))
         if filters.keeps(own.name):
             filters.rewrites.check(definition.name)

@@ -29,7 +29,7 @@ from ..sql.default_literals import REAL_DETAIL
 from ..tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, Column, ColumnType, Form
 
 if TYPE_CHECKING:
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 _T = ColumnType
 _UTF8MB4 = 45
@@ -46,7 +46,7 @@ class Stream(Protocol):
     def read1(self, size: int, /) -> bytes: ...
 
 
-def select_list(definition: TableDefinition) -> str:
+def select_list(definition: SourceTable) -> str:
     """Return the columns of a SELECT. MySQL prints FLOAT with six digits, and DOUBLE(M,D) with D
     decimals; converted to DOUBLE they are exact, and a zero keeps its sign."""
     parts = []

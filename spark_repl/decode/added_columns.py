@@ -15,15 +15,15 @@ from ..binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ..config.renaming import shard_of
 from ..errors import SettingError
 from ..relay.gtid_column import gtid_column
-from ..rules.metadata_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE, extra_of
-from ..rules.table_mode import HISTORY, MIRROR, OF_IMAGES, logs_changes
+from ..rules.metadata_columns import AFTER, BEFORE, COPY, DELETE, INSERT, TRUNCATE, UPDATE
 from ..tables.table_name import plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..binlog.rows.row_images import RowImages
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
 
 Longs = npt.NDArray[np.int64]
 
@@ -63,17 +63,18 @@ class Commits:
             picked[name] = records[name]
         return cls(picked, branch, after)
 
-    def at(self, positions: Longs, mode: str = MIRROR) -> tuple[pa.Array, pa.Array]:
+    def at(self, positions: Longs, *, versions: bool = False) -> tuple[pa.Array, pa.Array]:
         """Return (GTIDs, NULL for anonymous ones; commit times) of the transactions at some packed
         positions, [n] each.
 
-        Versions of a table of ``mode`` history are asked for by GTID sets. A branch that is ended
-        by hand has no GTID of its own in them: it counts as done if the transaction before it does.
+        ``versions``: for versions of rows, which readers select by GTID sets. A branch that is
+        ended by hand has no GTID of its own in them: it counts as done if the transaction before
+        it does.
         """
         place = pa.array(np.searchsorted(self.records["position"], positions))
         gtids, times = self._columns
         if self.branch is not None:
-            name = self.after if mode == HISTORY else self.branch
+            name = self.after if versions else self.branch
             return pa.repeat(pa.scalar(name or None, pa.string()), len(place)), times.take(place)
         return gtids.take(place), times.take(place)
 
@@ -86,7 +87,7 @@ class Commits:
 
 
 def changed_by(
-    target: TableDefinition,
+    target: TargetTable,
     images: RowImages,
     entries: Longs,
     positions: Longs,
@@ -98,7 +99,7 @@ def changed_by(
     ``positions``: of the images' transactions. Raise SettingError without ``commits``, which a
     quarantine does not keep.
     """
-    wanted = extra_of(target)
+    wanted = target.extra_columns
     if not wanted:
         return {}
     values = {
@@ -107,7 +108,7 @@ def changed_by(
         "operation": _words(target, images, entries),
         "deleted": pa.array(images.flags[entries] & EXISTS == 0),
     }
-    if target.mode in OF_IMAGES:
+    if target.keeps_images:
         values["position"], values["order"] = pa.array(positions), pa.array(images.order(entries))
     if not {*_TOLD}.isdisjoint(wanted):
         if commits is None:
@@ -116,11 +117,11 @@ def changed_by(
                 table=target.name,
                 hint="copy the table again: spark-repl snapshot --config F --table DB.T",
             )
-        values["gtid"], values["commit_time"] = commits.at(positions, target.mode)
+        values["gtid"], values["commit_time"] = commits.at(positions, versions=target.has_versions)
     return {name: values[_BEGINS.get(name, name)] for name in wanted if name not in _ENDS}
 
 
-def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
+def copied_from(logged: SourceTable, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
     """Return the metadata columns of rows that were read from the source, after all of
     ``gtid_executed``."""
     return {
@@ -134,14 +135,14 @@ def copied_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapp
     }
 
 
-def deleted_from(logged: TableDefinition, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
+def deleted_from(logged: SourceTable, gtid_executed: str, count: int) -> Mapping[str, pa.Array]:
     """Return the metadata columns of rows that the source did not have then."""
     gone = {"operation": pa.repeat(DELETE, count), "deleted": pa.array(np.ones(count, bool))}
     return {**copied_from(logged, gtid_executed, count), **gone}
 
 
 def truncated_at(
-    target: TableDefinition, gtid: str, committed_us: int, position: int
+    target: TargetTable, gtid: str, committed_us: int, position: int
 ) -> Mapping[str, pa.Array]:
     """Return the metadata columns [1] of the row that records a TRUNCATE in a changelog.
 
@@ -158,10 +159,10 @@ def truncated_at(
     }
 
 
-def _words(target: TableDefinition, images: RowImages, entries: Longs) -> pa.Array:
+def _words(target: TargetTable, images: RowImages, entries: Longs) -> pa.Array:
     """Return the names of the entries' operations, or of the images themselves."""
     number = _operations(images)
-    if not logs_changes(target):
+    if not target.logs_changes:
         return _WORDS.take(pa.array(number[entries]))
     return _IMAGES.take(pa.array(np.where(images.flags & MOVED, 3, number)[entries]))
 

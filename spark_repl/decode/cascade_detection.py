@@ -22,7 +22,7 @@ from ..tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from ..tables.table_keys import ForeignKey
 
 _NAMED_MAX = 5
@@ -136,7 +136,7 @@ def _first(images: RowImages, events: npt.NDArray[np.int64], key: ForeignKey) ->
     return min(indexes, default=None)
 
 
-def _columns(definition: TableDefinition, key: ForeignKey) -> list[int]:
+def _columns(definition: SourceTable, key: ForeignKey) -> list[int]:
     """Return the numbers of the referenced columns; all columns if they are not known."""
     names = [column.name.lower() for column in definition.columns]
     wanted = [name.lower() for name in key.referenced]

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from ..rules.replication_filters import ReplicationFilters
 from ..tables.case_folding import fold
-from ..tables.table_definition import UNREAD
+from ..tables.source_table import UNREAD, SourceTable
 
 if TYPE_CHECKING:
     from ..rules.rewrites import Rewrites
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class AllTablesExcept(Container[str]):
         return name != self.name
 
 
-class KnownTables(Mapping[str, "TableDefinition"]):
+class KnownTables(Mapping[str, "SourceTable"]):
     """Definitions by the tables' names in the log; UNREAD for ignored tables.
 
     An ignored table of ``parents`` (names in lower case) has its definition nevertheless. The
@@ -82,7 +82,7 @@ class KnownTables(Mapping[str, "TableDefinition"]):
 
     def __init__(
         self,
-        definitions: Mapping[str, TableDefinition],
+        definitions: Mapping[str, SourceTable],
         ignored: IgnoredTables,
         parents: Container[str] = (),
         packer: TablePacker | None = None,
@@ -90,7 +90,7 @@ class KnownTables(Mapping[str, "TableDefinition"]):
         self._definitions, self._ignored, self._parents = definitions, ignored, parents
         self._packer = packer or TablePacker()
 
-    def __getitem__(self, name: str) -> TableDefinition:
+    def __getitem__(self, name: str) -> SourceTable:
         name = self._ignored.filters.rewrites.table(name)
         if name in self._ignored and fold(name) not in self._parents:
             return UNREAD
@@ -107,17 +107,17 @@ class KnownTables(Mapping[str, "TableDefinition"]):
         return KnownTables, (packed, self._ignored, self._parents)
 
 
-class OnlyTable(Mapping[str, "TableDefinition"]):
+class OnlyTable(Mapping[str, "SourceTable"]):
     """A mapping in which every table is UNREAD but one.
 
     ``name``: the table's name in the target. ``definition``: its definition, or None if no
     statement and no copy has declared it. Lookups use names in the log.
     """
 
-    def __init__(self, name: str, definition: TableDefinition | None, rewrites: Rewrites) -> None:
+    def __init__(self, name: str, definition: SourceTable | None, rewrites: Rewrites) -> None:
         self._name, self._definition, self._rewrites = name, definition, rewrites
 
-    def __getitem__(self, name: str) -> TableDefinition:
+    def __getitem__(self, name: str) -> SourceTable:
         if not self.is_logged_as(name):
             return UNREAD
         if self._definition is None:
@@ -135,14 +135,14 @@ class OnlyTable(Mapping[str, "TableDefinition"]):
         return 1
 
 
-class PackedTables(Mapping[str, "TableDefinition"]):
+class PackedTables(Mapping[str, "SourceTable"]):
     """Pickled definitions by name, each unpickled when it is looked up."""
 
     def __init__(self, packed: Mapping[str, bytes]) -> None:
         self.packed = packed
-        self._unpacked: dict[str, TableDefinition] = {}
+        self._unpacked: dict[str, SourceTable] = {}
 
-    def __getitem__(self, name: str) -> TableDefinition:
+    def __getitem__(self, name: str) -> SourceTable:
         if (definition := self._unpacked.get(name)) is None:
             definition = self._unpacked[name] = pickle.loads(self.packed[name])
         return definition
@@ -161,13 +161,13 @@ class TablePacker:
     """Pickles definitions, and reuses the bytes of every object that it pickled the last time."""
 
     def __init__(self) -> None:
-        self._last: dict[str, tuple[TableDefinition, bytes]] = {}
+        self._last: dict[str, tuple[SourceTable, bytes]] = {}
 
-    def pack(self, tables: Mapping[str, TableDefinition]) -> PackedTables:
+    def pack(self, tables: Mapping[str, SourceTable]) -> PackedTables:
         """Return the pickled definitions of ``tables``."""
         if isinstance(tables, PackedTables):
             return tables
-        last, now = self._last, dict[str, tuple["TableDefinition", bytes]]()
+        last, now = self._last, dict[str, tuple["SourceTable", bytes]]()
         for name, table in tables.items():
             before = last.get(name)
             same = before is not None and before[0] is table

@@ -12,7 +12,7 @@ from ..tables.table_definition import SYSTEM_SCHEMAS
 if TYPE_CHECKING:
     from ..binlog.types.forms import Forms
     from ..rules.rewrites import Rewrites
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 SHARED = (
     "leave one of the two out (filters.ignore_table has names as they are behind"
@@ -30,7 +30,7 @@ class RenamedTables:
     left_out: Container[str] = ()
     origins: dict[str, str] = field(default_factory=dict)
 
-    def apply(self, definition: TableDefinition) -> TableDefinition:
+    def apply(self, definition: SourceTable) -> SourceTable:
         """Return the definition in these forms, under its name in the target.
 
         Raise SchemaError if another table has that name as well, SettingError if the name depends

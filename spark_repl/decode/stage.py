@@ -22,10 +22,7 @@ from ..binlog.rows.partial_rows import PartialImages
 from ..binlog.rows.twins import has_twins
 from ..errors import DecodeError, SparkReplError
 from ..position import RelayPosition
-from ..rules.column_rules import hidden_columns
-from ..rules.metadata_columns import keeps_deleted
 from ..rules.row_filters import check_row_filter
-from ..rules.table_mode import APPEND, MIRROR, OF_IMAGES
 from ..tables.table_definition import SYSTEM_SCHEMAS
 from .added_columns import changed_by
 from .folding import CHANGE_BITS, EveryTable, SomeTables, certain, chains
@@ -37,7 +34,8 @@ from .target_rows import filtered, target_gaps, target_keys, target_rows
 
 if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
     from .cascade_detection import Seen
 
 Longs = npt.NDArray[np.int64]
@@ -65,7 +63,7 @@ class _Output:
 
     def __init__(self, task: StageTask) -> None:
         self.task = task
-        self.definitions: dict[str, TableDefinition] = {}
+        self.definitions: dict[str, SourceTable] = {}
         self.parts: list[Part] = []
         self.changes: dict[str, int] = {}
         self.referred: dict[str, int] = {}
@@ -108,7 +106,7 @@ class _Output:
         self._note(name, self.task.cascades.check(images, positions, applied))
         share = len(entries) / max(1, len(images.flags))
         changes = round(images.changes * share)
-        if len(entries) and self.task.mode(name) == APPEND:
+        if len(entries) and self.task.only_inserts(name):
             entries = entries[images.flags[entries] & (EXISTED | EXISTS | MOVED) == EXISTS]
             passed = changes - len(entries)
             self.passed_over[name] = self.passed_over.get(name, 0) + passed
@@ -159,18 +157,18 @@ class _Output:
 
     def _singly(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Return whether every change has to be staged, not only the last one of each key."""
-        if self._asks(name, images, entries) or self.task.mode(name) != MIRROR:
+        if self._asks(name, images, entries) or self.task.has_mode(name):
             return True
         if name not in self.task.idempotent:
             return False
         target = self.task.target(images.definition)
-        return target is not None and keeps_deleted(target)
+        return target is not None and target.keeps_deleted
 
     def _asks(self, name: str, images: RowImages, entries: Longs) -> bool:
         """Return whether the target's rows decide if rows move between keys."""
         if not _by_choice(name, self.task.idempotent) or not images.definition.primary_key:
             return False
-        if self.task.mode(name) in OF_IMAGES:
+        if self.task.keeps_images(name):
             return False
         return bool((images.flags[entries] & MOVED).any())
 
@@ -219,7 +217,7 @@ class _Output:
                 images, entries[flags & MOVED != 0], positions=positions[flags & MOVED != 0]
             )
         keyed = bool(images.definition.primary_key)
-        alone = self.task.mode(name) in OF_IMAGES  # each image is a row of its own
+        alone = self.task.keeps_images(name)  # each image is a row of its own
         whole = not alone and (not keyed or bool((flags & MOVED).any()))
         bits = flags & np.uint8(CHANGE_BITS)
         if lenient or name in self.task.leftover:
@@ -299,9 +297,9 @@ class _Output:
         )
 
 
-def _hide(error: DecodeError, target: TableDefinition | None) -> None:
+def _hide(error: DecodeError, target: TargetTable | None) -> None:
     """Remove values of masked columns from the error's text."""
-    for name in hidden_columns(target) if target else ():
+    for name in target.hidden_columns if target else ():
         if error.message.startswith(f"column {name}: "):
             error.message = f"column {name}: a value that can't be decoded, and is masked"
 

@@ -22,6 +22,7 @@ from ..relay.split import Piece, open_pieces, size_of
 from ..rules.column_rules import ColumnRules
 from ..rules.rewrites import Rewrites
 from ..rules.table_mode import MIRROR
+from ..tables.target_table import APPEND, OF_IMAGES
 from .cascade_detection import Cascades
 from .known_tables import IgnoredTables
 from .renamed_tables import RenamedTables
@@ -29,7 +30,8 @@ from .renamed_tables import RenamedTables
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
     from .added_columns import Commits
 
 Longs = npt.NDArray[np.int64]
@@ -133,10 +135,10 @@ class StageTask:
     folder: str | None
     idempotent: Container[str] = frozenset()
     forms: Forms = USUAL
-    definitions: Mapping[str, TableDefinition] = field(default_factory=dict)
+    definitions: Mapping[str, SourceTable] = field(default_factory=dict)
     skip: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
     cascades: Cascades = field(default_factory=Cascades)
-    wider: Mapping[str, TableDefinition] = field(default_factory=dict)
+    wider: Mapping[str, TargetTable] = field(default_factory=dict)
     leftover: Container[str] = frozenset()
     left_out: Container[str] = frozenset()
     quarantined: Container[str] = frozenset()
@@ -144,7 +146,7 @@ class StageTask:
     columns: ColumnRules = field(default_factory=ColumnRules)
     commits: Commits | None = None
 
-    def target(self, logged: TableDefinition) -> TableDefinition | None:
+    def target(self, logged: SourceTable) -> TargetTable | None:
         """Return the target's table of ``logged`` if rows have to be reshaped for it, else None."""
         target = self.wider.get(logged.name)
         if target is None and self.columns.reshapes(logged.name):
@@ -157,11 +159,22 @@ class StageTask:
             return bool(target.row_filter)
         return self.columns.filters_rows(name)
 
-    def mode(self, name: str) -> str:
-        """Return the table's mode (``rules.table_mode``)."""
+    def _mode(self, name: str) -> str:
         if (target := self.wider.get(name)) is not None:
             return target.mode or MIRROR
         return self.columns.mode(name)
+
+    def has_mode(self, name: str) -> bool:
+        """Return whether the target keeps rows of the table that the source no longer has."""
+        return self._mode(name) != MIRROR
+
+    def only_inserts(self, name: str) -> bool:
+        """Return whether the target has only what INSERTs into the table logged (mode append)."""
+        return self._mode(name) == APPEND
+
+    def keeps_images(self, name: str) -> bool:
+        """Return whether each row image of the table is kept, without folding several into one."""
+        return self._mode(name) in OF_IMAGES
 
     def deciding(self, name: str) -> tuple[str, ...]:
         """Return the kinds of replication filters that decide about the table's rows."""
@@ -230,7 +243,7 @@ class Staged:
     """
 
     worker: int
-    definitions: dict[str, TableDefinition]
+    definitions: dict[str, SourceTable]
     parts: list[Part]
     changes: dict[str, int]
     zero_dates: int = 0
@@ -258,10 +271,10 @@ class SplitTables:
     task: StageTask
 
     def __contains__(self, name: object) -> bool:
-        return self.task.filters_rows(str(name)) or self.task.mode(str(name)) != MIRROR
+        return self.task.filters_rows(str(name)) or self.task.has_mode(str(name))
 
 
-def same_shape(definition: TableDefinition, other: TableDefinition) -> bool:
+def same_shape(definition: SourceTable, other: SourceTable) -> bool:
     """Return whether rows of both fit one Delta table: names, types and key are equal."""
     return definition.primary_key == other.primary_key and definition.arrow_schema().equals(
         other.arrow_schema()

@@ -29,11 +29,8 @@ from ..convert.lossless import UTC
 from ..convert.type_change import TypeChange
 from ..errors import DecodeError, SchemaError, Unconvertible
 from ..position import RelayPosition
-from ..rules.column_rules import hidden_columns
-from ..rules.masking import hashed, is_constant, masked, masks_key
-from ..rules.metadata_columns import extra_of
+from ..rules.masking import hashed, is_constant, masked
 from ..rules.row_filters import UNKNOWN_HINT, filter_of, unknown
-from ..rules.table_mode import OF_IMAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,13 +38,14 @@ if TYPE_CHECKING:
     from ..binlog.rows.row_images import RowImages
     from ..rules.row_filters import RowFilter
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
 
 
 def target_rows(
     rows: pa.RecordBatch,
-    logged: TableDefinition,
-    target: TableDefinition,
+    logged: SourceTable,
+    target: TargetTable,
     key: bytes = b"",
     extra: Mapping[str, pa.Array] | None = None,
 ) -> pa.RecordBatch:
@@ -57,10 +55,10 @@ def target_rows(
     target knows are returned unchanged; the writer refuses them. Raise SchemaError if such rows
     may hold values that the target must not show.
     """
-    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
+    ours, theirs = target.source.arrow_schema(), logged.arrow_schema()
     if ours.names != theirs.names or ours.types != theirs.types:
-        if hidden_columns(target) or extra_of(target):
-            what = "masked" if hidden_columns(target) else "added"
+        if target.hidden_columns or target.extra_columns:
+            what = "masked" if target.hidden_columns else "added"
             raise SchemaError(
                 f"the logged rows have other columns than the table, some of which are {what}",
                 table=logged.name,
@@ -72,7 +70,7 @@ def target_rows(
         given[column.extra] if column.extra in given else pa.nulls(len(rows), column.arrow_type)
         for column in target.columns
     ]
-    for values, number in zip(rows.columns, target.own, strict=True):
+    for values, number in zip(rows.columns, target.numbers, strict=True):
         if number >= 0:
             column = target.columns[number]
             arrays[number] = (
@@ -81,13 +79,13 @@ def target_rows(
     return pa.RecordBatch.from_arrays(arrays, names=[str(i) for i in range(len(arrays))])
 
 
-def target_keys(keys: pa.Array, target: TableDefinition | None, key: bytes) -> pa.Array:
+def target_keys(keys: pa.Array, target: TargetTable | None, key: bytes) -> pa.Array:
     """Return ``keys`` [n] of rows, as the log has them, in a form that shows no masked value.
 
     If the target masks its key, the keys are hashed, which still distinguishes them. ``key``: of
     masks.
     """
-    if target is None or not masks_key(target):
+    if target is None or not target.masks_key:
         return keys
     return hashed(keys, key).cast(pa.binary())
 
@@ -102,7 +100,7 @@ def _widened(values: pa.Array, column: Column) -> pa.Array:
 
 
 def target_gaps(
-    present: pa.Array, diffs: pa.Array, target: TableDefinition
+    present: pa.Array, diffs: pa.Array, target: TargetTable
 ) -> tuple[pa.Array, pa.Array]:
     """Return ``present`` and ``diffs`` of some images (``PartialImages.presence``) by numbers of
     the target's columns.
@@ -111,7 +109,7 @@ def target_gaps(
     Diffs of masked documents are dropped: the target does not have these documents.
     """
     own = [-1 if number >= 0 and is_constant(target.columns[number]) else number
-           for number in target.own]  # fmt: skip
+           for number in target.numbers]  # fmt: skip
     return (
         pa.array(
             [_bits(bitmap, own, len(target.columns)) for bitmap in present.to_pylist()], pa.binary()
@@ -197,14 +195,14 @@ class _Selection:
 
 
 def filtered(
-    images: RowImages, entries: Longs, positions: Longs, target: TableDefinition
+    images: RowImages, entries: Longs, positions: Longs, target: TargetTable
 ) -> tuple[RowImages, int]:
     """Return (what ``entries`` of ``images`` are in the ``target``, how many changes are left out).
 
     ``images`` were walked split: every UPDATE is two entries, the second MOVED. ``positions``: of
     the walk's transactions. Raise DecodeError with a position.
     """
-    hidden = hidden_columns(target)
+    hidden = target.hidden_columns
     rule = filter_of(target, images.definition)
     selection = _Selection(images, entries, positions, rule, bool({*rule.names} & {*hidden}))
     passes = selection.passes()
@@ -215,7 +213,7 @@ def filtered(
     _check_whole(selection, second[begins])
     flags[second[begins]] = EXISTS
     keep = passes.copy()
-    if images.definition.primary_key and target.mode not in OF_IMAGES:
+    if images.definition.primary_key and not target.keeps_images:
         key = images.key().take(entries)
         same = np.asarray(pc.equal(key.take(second), key.take(first)))
         keep[first[stays & same]] = False

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..control.table.layout import Layout
     from ..control.transaction_files.quarantine_store import KeptTransactions, QuarantineStore
     from ..decode.staged import Span
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 _FORMS = Forms("string", text_errors="replace")
 _COLUMNS = ("operation", "gtid", "position", "commit_time", "before", "after")
@@ -74,7 +74,7 @@ def _local_file(path: str) -> Iterator[str]:
         yield copied
 
 
-def _definition(layout: Layout, control: Control, quarantine: Quarantine) -> TableDefinition:
+def _definition(layout: Layout, control: Control, quarantine: Quarantine) -> SourceTable:
     """Return the table's definition after its statements, for logs that name no columns."""
     definitions = Definitions(control)
     definitions.load()
@@ -83,7 +83,7 @@ def _definition(layout: Layout, control: Control, quarantine: Quarantine) -> Tab
         folder = layout.table(quarantine.path)
         with opened(folder) as table:
             definition = defined(table.metadata().configuration[DEFINITION], folder)
-    return rename(definition.in_log, quarantine.name)
+    return rename(definition.source, quarantine.name)
 
 
 def _changes_of(

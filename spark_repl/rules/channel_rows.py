@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import OTHER_TARGET, SettingError
-from .metadata_columns import shard_column
 
 if TYPE_CHECKING:
     from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,9 @@ class ChannelRows:
     key: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, shaped: TableDefinition) -> ChannelRows:
+    def of(cls, shaped: TargetTable) -> ChannelRows:
         """Return the rows of a table as the target has it."""
-        names = sorted(shaped.columns[number].name.lower() for number in shaped.primary_key)
-        return cls(shaped.row_filter, tuple((name, "") for name in names))
+        return cls(shaped.row_filter, tuple((name, "") for name in _key_names(shaped)))
 
     @classmethod
     def from_json(cls, recorded: Mapping[str, object]) -> ChannelRows:
@@ -70,12 +69,16 @@ class ChannelRows:
                 )
 
 
-def check_key_stays(before: TableDefinition, after: TableDefinition) -> None:
+def _key_names(table: TableDefinition) -> list[str]:
+    return sorted(table.columns[number].name.lower() for number in table.primary_key)
+
+
+def check_key_stays(before: TargetTable, after: TableDefinition) -> None:
     """Raise SettingError if the key of a table that several channels feed by row filters gets other
     columns: the channels' keys could not be compared any more."""
-    if shard_column(before) < 0 or not before.row_filter:
+    if not before.is_shard or not before.row_filter:
         return
-    old, new = (ChannelRows.of(table).key_names for table in (before, after))
+    old, new = map(_key_names, (before, after))
     if old != new:
         raise SettingError(
             f"the key ({', '.join(old)}) would be ({', '.join(new) or 'none'}), by which the"

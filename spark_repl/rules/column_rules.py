@@ -8,7 +8,6 @@ A rule goes by names. The target's definition itself records what it lacks (``wi
 from __future__ import annotations
 
 import hmac
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from ..config.tables import SHAPING_KEYS
 from ..config.wildcards import lacks_wildcards
 from ..errors import SettingError, StatementError
 from ..tables.column import BINARY, CHARACTER_TYPES, Column, ColumnType
+from ..tables.target_table import TargetTable
 from .masking import key_fault, mask_change, masked_default, without_default
 from .metadata_columns import check_extra, with_extra
 from .table_mode import check_mode, in_mode, keeps_removed_rows
@@ -28,7 +28,7 @@ from .tool_names import Role, tool_table
 if TYPE_CHECKING:
     from ..alter.alteration import ColumnSource
     from ..config.tables import TableRule
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 _T = ColumnType
 _ASCII = 11
@@ -91,9 +91,7 @@ class ColumnRules:
         """Return the mode of the table ``name``."""
         return self.rules.shaping(name).mode
 
-    def rule_of(
-        self, logged: TableDefinition, existing: TableDefinition | None = None
-    ) -> TableRule:
+    def rule_of(self, logged: SourceTable, existing: TargetTable | None = None) -> TableRule:
         """Return the rule about rows and columns of the source's table; NO_RULE if there is none.
         ``existing``: the target's table, if it exists. A table with a row filter is never a tool's
         sentry."""
@@ -101,13 +99,13 @@ class ColumnRules:
         rows = self._is_own(rule, logged) or bool(existing and existing.row_filter)
         return rule if rows or not _is_sentry(logged, rule) else NO_RULE
 
-    def _is_own(self, rule: TableRule, logged: TableDefinition) -> bool:
+    def _is_own(self, rule: TableRule, logged: SourceTable) -> bool:
         return rule is self.rules.of_table(logged.name)
 
-    def check_renamed(self, before: TableDefinition, after: str) -> None:
+    def check_renamed(self, before: TargetTable, after: str) -> None:
         """Raise SettingError if the name ``after`` gives the target's table ``before`` other rows
         or columns."""
-        logged = rename(before.in_log, after)
+        logged = rename(before.source, after)
         rule = self.rule_of(logged, before)
         check_mode(before, rule.mode, f"it would be called {after}, which has another mode")
         check_extra(
@@ -123,7 +121,7 @@ class ColumnRules:
                 table=before.name,
                 hint=f"give both names one row_filter, or {_LEAVE_OUT}",
             )
-        now, then = shown_columns(before), shown_columns(self.shaped(logged, before))
+        now, then = before.shown_columns, self.shaped(logged, before).shown_columns
         if now != then:
             differ = ", ".join(sorted({name for name, _ in {*now} ^ {*then}}))
             raise SettingError(
@@ -144,13 +142,11 @@ class ColumnRules:
                 hint=f"give both names the same rule, or {_LEAVE_OUT}",
             )
 
-    def shaped(
-        self, logged: TableDefinition, existing: TableDefinition | None = None
-    ) -> TableDefinition:
+    def shaped(self, logged: SourceTable, existing: TargetTable | None = None) -> TargetTable:
         """Return the target's table of the source's ``logged``. ``existing``: the target's table
         before. Raise SettingError if a rule does not fit the table."""
         if not self.reshapes(logged.name):
-            return logged
+            return TargetTable.mirror_of(logged)
         rule = self.rule_of(logged, existing)
         _check(logged, rule, named=lacks_wildcards(rule.match) and self._is_own(rule, logged))
         masks = {name.lower(): mask for name, mask in rule.mask}
@@ -163,7 +159,7 @@ class ColumnRules:
             mask = masks.get(column.name.lower(), "")
             columns.append(self._masked(column, mask, logged) if mask else column)
         shaped = replace(
-            logged,
+            TargetTable.mirror_of(logged),
             columns=tuple(columns),
             withheld=tuple(withheld),
             primary_key=tuple(key[number] for number in logged.primary_key),
@@ -171,17 +167,17 @@ class ColumnRules:
         )
         return in_mode(with_extra(shaped, rule.added_columns, rule.mode, rule.shards_by), rule.mode)
 
-    def recordable(self, logged: TableDefinition) -> TableDefinition:
+    def recordable(self, logged: SourceTable) -> SourceTable:
         """Return the source's table as it may be recorded: without the defaults of hidden columns.
         Raise SettingError as ``shaped`` does."""
-        return self.shaped(logged).in_log
+        return self.shaped(logged).source
 
-    def _masked(self, column: Column, mask: str, table: TableDefinition) -> Column:
+    def _masked(self, column: Column, mask: str, table: SourceTable) -> Column:
         masked = self._typed(column, mask, table)
         masked = replace(masked, default=masked_default(masked, self.key))
         return replace(masked, logged=without_default(column, masked))
 
-    def _typed(self, column: Column, mask: str, table: TableDefinition) -> Column:
+    def _typed(self, column: Column, mask: str, table: SourceTable) -> Column:
         """Return the masked column without its default."""
         plain = replace(
             column, mask=mask, logged=column, default=None, generated="", auto_increment=False
@@ -214,7 +210,7 @@ def _is_withheld(name: str, rule: TableRule) -> bool:
     }
 
 
-def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
+def _is_sentry(logged: SourceTable, rule: TableRule) -> bool:
     """Return whether a tool's table is not a copy of the rule's table, but a sentry with one column
     and no row. gh-ost reserves the table's future name by it."""
     tool = tool_table(logged.name_on_source)
@@ -224,16 +220,11 @@ def _is_sentry(logged: TableDefinition, rule: TableRule) -> bool:
     return alone and about and (tool is None or tool.role is Role.OTHER)
 
 
-def shown_columns(target: TableDefinition) -> list[tuple[str, str]]:
-    """Return (name, mask) of the source's columns that the target has, in order."""
-    return [(column.name, column.mask) for column in target.columns if not column.kept]
-
-
-def masked_otherwise(target: TableDefinition, read: TableDefinition) -> str:
+def masked_otherwise(target: TargetTable, read: TargetTable) -> str:
     """Return the first column that both tables have with different masks or secret keys; "" for
     none."""
-    masks = dict(shown_columns(target))
-    return next((name for name, mask in shown_columns(read) if masks.get(name, mask) != mask), "")
+    masks = dict(target.shown_columns)
+    return next((name for name, mask in read.shown_columns if masks.get(name, mask) != mask), "")
 
 
 def _listed_columns(rule: TableRule) -> list[str]:
@@ -241,12 +232,10 @@ def _listed_columns(rule: TableRule) -> list[str]:
     return [*rule.include, *rule.exclude, *(name for name, _ in rule.mask)]
 
 
-def with_dropped_columns(
-    target: TableDefinition, source: TableDefinition, rule: TableRule
-) -> TableDefinition:
+def with_dropped_columns(target: TargetTable, source: SourceTable, rule: TableRule) -> SourceTable:
     """Return the source's table with those dropped columns of the ``target`` that the rule still
     names."""
-    had = {column.name.lower() for column in target.in_log.columns}
+    had = {column.name.lower() for column in target.source.columns}
     had |= {name.lower() for name in target.gone}
     left = had - {column.name.lower() for column in source.columns}
     return replace(
@@ -254,7 +243,7 @@ def with_dropped_columns(
     )
 
 
-def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
+def _check(logged: SourceTable, rule: TableRule, *, named: bool) -> None:
     def refused(reason: str) -> SettingError:
         return SettingError(f"[[tables]] {rule.match}: {reason}", table=logged.name, hint=_HINT)
 
@@ -276,13 +265,11 @@ def _check(logged: TableDefinition, rule: TableRule, *, named: bool) -> None:
     for foreign in logged.foreign_keys or ():
         if any(name.lower() in hidden for name in foreign.columns):
             raise refused(f"foreign key {foreign.name} is of a column that is withheld or masked")
-    if logged.in_log is not logged:
-        raise refused("the target keeps columns that the source has dropped")
 
 
 def shaped_alteration(
-    before: TableDefinition, altered: Altered, rules: ColumnRules, *, strict: bool
-) -> Altered:
+    before: TargetTable, altered: Altered[SourceTable], rules: ColumnRules, *, strict: bool
+) -> Altered[TargetTable]:
     """Return what becomes of the target's table ``before`` if the source's is ``altered``.
     ``strict``: whether the statement's session is.
 
@@ -293,29 +280,29 @@ def shaped_alteration(
     target = rules.shaped(with_dropped_columns(before, source, rules.rule_of(source)), before)
     if altered.gone and keeps_removed_rows(before):
         altered = replace(altered, gone=None)
-    if altered.gone and hides_columns(before):
+    if altered.gone and before.hides_columns:
         raise _unknown(
             before, "the rows of a partition are not looked for where columns are masked"
         )
     origins: list[ColumnSource] = []
-    for column, origin, number in zip(source.columns, altered.origins, target.own, strict=True):
+    for column, origin, number in zip(source.columns, altered.origins, target.numbers, strict=True):
         if number >= 0:
             origins.append(_origin(before, target.columns[number], origin, strict=strict))
-        elif isinstance(origin, CarriedColumn) and before.own[origin.number] >= 0:
+        elif isinstance(origin, CarriedColumn) and before.numbers[origin.number] >= 0:
             raise _otherwise(before, column, "shown")
     extra = [number for number, column in enumerate(before.columns) if column.extra]
     origins += map(CarriedColumn, extra)
-    return replace(altered, definition=target, origins=tuple(origins))
+    return altered.of(target, tuple(origins))
 
 
 def _origin(
-    before: TableDefinition, column: Column, origin: ColumnSource, *, strict: bool
+    before: TargetTable, column: Column, origin: ColumnSource, *, strict: bool
 ) -> ColumnSource:
     """Return the origin of a column of the target. ``origin``: that of the source's column."""
     if isinstance(origin, UnknownValue):
         return origin
     if isinstance(origin, CarriedColumn):
-        number = before.own[origin.number]
+        number = before.numbers[origin.number]
         old = before.columns[number] if number >= 0 else None
         if old is None or old.mask != column.mask:
             raise _otherwise(before, column, "withheld" if old is None else "masked otherwise")
@@ -328,28 +315,16 @@ def _origin(
         if origin == ConstantValue("NULL") and not column.mask.startswith("constant"):
             return origin
         raise _unknown(before, f"column {column.name} is new and masked")
-    if not isinstance(origin, ConstantValue) and hides_columns(before):
+    if not isinstance(origin, ConstantValue) and before.hides_columns:
         raise _unknown(before, f"column {column.name} is new, and not of one value")
     return origin
 
 
-def _otherwise(before: TableDefinition, column: Column, how: str) -> SettingError:
+def _otherwise(before: TargetTable, column: Column, how: str) -> SettingError:
     reason = f"column {column.name} was {how} under another name"
     hint = f"{_HINT}, so that both names are treated alike"
     return SettingError(reason, table=before.name, hint=hint)
 
 
-def _unknown(before: TableDefinition, reason: str) -> StatementError:
+def _unknown(before: TargetTable, reason: str) -> StatementError:
     return StatementError(reason, table=before.name, hint=_COPY)
-
-
-def hides_columns(target: TableDefinition) -> bool:
-    """Return whether columns of the target's table are withheld or masked."""
-    return bool(target.withheld) or any(column.mask for column in target.columns)
-
-
-def hidden_columns(target: TableDefinition) -> Sequence[str]:
-    """Return the names of the columns whose values must not be shown."""
-    withheld = [column.name for _, column in target.withheld]
-    return [*withheld, *(column.logged.name for column in target.columns
-                         if column.mask and column.logged)]  # fmt: skip

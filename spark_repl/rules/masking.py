@@ -17,7 +17,7 @@ from ..errors import StatementError
 if TYPE_CHECKING:
     from ..config.tables import TableRule
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
 
 
 def masked(values: pa.Array, column: Column, key: bytes) -> pa.Array:
@@ -86,7 +86,7 @@ def mask_change(old: Column, new: Column, *, strict: bool) -> str:
     return "NOT NULL" if hashed and before.nullable > after.nullable and not strict else ""
 
 
-def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
+def key_fault(table: SourceTable, column: str, rule: TableRule) -> str:
     """Return why the ``column`` (in lower case) of the table's key cannot be masked as the rule
     requires, as the end of a sentence; "" if it can."""
     mask = next((mask for name, mask in rule.mask if name.lower() == column), "")
@@ -103,19 +103,6 @@ def key_fault(table: TableDefinition, column: str, rule: TableRule) -> str:
     if by is not None and (by.unknown or column in {name.lower() for name in by.columns}):
         return ", and its values are in what the table says of its partitions"
     return ""
-
-
-def masks_key(target: TableDefinition) -> bool:
-    """Return whether columns of the log's key are masked."""
-    key = target.logged_key or target.primary_key
-    return any(target.columns[number].mask for number in key)
-
-
-def masks_order(target: TableDefinition) -> bool:
-    """Return whether the key's first column is masked. Then no range of the source's rows is a
-    range of the target's rows, and no bound of a range may be recorded."""
-    key = target.logged_key or target.primary_key
-    return bool(key) and bool(target.columns[key[0]].mask)
 
 
 def is_constant(column: Column) -> bool:

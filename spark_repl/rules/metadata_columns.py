@@ -21,7 +21,8 @@ from ..tables.column import Column, ColumnType
 
 if TYPE_CHECKING:
     from ..alter.alteration import Altered
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
 
 _T = ColumnType
 _UTF8MB4, _MICROSECONDS = 255, 6
@@ -60,14 +61,14 @@ def name_of(extra: str) -> str:
 
 
 def with_extra(
-    table: TableDefinition, wanted: Sequence[str], mode: str = "mirror", shard: str = ""
-) -> TableDefinition:
+    table: TargetTable, wanted: Sequence[str], mode: str = "mirror", shard: str = ""
+) -> TargetTable:
     """Return the table with the ``wanted`` extra columns after its own, in a fixed order.
     ``shard``: the name of the column that identifies the shard. Raise SettingError if the table
     cannot have them."""
     if not wanted:
         return table
-    names = {column.name.lower() for column in table.in_log.columns}
+    names = {column.name.lower() for column in table.source.columns}
     prefix = "extra_columns" if shard == name_of(CHANNEL) else "key_prefix"
     extra = [_column(name, shard) for name in _TYPES if name in wanted]
     if clashing := [column for column in extra if column.name.lower() in names]:
@@ -79,46 +80,12 @@ def with_extra(
     return replace(table, columns=(*table.columns, *extra))
 
 
-def extra_of(table: TableDefinition) -> tuple[str, ...]:
-    """Return the extra columns of a table, in their order."""
-    return tuple(column.extra for column in table.columns if column.extra)
-
-
-def check_extra(table: TableDefinition, wanted: Sequence[str], reason: str, hint: str) -> None:
+def check_extra(table: TargetTable, wanted: Sequence[str], reason: str, hint: str) -> None:
     """Raise SettingError with the ``reason`` if a rule's extra columns are not the table's."""
-    has = extra_of(table)
+    has = tuple(table.extra_columns)
     if {*wanted} != {*has}:
         listed = f"({', '.join(wanted) or 'none'}, not {', '.join(has) or 'none'})"
         raise SettingError(f"{reason} {listed}", table=table.name, hint=hint)
-
-
-def without_extra(table: TableDefinition) -> TableDefinition:
-    """Return the table without extra columns."""
-    plain = tuple(column for column in table.columns if not column.extra)
-    return table if len(plain) == len(table.columns) else replace(table, columns=plain)
-
-
-def numbers_of(table: TableDefinition) -> dict[str, int]:
-    """Return the numbers of the extra columns, by their entries of ``extra_columns``."""
-    return {column.extra: i for i, column in enumerate(table.columns) if column.extra}
-
-
-def shard_column(table: TableDefinition) -> int:
-    """Return the number of the column that separates the table's rows from those of other tables in
-    one Delta table; -1 if the table has the Delta table to itself."""
-    return numbers_of(table).get("shard", -1)
-
-
-def deleted_column(table: TableDefinition) -> int:
-    """Return the number of the column that marks deleted rows; -1 if there is none, and deleted
-    rows are removed."""
-    numbers = (i for i, column in enumerate(table.columns) if column.extra == "deleted")
-    return next(numbers, -1)
-
-
-def keeps_deleted(table: TableDefinition) -> bool:
-    """Return whether rows that the source deletes stay, marked."""
-    return deleted_column(table) >= 0
 
 
 def _column(extra: str, shard: str) -> Column:
@@ -131,7 +98,7 @@ def _column(extra: str, shard: str) -> Column:
     )  # fmt: skip
 
 
-def _refused(table: TableDefinition, key: str, reason: str) -> SettingError:
+def _refused(table: TargetTable, key: str, reason: str) -> SettingError:
     return SettingError(f"{key}: {reason}", table=table.name, hint=_HINTS[key])
 
 
@@ -141,10 +108,12 @@ _DELETED_HINT = (
 )
 
 
-def check_deleted_rows(before: TableDefinition, altered: Altered) -> None:
+def check_deleted_rows(
+    before: TargetTable, altered: Altered[SourceTable] | Altered[TargetTable]
+) -> None:
     """Raise SettingError if ``altered`` might remove deleted rows of the target's table ``before``
     with a partition, or give them the key of other rows: the log would show neither."""
-    if not keeps_deleted(before):
+    if not before.keeps_deleted:
         return
     if altered.gone:
         raise _deleted_row_error(before, "the rows of a partition go")
@@ -162,6 +131,6 @@ def check_deleted_rows(before: TableDefinition, altered: Altered) -> None:
             )
 
 
-def _deleted_row_error(table: TableDefinition, what: str) -> SettingError:
+def _deleted_row_error(table: TargetTable, what: str) -> SettingError:
     reason = f"{what}, and the table keeps rows that are deleted (extra_columns: deleted)"
     return SettingError(reason, table=table.name, hint=_DELETED_HINT)

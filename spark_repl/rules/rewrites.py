@@ -22,7 +22,7 @@ from .table_routes import Entries, TableRoutes
 if TYPE_CHECKING:
     from ..sql.actions import Action
     from ..sql.statement import Statement
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from ..tables.table_keys import ForeignKey
 
 ARROW = "->"
@@ -119,7 +119,7 @@ class Rewrites:
             return tables
         return [*map(self.routes.before, tables)]
 
-    def definition(self, logged: TableDefinition) -> TableDefinition:
+    def definition(self, logged: SourceTable) -> SourceTable:
         """Return the table with the names that it and its parents have in the target."""
         keys, name = logged.foreign_keys, self.table(logged.name)
         database, table = parts_of(name)

@@ -43,7 +43,6 @@ from ..sql.new_columns import same_collation, same_type
 from ..sql.session import Session
 from ..sql.sql_tokens import WORD, tokens
 from ..tables.column import ColumnType, Form
-from .metadata_columns import shard_column
 
 if TYPE_CHECKING:
     from ..alter.alteration import Altered
@@ -51,7 +50,8 @@ if TYPE_CHECKING:
     from ..expressions.syntax import Syntax
     from ..expressions.value_type import Node
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
+    from ..tables.target_table import TargetTable
     from .column_rules import ColumnRules
 
 Bools = npt.NDArray[np.bool_]
@@ -156,13 +156,13 @@ def check_row_filters(rules: Sequence[TableRule]) -> None:
         raise error
 
 
-def filter_of(target: TableDefinition, logged: TableDefinition) -> RowFilter:
+def filter_of(target: TargetTable, logged: SourceTable) -> RowFilter:
     """Return the target's filter for rows of ``logged``. Raise SchemaError if the log has other
     columns than the target knows."""
-    ours, theirs = target.in_log.arrow_schema(), logged.arrow_schema()
+    ours, theirs = target.source.arrow_schema(), logged.arrow_schema()
     if ours.names == theirs.names and ours.types == theirs.types:
         try:
-            return row_filter(target.row_filter, with_logged_charsets(target.in_log, logged))
+            return row_filter(target.row_filter, with_logged_charsets(target.source, logged))
         except NotComputed as error:
             reason = f"row_filter {target.row_filter}: {error}"
     else:
@@ -180,11 +180,11 @@ def unknown(rule: RowFilter, error: Unconvertible, *, hidden: bool) -> str:
     return f"whether a row passes row_filter {rule.text} is not known{why}"
 
 
-def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
+def check_row_filter(target: TargetTable, rules: ColumnRules) -> None:
     """Raise SettingError if the target's filter does not fit the table's columns."""
     try:
         if target.row_filter:
-            row_filter(target.row_filter, target.in_log)
+            row_filter(target.row_filter, target.source)
     except NotComputed as error:
         match = rules.rules.shaping(target.name).match
         raise SettingError(
@@ -194,13 +194,13 @@ def check_row_filter(target: TableDefinition, rules: ColumnRules) -> None:
         ) from None
 
 
-def check_filter_columns(before: TableDefinition, altered: Altered) -> None:
+def check_filter_columns(before: TargetTable, altered: Altered[SourceTable]) -> None:
     """Raise SettingError if ``altered`` drops or renames a column that the row filter of ``before``
     reads. Raise StatementError if the column may get other values or another collation: rows that
     the target lacks might pass then."""
     if not before.row_filter:
         return
-    logged = before.in_log
+    logged = before.source
     now = {column.name.lower(): column for column in altered.definition.columns}
     columns = zip(altered.origins, altered.definition.columns, strict=True)
     origins = {
@@ -231,7 +231,7 @@ def check_filter_columns(before: TableDefinition, altered: Altered) -> None:
             raise StatementError(
                 f"column {old.name}, at which row_filter looks, {what}",
                 table=before.name,
-                hint=_SHARD_ANEW if shard_column(before) >= 0 else _ANEW,
+                hint=_SHARD_ANEW if before.is_shard else _ANEW,
             )
 
 
@@ -259,7 +259,7 @@ def names_in(syntax: Syntax) -> set[str]:
     return own.union(*map(names_in, syntax.inputs))
 
 
-def row_filter(text: str, logged: TableDefinition) -> RowFilter:
+def row_filter(text: str, logged: SourceTable) -> RowFilter:
     """Return the expression for the source's table ``logged``. Raise NotComputed."""
     if reason := fault(text):
         raise NotComputed(reason)

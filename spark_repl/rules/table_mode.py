@@ -8,17 +8,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError, StatementError, reset_table
-from .metadata_columns import keeps_deleted
+from ..tables.target_table import CHANGELOG, HISTORY
 
 if TYPE_CHECKING:
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
-MIRROR, APPEND, CHANGELOG, HISTORY = "mirror", "append", "changelog", "history"
-OF_IMAGES = (CHANGELOG, HISTORY)
-"""modes that keep each row image, without folding several into one"""
+MIRROR = "mirror"
 
 
-def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
+def in_mode(table: TargetTable, mode: str) -> TargetTable:
     """Return the target's table, which was shaped as a mirror, in a ``mode``. Other modes do not
     identify rows by the key. Raise SettingError if the table cannot be in the mode."""
     if mode == MIRROR:
@@ -33,7 +31,7 @@ def in_mode(table: TableDefinition, mode: str) -> TableDefinition:
     return nullable(own) if mode == CHANGELOG else own
 
 
-def check_without_rows(table: TableDefinition) -> None:
+def check_without_rows(table: TargetTable) -> None:
     """Raise SettingError for a target's table that cannot begin without rows."""
     if not table.mode and not table.primary_key:
         raise SettingError(
@@ -44,7 +42,7 @@ def check_without_rows(table: TableDefinition) -> None:
         )
 
 
-def nullable(table: TableDefinition) -> TableDefinition:
+def nullable(table: TargetTable) -> TargetTable:
     """Return a changelog's table with nullable columns: its rows may lack values of the source's
     columns. NOT NULL holds only for the log's rows."""
     columns = (
@@ -56,38 +54,10 @@ def nullable(table: TableDefinition) -> TableDefinition:
     return replace(table, columns=tuple(columns))
 
 
-def appends(table: TableDefinition | None) -> bool:
-    """Return whether the table's rows stay, whatever happens to the source's rows."""
-    return table is not None and bool(table.mode)
-
-
-def outlives_source(table: TableDefinition) -> bool:
-    """Return whether the target's table keeps rows that the source has deleted. A copy lacks these
-    rows."""
-    return appends(table) or keeps_deleted(table)
-
-
-def keeps_more(table: TableDefinition) -> bool:
-    """Return whether the target's table has, or may have, rows or columns that the source no longer
-    has. A copy of the source's table lacks them."""
-    left = table.dropped or table.truncated or any(column.kept for column in table.columns)
-    return left or outlives_source(table)
-
-
-def logs_changes(table: TableDefinition | None) -> bool:
-    """Return whether each row image of the log becomes a row."""
-    return table is not None and table.mode == CHANGELOG
-
-
-def has_versions(table: TableDefinition | None) -> bool:
-    """Return whether each version of a row becomes a row."""
-    return table is not None and table.mode == HISTORY
-
-
-def keeps_removed_rows(table: TableDefinition) -> bool:
+def keeps_removed_rows(table: TargetTable) -> bool:
     """Return whether the target keeps rows that the source's partitions lose. Raise StatementError
     if the table's mode would have to record each removed row."""
-    if table.mode in OF_IMAGES:
+    if table.keeps_images:
         raise StatementError(
             "the statement takes rows of which the log tells none, and the table (mode"
             f' = "{table.mode}") would not say that they went',
@@ -95,10 +65,10 @@ def keeps_removed_rows(table: TableDefinition) -> bool:
             hint="if the table need not show it, leave the statement out: spark-repl skip"
             " --config F --gtid GTID",
         )
-    return appends(table)
+    return table.appends
 
 
-def check_mode(table: TableDefinition, wanted: str, reason: str) -> None:
+def check_mode(table: TargetTable, wanted: str, reason: str) -> None:
     """Raise SettingError with the ``reason`` if the ``wanted`` mode is not the table's."""
     if (table.mode or MIRROR) != wanted:
         raise SettingError(

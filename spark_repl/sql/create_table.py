@@ -1,4 +1,4 @@
-"""Read the columns and keys of CREATE TABLE into a TableDefinition, as the table's TABLE_MAPs will
+"""Read the columns and keys of CREATE TABLE into a SourceTable, as the table's TABLE_MAPs will
 have them."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..errors import DecodeError, StatementError
-from ..tables.table_definition import TableDefinition
+from ..tables.source_table import SourceTable
 from ..tables.table_name import database_of, parts_of
 from . import foreign_keys, keys
 from .charsets import ASSUMED
@@ -37,7 +37,7 @@ class ReadDefinition:
     are not understood either.
     """
 
-    definition: TableDefinition | None = None
+    definition: SourceTable | None = None
     reason: str = ""
     query: bool = False
     rows_follow: bool = False
@@ -89,7 +89,7 @@ def definition(cursor: Cursor, name: str, session: Session) -> ReadDefinition:
         return replace(read, reason=error.message)
 
 
-def is_text(table: TableDefinition) -> bool:
+def is_text(table: SourceTable) -> bool:
     """Return whether all names of the table are text, without bytes that are no characters."""
     try:
         table.to_json().encode()
@@ -165,7 +165,7 @@ def keys_of(column: ColumnClause) -> list[KeyClause]:
     return clauses + [KeyClause("FOREIGN", "", parts, key) for key in column.references]
 
 
-def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...]) -> TableDefinition:
+def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...]) -> SourceTable:
     charset = session.charset_of(database_of(table.name)) or ASSUMED
     if table.charset and table.charset.upper() != "DEFAULT":
         charset = table.charset
@@ -176,7 +176,7 @@ def _finish(table: _Table, session: Session, references: tuple[ForeignKey, ...])
     loose = {clause.name.lower() for clause in table.columns if is_nullable(clause)} & primary
     result = keys.ordered(keys.added([], table.keys, columns), columns, loose)
     database, name = parts_of(table.name)
-    return TableDefinition(
+    return SourceTable(
         database,
         name,
         columns,

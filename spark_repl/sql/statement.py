@@ -20,7 +20,7 @@ from .foreign_keys import ENGINES as TRANSACTIONAL
 
 if TYPE_CHECKING:
     from ..binlog.events.event import Query
-    from ..tables.table_definition import TableDefinition
+    from ..tables.source_table import SourceTable
     from ..tables.table_keys import ForeignKey
     from .actions import Alteration
 
@@ -72,7 +72,7 @@ class Statement:
     database: str = ""
     if_exists: bool = False
     if_not_exists: bool = False
-    definition: TableDefinition | None = None
+    definition: SourceTable | None = None
     foreign_keys: tuple[ForeignKey, ...] | None = ()
     like: str = ""
     renames: tuple[tuple[str, str], ...] = ()

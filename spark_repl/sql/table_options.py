@@ -29,7 +29,7 @@ SETS = ("CHARACTER SET", "CHARSET", "CHAR SET", "COLLATE")
 
 
 def other_engine(name: str) -> str:
-    """Return the engine as in ``TableDefinition.engine``."""
+    """Return the engine as in ``SourceTable.engine``."""
     return "" if name.upper() in _INNODB else name.upper()
 
 

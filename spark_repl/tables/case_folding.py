@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import SettingError
 
 if TYPE_CHECKING:
-    from .table_definition import TableDefinition
+    from .table_definition import Definition, TableDefinition
 
 CASE_HINT = (
     "set source.lower_case_table_names to what the source has: 0 (names of other letters are other"
@@ -59,7 +59,7 @@ def same_name_error(name: str, other: str, table: str) -> SettingError:
     )
 
 
-def folded_definition(definition: TableDefinition) -> TableDefinition:
+def folded_definition(definition: Definition) -> Definition:
     """Return the definition with the names of its database and tables folded."""
     return replace(
         definition,

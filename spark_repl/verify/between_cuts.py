@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..control.table.layout import Layout
     from ..delta.files.digests import Digests
     from ..delta.log.table_log import TableLog
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .digest_sums import Keys
     from .work_folder import WorkFolder
 
@@ -106,7 +106,7 @@ class Between:
         self,
         name: str,
         both: tuple[FileSet, FileSet],
-        definition: TableDefinition,
+        definition: TargetTable,
         comparison: FoundBetween,
         work: WorkFolder,
         most: int,
@@ -135,7 +135,7 @@ class Between:
         ]
         work.forget(name)
 
-    def _side(self, cut: Cut, at: TableVersion | None) -> tuple[FileSet, TableDefinition] | None:
+    def _side(self, cut: Cut, at: TableVersion | None) -> tuple[FileSet, TargetTable] | None:
         if at is None:
             return None
         files = files_of(self._log, self._layout.table(at.path), at.version)
@@ -149,7 +149,7 @@ class Between:
         return files.of_shard(definition), definition
 
 
-def _reason(sides: Sequence[tuple[FileSet, TableDefinition] | None]) -> str:
+def _reason(sides: Sequence[tuple[FileSet, TargetTable] | None]) -> str:
     """Return why a table can't be compared; "" if it can."""
     old, new = sides
     if old is None or new is None:
@@ -181,7 +181,7 @@ def _apart(old: FileSet, new: FileSet) -> tuple[FileSet, FileSet]:
 class _Pair:
     """The parts of a table's two versions that differ. ``work``: the folder of digests."""
 
-    definition: TableDefinition
+    definition: TargetTable
     work: str
     old: FileSet
     new: FileSet

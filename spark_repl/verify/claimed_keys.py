@@ -14,14 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..delta.files.delta_columns import Columns, arrow_type
-from ..rules.metadata_columns import shard_column
 from .differences import key_values
 from .digest_sums import common_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .digest_sums import Keys
     from .target_files import FileSet, FileTask
 
@@ -29,9 +28,9 @@ CLAIMED = "claimed"
 """kind of a difference: two channels have the key"""
 
 
-def is_separated_by_filter(definition: TableDefinition) -> bool:
+def is_separated_by_filter(definition: TargetTable) -> bool:
     """Return whether row filters separate the table's rows from those of other channels."""
-    return shard_column(definition) >= 0 and bool(definition.row_filter)
+    return definition.is_shard and bool(definition.row_filter)
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class ClaimedKeys:
     ``channels`` also have; ``own``: the channel's files, with only the key's columns, of the types
     in ``schema``."""
 
-    definition: TableDefinition
+    definition: TargetTable
     own: FileSet
     schema: pa.Schema
     keys: Keys
@@ -49,7 +48,7 @@ class ClaimedKeys:
     @classmethod
     def find(
         cls,
-        definition: TableDefinition,
+        definition: TargetTable,
         whole: FileSet,
         work: str,
         run: Callable[[list[FileTask]], object],
@@ -86,7 +85,7 @@ class ClaimedKeys:
         ]
 
 
-def _key_columns(definition: TableDefinition, own: Columns) -> tuple[Columns, pa.Schema]:
+def _key_columns(definition: TargetTable, own: Columns) -> tuple[Columns, pa.Schema]:
     """Return the key's columns, and their types in the files: another channel's values may need a
     wider type than the channel's own."""
     names = [definition.columns[number].name for number in definition.primary_key]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..control.table.layout import Layout
     from ..delta.log.table_log import TableLog
     from ..delta.log.table_snapshot import Snapshot
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .source_range import RangeRows
     from .table_check import TableCheck
     from .target_files import FileTask
@@ -135,7 +135,7 @@ class CutDefinitions:
         self._layout, self._log, self._definitions = layout, log, Definitions(control)
         self._read_for: Cut | None = None
 
-    def of(self, cut: Cut, at: TableVersion) -> TableDefinition | None:
+    def of(self, cut: Cut, at: TableVersion) -> TargetTable | None:
         """Return the definition of one of the cut's tables. Return None if no record has it,
         because another writer has replaced the table's properties. Raise TargetError if the table
         does not exist."""

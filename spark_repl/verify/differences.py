@@ -16,7 +16,7 @@ from ..delta.files.digests import Digests, digests
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .digest_sums import Keys
 
 _VALUE_MAX = 200
@@ -34,7 +34,7 @@ class Differing:
         """Return some of the keys: a mask, or positions."""
         return Differing(self.keys[which], self.source[which], self.target[which])
 
-    def kinds(self, definition: TableDefinition) -> list[str]:
+    def kinds(self, definition: TargetTable) -> list[str]:
         """Return each key's kind, by the numbers of its rows: "missing" (only the source has the
         key), "extra" (only the target), "different", or "count" if the table has no key."""
         if not definition.primary_key:
@@ -42,13 +42,13 @@ class Differing:
         absent = np.where(self.target == 0, "missing", "different")
         return [str(kind) for kind in np.where(self.source == 0, "extra", absent)]
 
-    def by_kind(self, definition: TableDefinition) -> dict[str, int]:
+    def by_kind(self, definition: TargetTable) -> dict[str, int]:
         """Return the number of keys of each kind that occurs."""
         return dict(Counter(self.kinds(definition)))
 
 
 def differences(
-    definition: TableDefinition,
+    definition: TargetTable,
     named: Differing,
     source: pa.Table | None,
     target_rows: Callable[[Keys], list[pa.Table]],
@@ -68,7 +68,7 @@ def differences(
 
 
 def describe(
-    definition: TableDefinition,
+    definition: TargetTable,
     differing: Differing,
     source: list[pa.Table],
     target: list[pa.Table],
@@ -95,7 +95,7 @@ def describe(
 
 
 def _by_key(
-    definition: TableDefinition, tables: list[pa.Table], keys: Keys
+    definition: TargetTable, tables: list[pa.Table], keys: Keys
 ) -> dict[int, list[pa.Table]]:
     rows_by_key: dict[int, list[pa.Table]] = {}
     for table in tables:
@@ -105,7 +105,7 @@ def _by_key(
     return rows_by_key
 
 
-def _digests(definition: TableDefinition, rows: pa.Table) -> Keys:
+def _digests(definition: TargetTable, rows: pa.Table) -> Keys:
     """Return the digest of each row's key."""
     digested: Digests = digests(
         [one_chunk(column) for column in rows.columns], definition.primary_key
@@ -113,7 +113,7 @@ def _digests(definition: TableDefinition, rows: pa.Table) -> Keys:
     return np.asarray(digested[0])
 
 
-def key_values(definition: TableDefinition, rows: list[pa.Table]) -> dict[str, Any]:
+def key_values(definition: TargetTable, rows: list[pa.Table]) -> dict[str, Any]:
     """Return the values of the first row's key, or of the whole row if the table has no key."""
     names = [definition.columns[number].name for number in definition.primary_key]
     values = rows[0].select(names) if names else rows[0]

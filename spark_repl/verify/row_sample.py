@@ -20,15 +20,14 @@ from ..binlog.kernels.crc import crc32
 from ..binlog.kernels.jit import jit_allocating
 from ..copy.source_tables import full_name, quoted
 from ..delta.files.digests import mix
-from ..rules.masking import masks_order
 from ..tables.column import BINARY, CHARACTER_TYPES, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..copy.source_tables import SourceTable
+    from ..copy.source_tables import ListedTable
     from ..tables.column import Column
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
 _BLOCKS = 4096
 """greatest number of blocks of the key's values"""
@@ -72,8 +71,8 @@ class SampledRows:
 
 def sample_of(
     query: Callable[[str], list[tuple[Any, ...]]],
-    table: SourceTable,
-    target: TableDefinition,
+    table: ListedTable,
+    target: TargetTable,
     percent: float,
     *,
     replaces: bool = False,
@@ -88,7 +87,7 @@ def sample_of(
     candidates = definition.primary_key[:1] or range(len(definition.columns))
     texts = bool(definition.primary_key) or not replaces
     number = next((i for i in candidates if _is_fit(definition.columns[i], texts=texts)), None)
-    if number is None or masks_order(target):
+    if number is None or target.masks_order:
         return None, ("",)
     column = definition.columns[number]
     name = quoted(column.name)

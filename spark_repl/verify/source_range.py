@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..binlog.types.forms import Forms
     from ..config import Source
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class RangeTask:
     is none."""
 
     source: Source
-    definition: TableDefinition
+    definition: TargetTable
     forms: Forms
     where: str
     out: str = ""
@@ -93,7 +93,7 @@ class _Line:
 
 def _digest(task: RangeTask, connection: Any) -> RangeRows:
     definition = task.definition
-    logged, key = definition.in_log, definition.primary_key
+    logged, key = definition.source, definition.primary_key
     statement = f"SELECT {select_list(logged)} FROM {full_name(logged)} {task.where}"
     answer, began = begin_query(connection, statement), time.monotonic()
     parts, values, rows = [np.zeros((2, 0), np.uint64)], _FirstRows(task.row_limit), 0

@@ -26,7 +26,6 @@ import pyarrow as pa
 from ..binlog.types.forms import Forms
 from ..copy.repair_request import KEY, THERE, RepairRequest, key_types
 from ..copy.source_tables import literal, quoted
-from ..rules.masking import masks_order
 from ..tables.column import BINARY, CHARACTER_TYPES, NUMERIC_TYPES, ColumnType
 from ..write.rows.staged_rows import key_digests
 from .differences import Differing, differences
@@ -37,7 +36,7 @@ from .work_folder import load
 
 if TYPE_CHECKING:
     from ..config import Config
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .row_sample import SampledRows
 
 NAMED_AFTER, NAMED_AFTER_MISSING = 2, 5
@@ -68,7 +67,7 @@ class TableCheck:
     """
 
     config: Config
-    definition: TableDefinition
+    definition: TargetTable
     ranges: tuple[str, ...]
     work: str
     sample: SampledRows | None = None
@@ -210,7 +209,7 @@ class TableCheck:
         """
         if not self.definition.primary_key or len(keys) > _KEYS_ASKED_FOR:
             return ()
-        if masks_order(self.definition):
+        if self.definition.masks_order:
             return ()
         number = self.definition.primary_key[0]
         column = self.definition.columns[number]

@@ -27,12 +27,11 @@ from ..delta.files.delta_columns import (
 from ..delta.files.digests import Digests, digests, mix
 from ..delta.files.statistics import row_count
 from ..delta.store.storage import is_gone
-from ..rules.metadata_columns import shard_column
 from ..write.shared.shard_tables import columns_of
 from .work_folder import load, save
 
 if TYPE_CHECKING:
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .row_sample import SampledRows
 
 
@@ -68,9 +67,9 @@ class FileSet:
     shard: tuple[str, str] = ("", "")
     """physical partition column, and its value in the files of this set; ("", ""): all files"""
 
-    def of_shard(self, definition: TableDefinition) -> FileSet:
+    def of_shard(self, definition: TargetTable) -> FileSet:
         """Return the files of the table ``definition`` if several tables share the Delta table."""
-        number = shard_column(definition)
+        number = definition.shard_column
         if number < 0:
             return self
         columns = columns_of(self.columns, definition)

@@ -22,9 +22,7 @@ from ..errors import NoTableError, SchemaError, SourceError, SparkReplError
 from ..gtid import GtidSet
 from ..observe.reports.verify_status import MODE_REASON, WITHOUT_HISTORY
 from ..rules.column_rules import ColumnRules, masked_otherwise
-from ..rules.metadata_columns import deleted_column, without_extra
 from ..rules.replication_filters import ReplicationFilters
-from ..rules.table_mode import appends, keeps_more
 from ..rules.table_rules import TableRules
 from ..source.account import mask_key
 from ..source.connection import DumpConnection
@@ -42,9 +40,9 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..control.table.cut import Cut
     from ..control.table.layout import Layout
-    from ..copy.source_tables import SourceTable
+    from ..copy.source_tables import ListedTable
     from ..delta.log.table_log import TableLog
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
     from .table_check import Repairs
     from .target_files import FileTask
 
@@ -119,7 +117,7 @@ class Verifier:
         self._begun = dict[str, int]()
         self._paths = dict[str, str]()
         self._shown_files: dict[str, FileSet] = {}  # with all columns, at the last cut
-        self._wholes: dict[str, TableDefinition] = {}
+        self._wholes: dict[str, TargetTable] = {}
         """the target's definitions, with the columns that the source lacks"""
         self.comparison = VerifyResult()
 
@@ -148,15 +146,15 @@ class Verifier:
         cut = find_cut(self._control, "latest")
         at = cut.tables.get(name)
         definitions = self._definitions.of(cut, at) if at else None
-        return definitions is None or keeps_more(definitions)
+        return definitions is None or definitions.keeps_more
 
     def _plan(self, only: tuple[str, ...], work: WorkFolder) -> dict[str, TableCheck]:
         rules = self._rules
 
-        def shaped(table: SourceTable) -> TableDefinition:
+        def shaped(table: ListedTable) -> TargetTable:
             return rules.shaped(forms.apply(table.definition))
 
-        def plan(source: DumpConnection) -> list[tuple[SourceTable, TablePlan]]:
+        def plan(source: DumpConnection) -> list[tuple[ListedTable, TablePlan]]:
             nonlocal rules
             rules = rules.folded() if case_of_names(source.rows) > 0 else rules
             if source.server().variables.get("gtid_mode", "OFF") != "ON":
@@ -173,13 +171,13 @@ class Verifier:
         checks, cut = {}, find_cut(self._control, "latest")
         for table, planned in self._query(plan):
             whole = shaped(table)
-            of_mode = f"{MODE_REASON} {whole.mode}" if appends(whole) else ""
+            of_mode = f"{MODE_REASON} {whole.mode}" if whole.appends else ""
             why = of_mode or _set_aside(whole.name, cut) or self._without_history(whole.name, cut)
             why = why or self._other_masks(whole, cut)
             if why:
                 self.comparison.not_compared[whole.name] = why
                 continue
-            self._wholes[whole.name], definition = whole, without_extra(whole)
+            self._wholes[whole.name], definition = whole, whole.without_extra
             folder, saved = work.of(definition, planned)
             rate = self._limits.rows_per_s / self._limits.connections
             sample = SampledRows.from_json(saved.sample) if saved.sample else None
@@ -196,7 +194,7 @@ class Verifier:
         return checks
 
     def _plan_of(
-        self, query: Callable[[str], Any], table: SourceTable, target: TableDefinition
+        self, query: Callable[[str], Any], table: ListedTable, target: TargetTable
     ) -> TablePlan:
         percent = self._limits.percent
         if percent < 100:
@@ -300,7 +298,7 @@ class Verifier:
             files, whole = self._files(self._layout.table(at.path), at.version), self._wholes[name]
             self._shown_files[name], files = files, files.of_shard(whole)
             if files.columns.fits(whole.arrow_schema()):
-                return files.of_source(len(check.definition.columns), deleted_column(whole))
+                return files.of_source(len(check.definition.columns), whole.deleted_column)
             check.changed = f"the target has other columns: {files.columns.describe()}"
         return None
 
@@ -310,7 +308,7 @@ class Verifier:
         at = cut.tables.get(name)
         return WITHOUT_HISTORY if at and self._definitions.is_without_history(at) else ""
 
-    def _other_masks(self, whole: TableDefinition, cut: Cut) -> str:
+    def _other_masks(self, whole: TargetTable, cut: Cut) -> str:
         """Return the reason not to read the cut's table if its masks differ from those of
         ``whole``. Return "" if they do not differ, or this path was checked before."""
         at = cut.tables.get(whole.name)
@@ -361,7 +359,7 @@ class Verifier:
         if is_separated_by_filter(whole) and check.at is not None and check.sample is None:
             self._look_for_claimed(whole, check.at, check.work)
 
-    def _look_for_claimed(self, whole: TableDefinition, at: FileSet, work: str) -> None:
+    def _look_for_claimed(self, whole: TargetTable, at: FileSet, work: str) -> None:
         """Count keys of a channel's table that other channels have as well."""
         every, name = self._files(at.folder, at.version), whole.name
         claimed = ClaimedKeys.find(whole, every, work, self._digest)

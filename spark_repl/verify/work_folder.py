@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import IO, Self
 
     from ..delta.files.digests import Digests
-    from ..tables.table_definition import TableDefinition
+    from ..tables.target_table import TargetTable
 
 _PLAN = "plan.json"
 
@@ -62,7 +62,7 @@ class WorkFolder:
         assert self._lock is not None
         self._lock.close()
 
-    def of(self, definition: TableDefinition, plan: TablePlan) -> tuple[str, TablePlan]:
+    def of(self, definition: TargetTable, plan: TablePlan) -> tuple[str, TablePlan]:
         """Return the table's folder, and how the table is read.
 
         Return an interrupted verify's plan if it has the same definition and the same ``percent``;

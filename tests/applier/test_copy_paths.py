@@ -16,6 +16,7 @@ from spark_repl.copy.copy_plan import plan_again
 from spark_repl.errors import ConcurrentChangeError, TargetError
 from spark_repl.gtid import GtidSet
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.tables.new_tables import NewPaths
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import LocalDelta, applier, apply_without_stream, cuts, last_shown
@@ -88,11 +89,11 @@ def test_a_copy_is_planned_while_the_table_is_announced(log: LogWriter, target: 
         assert definition is not None
         paths = NewPaths(control, layout)
         paths.load()
-        path = paths.new(definition, LocalDelta())
+        path = paths.new(TargetTable.mirror_of(definition), LocalDelta())
         record_copy(control, Copy(GtidSet(), {"t.n": ()}, {"t.n": path}, error="no such table"))
         with pytest.raises(ConcurrentChangeError, match="t/n was given to another table"):
             announce(control, "t.n", path, 1, "", lambda: paths.check(path))
-        assert paths.new(definition, LocalDelta()) == "t/n@2"
+        assert paths.new(TargetTable.mirror_of(definition), LocalDelta()) == "t/n@2"
         made = found.tracking.create(definition, found.tracking.stamp(cuts(target)[-1]))
         assert made.path == "t/n@2"
         with pytest.raises(ConcurrentChangeError):

@@ -22,6 +22,7 @@ from spark_repl.copy.repairer import Repairer
 from spark_repl.errors import RowsRefused
 from spark_repl.observe.reports import verify_status
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import (
@@ -258,7 +259,7 @@ def test_a_verify(log: LogWriter, target: Path) -> None:
         definition = classify(A.create, "t").definition
         assert definition is not None
         with WorkFolder(layout.verify) as work:
-            work.of(definition, TablePlan(("1",)))
+            work.of(TargetTable.mirror_of(definition), TablePlan(("1",)))
             assert below_target(target)["verify/*/*/*"] == 1
     with WorkFolder(layout.verify) as work, WorkFolder(layout.verify, "between") as between:
         between.clear()

@@ -35,6 +35,7 @@ from spark_repl.receiver.writer import RelayWriter
 from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.work_folder import TablePlan, WorkFolder
 from spark_repl.write.files import key_index, key_segments
 from spark_repl.write.tables import table_metadata
@@ -229,8 +230,11 @@ def test_a_repair_and_a_verify_of_before_go_on(many):
     assert found.keys.equals(REPAIR.keys)
     assert (found.table, found.wheres, found.key) == (REPAIR.table, REPAIR.wheres, REPAIR.key)
     definition = classify(TABLE.create, "t").definition
+    assert definition is not None
     with WorkFolder(layout.verify) as work:
-        assert work.of(definition, TablePlan(("1",)))[1] == PLAN, "as it was begun"
+        assert work.of(TargetTable.mirror_of(definition), TablePlan(("1",)))[1] == PLAN, (
+            "as it was begun"
+        )
     assert verify_status.read_verify_status(layout.verified)["at"] == "2026-11-26T00:00:00+00:00"
 
 

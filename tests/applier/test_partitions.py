@@ -10,7 +10,7 @@ import pytest
 
 from spark_repl.control.table.layout import Layout
 from spark_repl.errors import StatementError
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from tests.property.test_change_feed import changes
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.cut_off import Twice, cut_off_anywhere
@@ -181,7 +181,7 @@ def test_a_table_that_was_made_before_partitions_were_read(tmp_path: Path) -> No
         if "metaData" in line:
             properties = line["metaData"]["configuration"]
             kept = json.loads(properties["spark_repl.definition"])
-            assert TableDefinition.from_json(json.dumps(kept)).partitioning
+            assert TargetTable.from_json(json.dumps(kept)).partitioning
             del kept["partitioning"]
             properties["spark_repl.definition"] = json.dumps(kept)
     first.write_text("\n".join(map(json.dumps, lines)))

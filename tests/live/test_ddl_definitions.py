@@ -23,7 +23,7 @@ from spark_repl.sql.classify import Effect, classify, classify_in
 from spark_repl.sql.foreign_keys import named
 from spark_repl.sql.session import Session
 from spark_repl.tables.column import ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from tests.support.live.ddl_generator import Generator, quoted
 from tests.support.live.server import Server
 
@@ -36,7 +36,7 @@ class Accepted:
     column whether its value was the one that is foretold."""
 
     table: str
-    shown: TableDefinition
+    shown: SourceTable
     text: str
 
 
@@ -47,7 +47,7 @@ def session_of(query: Query) -> Session:
     return Session(query.database, query.sql_mode, 0, "", explicit, charsets=charsets)
 
 
-def logged(folder: Path) -> Iterator[Query | TableDefinition]:
+def logged(folder: Path) -> Iterator[Query | SourceTable]:
     """Statements and TABLE_MAPs of a server's log, in its order."""
     for path in sorted(folder.glob("binlog.0*")):
         log, at = path.read_bytes(), 4
@@ -77,7 +77,7 @@ class Source:
                 cursor.execute(statement)
             return cursor.fetchall()
 
-    def shown(self, table: str) -> TableDefinition:
+    def shown(self, table: str) -> SourceTable:
         ((_, text),) = self.run(f"SHOW CREATE TABLE {quoted(table)}")
         found = classify(text, "g")
         assert found.definition is not None, (found.reason, text)
@@ -98,7 +98,7 @@ class Source:
         return True
 
 
-def compare(made: TableDefinition, shown: TableDefinition, text: str) -> list[str]:
+def compare(made: SourceTable, shown: SourceTable, text: str) -> list[str]:
     """What differs between our definition and the one that SHOW CREATE TABLE has."""
     wrong = []
     for got, want in zip(made.columns, shown.columns, strict=False):
@@ -147,7 +147,7 @@ def same_default(got: str | None, want: str | None) -> bool:
         return got[:2] == "0x" or want.startswith(got) or "0b" in got
 
 
-def agrees_with_map(made: TableDefinition, seen: TableDefinition) -> list[str]:
+def agrees_with_map(made: SourceTable, seen: SourceTable) -> list[str]:
     """What differs between our definition and a TABLE_MAP's."""
     parts = ("name", "type", "meta", "nullable", "unsigned", "literals", "visible")
     ours = [tuple(getattr(c, part) for part in parts) for c in made.columns]
@@ -163,12 +163,12 @@ def agrees_with_map(made: TableDefinition, seen: TableDefinition) -> list[str]:
 def follow(source: Source, folder: Path) -> tuple[list[str], int]:
     """Goes through the log with ``classify_in`` and ``alter``: what differs, and how many
     TABLE_MAPs were compared."""
-    tables: dict[str, TableDefinition] = {}
+    tables: dict[str, SourceTable] = {}
     accepted = iter(source.accepted)
     wrong: list[str] = []
     maps = 0
     for event in logged(folder):
-        if isinstance(event, TableDefinition):
+        if isinstance(event, SourceTable):
             if event.name in tables:
                 maps += 1
                 differing = agrees_with_map(tables[event.name], event)

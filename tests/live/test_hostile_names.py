@@ -18,6 +18,7 @@ from spark_repl.copy.survey import ERROR, survey
 from spark_repl.delta.store.delta_rs import read
 from spark_repl.observe.status.status import status
 from spark_repl.source.connection import DumpConnection
+from spark_repl.tables.target_table import TargetTable
 from tests.support.live.receiving import config_for
 from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run
@@ -88,7 +89,10 @@ def test_a_copy_asks_for_them_alone(hostile: Server, tmp_path: Path) -> None:
     try:
         listed = list_tables(connection.rows)
         assert len(listed) == 2 * len(NAMES)
-        made = [chunk_ends(connection.rows, table, table.definition) for table in listed]
+        made = [
+            chunk_ends(connection.rows, table, TargetTable.mirror_of(table.definition))
+            for table in listed
+        ]
         assert made == [()] * len(listed)
     finally:
         connection.close()

@@ -15,7 +15,7 @@ from spark_repl.control.table.control import Control
 from spark_repl.control.table.layout import Layout
 from spark_repl.copy.source_tables import list_tables
 from spark_repl.gtid import GtidSet
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from tests.support.live.partition_load import WAYS, PartitionLoad, Way
 from tests.support.live.server import Server
 from tests.support.local_delta import cuts, run
@@ -58,12 +58,12 @@ def assert_same_partitions(server: Server, target: Path) -> None:
     for name, at in last.tables.items():
         mine = kept.at(at.path, last.position, GtidSet.parse(last.gtid_executed))
         if mine is not None and (mine.partitioning or copied[name].partitioning):
-            assert partitions_of(mine) == partitions_of(copied[name]), name
+            assert partitions_of(mine.source) == partitions_of(copied[name]), name
             compared += 1
     assert compared
 
 
-def partitions_of(definition: TableDefinition) -> tuple[Any, ...]:
+def partitions_of(definition: SourceTable) -> tuple[Any, ...]:
     """The server lists values of LIST in an order of its own."""
     found = definition.partitioning
     assert found is not None and not found.unknown, found

@@ -18,6 +18,7 @@ from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import SourceError
 from spark_repl.source import source_settings
 from spark_repl.source.connection import DumpConnection, connect
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.tables.table_options import TableOptions
 from tests.support.live.receiving import Running, check_same, config_for
 from tests.support.live.server import Server
@@ -142,7 +143,14 @@ def copied(config: Config, folder: Path) -> dict[str, list[tuple[Any, ...]]]:
         first = quoted(definition.columns[0].name)
         rows: list[tuple[Any, ...]] = []
         for where in wheres(first, bounds):
-            task = CopyTask(config.source, definition, columns, str(place), where, Forms("string"))
+            task = CopyTask(
+                config.source,
+                TargetTable.mirror_of(definition),
+                columns,
+                str(place),
+                where,
+                Forms("string"),
+            )
             in_view = definition.name in plan.views
             rows += read(task, copy_in_view(task) if in_view else copy_chunk(task))
         found[definition.name] = sorted(rows, key=repr)
@@ -152,7 +160,7 @@ def copied(config: Config, folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 def copy_in_view(task: CopyTask) -> Copied:
     lock, view = DumpConnection(task.source), connect(task.source)
     try:
-        lock.query(f"LOCK TABLES {full_name(task.definition)} READ")
+        lock.query(f"LOCK TABLES {full_name(task.definition.source)} READ")
         with view.cursor() as cursor:
             cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
         lock.query("UNLOCK TABLES")

@@ -15,6 +15,7 @@ from spark_repl.copy.source_tables import full_name, table_definition
 from spark_repl.copy.text_rows import read_rows, select_list
 from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.source.connection import begin_query, connect
+from spark_repl.tables.target_table import TargetTable
 from tests.support.live.decoder_server import Server, server
 
 __all__ = ["server"]  # the fixture
@@ -57,7 +58,7 @@ def copied(server: Server, table: str, forms: Forms) -> tuple[list[dict[str, Any
         statement = f"SELECT {select_list(definition)} FROM {full_name(definition)}"
         rows, count = list[dict[str, Any]](), 0
         for columns in read_rows(*begin_query(connection, statement)):
-            made, replaced = copied_rows(definition, columns, forms, b"")
+            made, replaced = copied_rows(TargetTable.mirror_of(definition), columns, forms, b"")
             rows += made.to_pylist()
             count += replaced
         return rows, count

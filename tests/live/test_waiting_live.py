@@ -35,7 +35,7 @@ from .test_run import Run, check_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_repl.tables.table_definition import TableDefinition
+    from spark_repl.tables.source_table import SourceTable
 
 _WAIT_S = 500.0  # against a run that hangs: two busy cores take 3 minutes for all of it
 _PAUSE_S = 0.1
@@ -214,7 +214,7 @@ def test_a_table_that_goes_while_it_is_asked_for(
 
     def first_changed(
         query: source_tables.Query, database: str, table: str, *names: Any
-    ) -> TableDefinition:
+    ) -> SourceTable:
         if changes and table in ("gen", "plain"):
             server.query(changes.pop())
         return true(query, database, table, *names)

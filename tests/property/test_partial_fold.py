@@ -19,6 +19,7 @@ from spark_repl.decode.staged import Part, Span, StageTask
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.files.write_task import PlannedFiles, WriteTask
 from spark_repl.write.rows.direct_writer import write_direct
 from tests.support.binlog_writer import Change, LogWriter, Table, delete, insert, update
@@ -96,7 +97,8 @@ def applied(folder: Path, table: Table, rows: list[list[Any]], parts: list[Part]
     for pieces in shards.values():
         task = WriteTask(
             "t.p", str(folder), str(folder / "keys"), columns, definition.primary_key,
-            tuple(pieces), PlannedFiles(pa.array(["old.parquet"]), {}), False, False, definition,
+            tuple(pieces), PlannedFiles(pa.array(["old.parquet"]), {}), False, False,
+            TargetTable.mirror_of(definition),
         )  # fmt: skip
         out = write_direct(task)
         assert not out.violations

@@ -36,7 +36,7 @@ from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.errors import DecodeError, SparkReplError
 from spark_repl.relay.file_transactions import are_usual, classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from tests.support.decoder_log import payloads, transactions
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -58,7 +58,7 @@ MEMORY_BYTES_MAX = 256 << 20
 
 
 @cache
-def known() -> dict[str, TableDefinition]:
+def known() -> dict[str, SourceTable]:
     """The tables of minimal_metadata, which is the log of the same run with less in its maps."""
     data = LOGS[0].read_bytes()
     loose = [without_checksums(data[a:b]) for a, b in transactions(data, False)]

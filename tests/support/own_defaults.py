@@ -18,8 +18,8 @@ from spark_repl.errors import DecodeError, SchemaError, StatementError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.alter.altered_rows import AlteredRows
+from spark_repl.tables.source_table import SourceTable
+from tests.support.altered_table import altered_rows
 
 from .live.alter_grid import Row, arrow, column_of
 from .live.default_cases import SESSIONS, Case
@@ -82,13 +82,13 @@ def _ways(case: Case) -> Iterator[tuple[str, pa.Array | None]]:
 
 
 @lru_cache(1)
-def _table() -> TableDefinition:
+def _table() -> SourceTable:
     made = classify_in("CREATE TABLE x (i INT PRIMARY KEY)", Session("g")).definition
     assert made is not None
     return made
 
 
-def _altered(case: Case) -> Altered:
+def _altered(case: Case) -> Altered[SourceTable]:
     session = session_of(case)
     made = _table()
     statement = classify_in(f"ALTER TABLE x ADD z {case.clause}", session)
@@ -97,12 +97,12 @@ def _altered(case: Case) -> Altered:
     return replace(altered, definition=FORMS.apply(altered.definition))
 
 
-def _by_alter(altered: Altered, session: Session) -> pa.Array | None:
+def _by_alter(altered: Altered[SourceTable], session: Session) -> pa.Array | None:
     if isinstance(altered.origins[-1], UnknownValue):
         assert altered.origins[-1].reason
         return None
     before = replace(altered.definition, columns=altered.definition.columns[:1])
-    rows = AlteredRows(before, altered, session)
+    rows = altered_rows(before, altered, session)
     try:
         made = rows.columns([pa.array([1], pa.int32())])[-1]
     except (StatementError, SchemaError):

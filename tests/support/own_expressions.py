@@ -16,8 +16,8 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import SchemaError, StatementError
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.alter.altered_rows import AlteredRows
+from spark_repl.tables.source_table import SourceTable
+from tests.support.altered_table import altered_rows
 
 from .live.alter_grid import Row, arrow, column_of
 from .live.expression_cases import COLUMNS, Case
@@ -63,13 +63,13 @@ def created(columns: Columns = COLUMNS) -> str:
     return f"CREATE TABLE x (i INT PRIMARY KEY, {listed}) CHARSET utf8mb4"
 
 
-def definition_of(session: Session, columns: Columns = COLUMNS) -> TableDefinition:
+def definition_of(session: Session, columns: Columns = COLUMNS) -> SourceTable:
     made = classify_in(created(columns), session).definition
     assert made is not None
     return FORMS.apply(made)
 
 
-def arrays_of(definition: TableDefinition, rows: dict[str, Sequence[Row]]) -> list[pa.Array]:
+def arrays_of(definition: SourceTable, rows: dict[str, Sequence[Row]]) -> list[pa.Array]:
     """The table's columns, from what a server answers for each."""
     count = len(next(iter(rows.values())))
     columns = zip(definition.columns[1:], rows.values(), strict=True)
@@ -79,9 +79,7 @@ def arrays_of(definition: TableDefinition, rows: dict[str, Sequence[Row]]) -> li
 class OwnExpressions:
     """``arrays``: the rows of all columns."""
 
-    def __init__(
-        self, definition: TableDefinition, session: Session, arrays: list[pa.Array]
-    ) -> None:
+    def __init__(self, definition: SourceTable, session: Session, arrays: list[pa.Array]) -> None:
         self.definition, self.session, self.arrays = definition, session, arrays
         self.names = [column.name for column in definition.columns]
 
@@ -106,7 +104,7 @@ class OwnExpressions:
 
     def _made(self, altered: Any, arrays: list[pa.Array]) -> pa.Array | None:
         try:
-            made = AlteredRows(self.definition, altered, self.session).columns(arrays)[-1]
+            made = altered_rows(self.definition, altered, self.session).columns(arrays)[-1]
         except (StatementError, SchemaError) as error:
             assert "Arrow" not in str(error), altered.definition.columns[-1].generated
             return None

@@ -7,7 +7,7 @@ from spark_repl.alter.apply_alter import alter
 from spark_repl.sql.classify import Effect, classify_in
 from spark_repl.sql.session import Session
 from spark_repl.tables.partitioning import Partitioning
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 
 SESSION = Session(
     "d", time_zone="+02:00", charsets={"d": "utf8mb4_0900_ai_ci"}, explicit_timestamps=True
@@ -22,7 +22,7 @@ COLUMNS = (
 )
 
 
-def made(partition_by: str, session: Session = SESSION) -> TableDefinition:
+def made(partition_by: str, session: Session = SESSION) -> SourceTable:
     statement = classify_in(f"CREATE TABLE t ({COLUMNS}) PARTITION BY {partition_by}", session)
     assert statement.definition is not None, statement.reason
     return statement.definition
@@ -34,7 +34,7 @@ def parted(partition_by: str, session: Session = SESSION) -> Partitioning:
     return found
 
 
-def altered(before: TableDefinition, actions: str) -> Altered:
+def altered(before: SourceTable, actions: str) -> Altered[SourceTable]:
     statement = classify_in(f"ALTER TABLE t {actions}", SESSION)
     assert statement.effect is not Effect.UNSUPPORTED, statement.reason
     return alter(before, statement, SESSION)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ...decode.staged import Part, Staged
     from ...delta.log.log_replay import Action
     from ...schedule.group import Group, StagedGroup
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ...write.tables.table import Table
     from .cut_publisher import CutPublisher
     from .stager import Stager
@@ -114,7 +114,7 @@ class Cascading:
         by_worker = [*(_without(part, following) for part in staged.by_worker), cascaded.staged]
         return replace(staged, by_worker=by_worker)
 
-    def _definitions(self, staged: StagedGroup) -> dict[str, TableDefinition]:
+    def _definitions(self, staged: StagedGroup) -> dict[str, SourceTable]:
         """Return the definitions of the existing tables, with the character sets that the group's
         TABLE_MAPs record."""
         definitions = self._tracking.logged_definitions()

@@ -35,7 +35,7 @@ from ...schedule.group import StagedGroup
 from ...schedule.planner import assign_workers
 from ...schedule.tasks import Mask, stage_tasks
 from ...tables.case_folding import fold
-from ...tables.table_definition import UNREAD
+from ...tables.source_table import UNREAD
 from ..log.quarantine_changes import QuarantineChanges
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ...gtid import GtidSet
     from ...runtime.workers import Workers
     from ...schedule.group import Group
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ...write.cascades.emulated_cascades import Cascaded, CascadeTask
     from ...write.tables.ahead_of_cut import TableProgress
     from ...write.tables.tracking import Tracking
@@ -194,7 +194,7 @@ class Stager:
         )
         return stage_tasks(self.applied.relay, self.applied.base, group, skip, template)
 
-    def _wider(self) -> dict[str, TableDefinition]:
+    def _wider(self) -> dict[str, TargetTable]:
         """Return the tables of which the target keeps more than the source has, as they are at this
         place of the log."""
         tables = list(self.tracking.tables.items())

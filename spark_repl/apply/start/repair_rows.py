@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ...decode.staged import Part
     from ...gtid import GtidSet
     from ...schedule.group import Records
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ...write.rows.group_writer import GroupWriter
     from ...write.rows.staged_rows import Keys
     from ...write.tables.table import Table
@@ -210,7 +210,7 @@ class RowsToRepair:
     ``RowRepairs`` sets it; the thread that read the rows waits for it.
     """
 
-    definition: TableDefinition
+    definition: TargetTable
     path: str
     keys: Keys
     behind: Cut

@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ...alter.alteration import Altered, CarriedColumn
+from ...alter.alteration import Altered, CarriedColumn, mirrored
 from ...alter.apply_alter import alter
 from ...alter.rename import rename, with_parent, with_referenced
 from ...alter.retained_columns import retain_columns
@@ -16,7 +16,7 @@ from ...rules.channel_rows import check_key_stays
 from ...rules.column_rules import shaped_alteration, with_dropped_columns
 from ...rules.metadata_columns import check_deleted_rows
 from ...rules.row_filters import check_filter_columns
-from ...rules.table_mode import check_without_rows, outlives_source
+from ...rules.table_mode import check_without_rows
 from ...rules.tool_names import Role, tool_table
 from ...sql.ddl_outcome import DdlOutcome
 from ...sql.policy import Policy
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from ...control.table.cut import Cut
     from ...sql.session import Session
+    from ...tables.source_table import SourceTable
     from ...tables.table_definition import TableDefinition
     from ...tables.table_keys import ForeignKey
+    from ...tables.target_table import TargetTable
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking
@@ -72,7 +74,7 @@ class Alterations:
         if table is not None:
             if alteration.renamed and policy is Policy.STOP:
                 raise refused_by_policy(logged, name)
-            altered = self.made(logged, table.at_place.in_log)
+            altered = self.made(logged, table.at_place.source)
             if alteration.renamed:
                 self.check_renamed(name, alteration.renamed, altered.definition)
             self._check_exchanged(logged)
@@ -100,7 +102,7 @@ class Alterations:
         return DdlOutcome.DEFINITION
 
     @staticmethod
-    def made(logged: StatementEvent, before: TableDefinition) -> Altered:
+    def made(logged: StatementEvent, before: SourceTable) -> Altered[SourceTable]:
         """Return the table as the statement's actions alter it. Raise StatementError."""
         assert logged.statement.alteration is not None
         source = logged.source
@@ -113,14 +115,14 @@ class Alterations:
         return alter(before, logged.statement.alteration, session)
 
     def change(
-        self, table: Table, altered: Altered, session: Session, logged: StatementEvent
+        self, table: Table, altered: Altered[SourceTable], session: Session, logged: StatementEvent
     ) -> DdlOutcome:
         """Change a table from its previous state on the source to ``altered``, and return the
         outcome."""
         cut, existing, policy = logged.cut, table.at_place, self._tracking.policy(table.name)
-        before = existing.in_log
-        source = altered = self._with_forms(altered)
-        if altered.gone and policy is Policy.IGNORE_DROP:
+        before = existing.source
+        source = self._with_forms(altered)
+        if source.gone and policy is Policy.IGNORE_DROP:
             raise SettingError(
                 f"policy ignore_drop: rows of partitions go: {logged.text}",
                 table=table.name,
@@ -136,32 +138,34 @@ class Alterations:
                     table=table.name,
                     hint=_STOP_HINT,
                 )
-            check_filter_columns(existing, altered)
-            check_key_stays(existing, altered.definition)
-            altered = shaped_alteration(existing, altered, columns, strict=session.is_strict)
-            check_deleted_rows(existing, altered)
-        elif keeps or before is not existing:
-            altered = retain_columns(existing, altered, keeps=keeps)
-            if keeps and altered.definition.in_log is not altered.definition:
+            check_filter_columns(existing, source)
+            check_key_stays(existing, source.definition)
+            after = shaped_alteration(existing, source, columns, strict=session.is_strict)
+            check_deleted_rows(existing, after)
+        elif keeps or not existing.is_mirror:
+            after = retain_columns(existing, source, keeps=keeps)
+            if keeps and not after.definition.is_mirror:
                 logger.warning(
-                    "%s: policy additive_only: the target keeps %s", table.name, _more(altered)
+                    "%s: policy additive_only: the target keeps %s", table.name, _more(after)
                 )
-        _check_shape(table, altered.definition)
-        defines = _only_defines(existing, altered)
+        else:
+            after = mirrored(source)
+        _check_shape(table, after.definition)
+        defines = _only_defines(existing, after)
         if policy is Policy.STOP and not (defines and _only_defines(before, source)):
             raise refused_by_policy(logged, table.name)
         outcome = DdlOutcome.DEFINITION
         if defines:
-            self._tracking.define(table, altered.definition, cut)
+            self._tracking.define(table, after.definition, cut)
         elif self._tracking.has(table, cut):
-            table.define_at_place(altered.definition)
+            table.define_at_place(after.definition)
             outcome = DdlOutcome.METADATA
         else:
-            outcome = self._changes.alter(table, altered, session, cut)
+            outcome = self._changes.alter(table, after, session, cut)
         self._follow_columns(before, source, cut)
         return outcome
 
-    def _with_forms(self, altered: Altered) -> Altered:
+    def _with_forms(self, altered: Altered[SourceTable]) -> Altered[SourceTable]:
         """Return the change with the target's forms of zero dates and text errors."""
         altered = replace(
             altered,
@@ -206,7 +210,7 @@ class Alterations:
         policy, definition = self._tracking.policy(table.name), table.at_place
         if policy is Policy.STOP:
             raise refused_by_policy(logged, table.name)
-        keeps_other = definition.truncated or definition.in_log is not definition
+        keeps_other = definition.truncated or not definition.is_mirror
         if policy is Policy.IGNORE_DROP or keeps_other:
             raise SettingError(
                 f"the target keeps other rows or columns of {table.name} than the source, and its"
@@ -215,7 +219,7 @@ class Alterations:
                 hint=_STOP_HINT,
             )
 
-    def check_renamed(self, before: str, after: str, made: TableDefinition | None = None) -> None:
+    def check_renamed(self, before: str, after: str, made: SourceTable | None = None) -> None:
         """Raise SettingError if a live table may not get that name. ``made``: what the same
         statement made of the table on the source."""
         rules = self._tracking.column_rules
@@ -238,7 +242,7 @@ class Alterations:
         tool, existing = tool_table(table.name), self._tracking.live(after)
         if tool is None or tool.role is not Role.COPY or tool.of != after or existing is None:
             return
-        if outlives_source(existing.at_place):
+        if existing.at_place.outlives_source:
             raise SettingError(
                 f"{table.name}, an online schema-change tool's, would take its place, without the"
                 " rows that it keeps and the source has not (its mode, or extra_columns: deleted)",
@@ -253,7 +257,7 @@ class Alterations:
         self._tracking.rename(before, after, cut.position)
         self._follow(lambda keys: with_parent(keys, before, after), cut)
 
-    def _follow_columns(self, before: TableDefinition, altered: Altered, cut: Cut) -> None:
+    def _follow_columns(self, before: SourceTable, altered: Altered[SourceTable], cut: Cut) -> None:
         """Rename columns in the foreign keys that refer to them."""
         names = {
             before.columns[origin.number].name: column.name
@@ -276,14 +280,14 @@ class Alterations:
                 self._definitions.expect_keys(name, changed, cut.position)
 
 
-def _check_shape(table: Table, definition: TableDefinition) -> None:
+def _check_shape(table: Table, definition: TargetTable) -> None:
     """Raise SchemaError or SettingError for a table that can't have the altered definition."""
     check_columns(definition)
     if table.without_history:
         check_without_rows(definition)
 
 
-def _only_defines(before: TableDefinition, altered: Altered) -> bool:
+def _only_defines(before: TableDefinition, altered: Altered[TableDefinition]) -> bool:
     """Return whether no column changes, so that the Delta table remains as it is."""
     after, numbers = altered.definition, list(range(len(before.columns)))
     plain = {"visible": True, "kept": False, "logged": None}
@@ -301,6 +305,6 @@ def _only_defines(before: TableDefinition, altered: Altered) -> bool:
     )
 
 
-def _more(altered: Altered) -> str:
+def _more(altered: Altered[TargetTable]) -> str:
     """Return the names of the columns of which the target has more than the source."""
     return ", ".join(c.name for c in altered.definition.columns if c.kept or c.logged)

@@ -22,8 +22,7 @@ from ...errors import SchemaError, SettingError, StaleCopyError, StatementError
 from ...gtid import GtidSet
 from ...position import OFFSET_BITS
 from ...relay.record import Kind
-from ...rules.metadata_columns import keeps_deleted
-from ...rules.table_mode import appends, has_versions, logs_changes, nullable, outlives_source
+from ...rules.table_mode import nullable
 from ...sql.classify import classify_in
 from ...sql.ddl_outcome import DdlOutcome
 from ...sql.foreign_keys import named
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from ...control.records.copies import CatchUp
     from ...control.table.cut import Cut
     from ...rules.rewrites import Rewrites
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ...write.alter.table_changes import TableChanges
     from ...write.tables.table import Table
     from ...write.tables.tracking import Tracking
@@ -159,7 +158,7 @@ class Statements:
             policies = map(self._tracking.policy, logged.statement.tables)
             tables = filter(None, map(self._tracking.live, logged.statement.tables))
             kept = any(
-                outlives_source(table.at_place) or table.without_history or table.is_shard
+                table.at_place.outlives_source or table.without_history or table.is_shard
                 for table in tables
             )
             if kept or any(policy is not Policy.APPLY for policy in policies):
@@ -231,10 +230,10 @@ class Statements:
         named = replace(existing, source_name=self._filters.source_names.of(name))
         if marks := truncation_marks(named, logged, policy):
             return self._changes.mark_rows(table, marks, cut)
-        if logs_changes(existing) and policy is not Policy.IGNORE_DROP:
+        if existing.logs_changes and policy is not Policy.IGNORE_DROP:
             rows = truncation_row(nullable(named), logged)
             return self._changes.add_rows(table, nullable(existing), rows, cut)
-        if appends(existing) and not has_versions(existing):
+        if existing.appends and not existing.has_versions:
             return DdlOutcome.LEFT_OUT
         if policy is Policy.IGNORE_DROP:
             logger.warning("%s: policy ignore_drop: its rows stay: %s", name, logged.text)
@@ -345,7 +344,7 @@ class Statements:
         if model is None:
             create = replace(statement, reason=f"{statement.like} is not known either")
         else:
-            create = replace(statement, definition=like(model.at_place.in_log, statement.tables[0]))
+            create = replace(statement, definition=like(model.at_place.source, statement.tables[0]))
         return self._create(replace(logged, statement=create))
 
 
@@ -413,7 +412,7 @@ def check_not_existing(
     if logged.statement.if_not_exists:
         return
     forms = tracking.options.forms
-    same = wanted and same_shape(existing.definition.in_log, forms.apply(wanted))
+    same = wanted and same_shape(existing.definition.source, forms.apply(wanted))
     if same and existing.name in copied:
         return
     raise SchemaError(
@@ -425,19 +424,19 @@ def check_not_existing(
 
 
 def truncation_marks(
-    definition: TableDefinition, logged: StatementEvent, policy: Policy
+    definition: TargetTable, logged: StatementEvent, policy: Policy
 ) -> Truncated | TruncatedVersions | None:
     """Return the marks for the rows that a TRUNCATE removes on the source. Return None if the rows
     are removed, or stay as they are."""
     origin = logged.cut.group_gtids, logged.committed_us
-    if keeps_deleted(definition):
+    if definition.keeps_deleted:
         return Truncated(definition, *origin)
-    if has_versions(definition) and policy is not Policy.IGNORE_DROP:
+    if definition.has_versions and policy is not Policy.IGNORE_DROP:
         return TruncatedVersions(definition, *origin, logged.position)
     return None
 
 
-def truncation_row(definition: TableDefinition, logged: StatementEvent) -> pa.Table:
+def truncation_row(definition: TargetTable, logged: StatementEvent) -> pa.Table:
     """Return the row [1] of a TRUNCATE in a changelog. The source's columns are NULL."""
     values = truncated_at(definition, logged.cut.group_gtids, logged.committed_us, logged.position)
     schema = definition.arrow_schema()

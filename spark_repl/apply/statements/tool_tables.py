@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ...alter.alteration import Altered
     from ...rules.rewrites import Rewrites
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ...write.tables.tracking import Tracking
     from ..log.statement_event import StatementEvent
     from .alterations import Alterations
@@ -131,14 +131,14 @@ class ToolTables:
             return None
         definition = statement.definition
         if statement.like:
-            definition = like(table.at_place.in_log, name) if statement.like == tool.of else None
+            definition = like(table.at_place.source, name) if statement.like == tool.of else None
         copy = tool.role is Role.COPY
         definition = definition and self._kept(definition, copy=copy)
-        if copy and (definition is None or not _same(table.at_place.in_log, definition)):
+        if copy and (definition is None or not _same(table.at_place.source, definition)):
             return None  # a user's table with such a name
         return SchemaToolTable(name, tool.of, definition, copy)
 
-    def _kept(self, definition: TableDefinition, *, copy: bool) -> TableDefinition | None:
+    def _kept(self, definition: SourceTable, *, copy: bool) -> SourceTable | None:
         """Return a tool's table as it is recorded. Return None for a table that is no copy and does
         not fit the column rule, which is meant for other columns."""
         rules = self._tracking.column_rules
@@ -193,13 +193,13 @@ class ToolTables:
         if renamed := _other_names(ignored.definition, altered):
             raise self._refused(logged, f"column {renamed[0]} has another name")
         # Raises for changes that can't be derived, before any row has been left out.
-        copied(table.at_place.in_log, self._forms.apply(altered.definition))
+        copied(table.at_place.source, self._forms.apply(altered.definition))
         definition = self._kept(altered.definition, copy=True)
         after = replace(ignored, definition=definition, altered=True)
         self._left.put(after, logged.cut)
         return DdlOutcome.LEFT_OUT
 
-    def _make(self, definition: TableDefinition, logged: StatementEvent) -> None:
+    def _make(self, definition: SourceTable, logged: StatementEvent) -> None:
         """Create the table after all: the user took the option back, and no row has come yet."""
         stamp = self._tracking.stamp(before(logged.cut))
         self._tracking.create(definition, stamp, logged.name)
@@ -222,7 +222,7 @@ class ToolTables:
             raise self._refused(logged)
         if copy_table.stale:
             raise self._refused(logged, f"{name} was changed since the tool began to copy it")
-        was = table.at_place.in_log
+        was = table.at_place.source
         altered = copied(was, rename(copy_table.definition, name))
         session = Session(time_zone="+00:00", at=logged.query.at)  # not strict: INSERT IGNORE
         outcome = self._alterations.change(table, altered, session, logged)
@@ -262,7 +262,7 @@ class ToolTables:
         )
 
 
-def _other_names(before: TableDefinition, altered: Altered) -> list[str]:
+def _other_names(before: SourceTable, altered: Altered[SourceTable]) -> list[str]:
     """Return the previous names of the renamed columns."""
     pairs = zip(altered.origins, altered.definition.columns, strict=True)
     kept = [
@@ -271,6 +271,6 @@ def _other_names(before: TableDefinition, altered: Altered) -> list[str]:
     return [old.name for old, column in kept if old.name.lower() != column.name.lower()]
 
 
-def _same(one: TableDefinition, other: TableDefinition) -> bool:
+def _same(one: SourceTable, other: SourceTable) -> bool:
     """Return whether a copy begins with the table's columns and primary key."""
     return one.columns == other.columns and one.primary_key == other.primary_key

@@ -1,4 +1,4 @@
-"""parse_table_map: the body of a TABLE_MAP event -> TableDefinition.
+"""parse_table_map: the body of a TABLE_MAP event -> SourceTable.
 
 The layout is in the MySQL source, libs/mysql/binlog/event/rows_event.h (Table_map_event).
 """
@@ -11,7 +11,8 @@ from functools import lru_cache
 
 from ...errors import DecodeError
 from ...tables.column import CHARACTER_TYPES, NUMERIC_TYPES, Column, ColumnType
-from ...tables.table_definition import LEFT_OUT, SYSTEM_SCHEMAS, UNREAD, TableDefinition
+from ...tables.source_table import LEFT_OUT, UNREAD, SourceTable
+from ...tables.table_definition import SYSTEM_SCHEMAS
 from ...tables.table_name import table_name
 from ..charsets.charset import charset_of, replaced_text
 from .packed import Packed
@@ -52,8 +53,8 @@ _SIMPLE_KEY, _PREFIX_KEY, _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET, _VISIBILI
 
 
 def parse_table_map(
-    body: bytes, definitions: Mapping[str, TableDefinition] | None = None
-) -> TableDefinition:
+    body: bytes, definitions: Mapping[str, SourceTable] | None = None
+) -> SourceTable:
     """Parse ``body``: the event without its 19-byte header and without checksum.
 
     ``definitions``: by ``database.table``, from the schema history. With
@@ -78,7 +79,7 @@ def table_of_map(body: bytes) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(body: bytes, declared: TableDefinition | None) -> TableDefinition:
+def _parsed(body: bytes, declared: SourceTable | None) -> SourceTable:
     packed = Packed(body, "TABLE_MAP event")
     packed.skip(8)
     database, table = _name(packed), _name(packed)
@@ -97,8 +98,8 @@ def _name(packed: Packed) -> str:
 
 
 def _definition(
-    packed: Packed, database: str, table: str, declared: TableDefinition | None
-) -> TableDefinition:
+    packed: Packed, database: str, table: str, declared: SourceTable | None
+) -> SourceTable:
     if declared == UNREAD:
         return replace(LEFT_OUT, database=database, table=table)
     count = packed.number()
@@ -143,11 +144,11 @@ def _definition(
         for i, (kind, meta) in enumerate(kinds)
     )
     key = declared.primary_key if declared else _primary_key(fields, count)
-    return TableDefinition(database, table, columns, key)
+    return SourceTable(database, table, columns, key)
 
 
 def _check_known(
-    declared: TableDefinition | None, kinds: list[tuple[int, int]], *, strict: bool
+    declared: SourceTable | None, kinds: list[tuple[int, int]], *, strict: bool
 ) -> None:
     """Raise DecodeError unless the schema history agrees with the types and lengths in the event.
 
@@ -181,7 +182,7 @@ def _check_known(
         )
 
 
-def _side_by_side(declared: TableDefinition, kinds: list[tuple[int, int]]) -> str:
+def _side_by_side(declared: SourceTable, kinds: list[tuple[int, int]]) -> str:
     """Return both definitions as text, each type with the length that the event declares."""
     own = ", ".join(f"{c.name} {_printed(c.type, c.meta)}" for c in declared.columns)
     return f"by statements ({own}), in the log ({', '.join(_printed(*kind) for kind in kinds)})"
@@ -253,7 +254,7 @@ def _bits(field: Packed | None, has_bit: list[bool], absent: bool) -> list[bool]
 
 
 def _collations(
-    types: list[int], fields: dict[int, Packed], declared: TableDefinition | None
+    types: list[int], fields: dict[int, Packed], declared: SourceTable | None
 ) -> list[int]:
     """Return the collation id of each column, 0 if its type has none. Raise DecodeError if neither
     the event nor the schema history has it."""
@@ -294,7 +295,7 @@ def _literals(
     types: list[int],
     collations: list[int],
     fields: dict[int, Packed],
-    declared: TableDefinition | None,
+    declared: SourceTable | None,
 ) -> list[tuple[str, ...]]:
     """Return the ENUM and SET literals of each column, in Unicode. Raise DecodeError if neither the
     event nor the schema history has them."""

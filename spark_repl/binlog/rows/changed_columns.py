@@ -25,11 +25,11 @@ from .images import Marks
 from .partial_images import PartialFormat, bitmaps, diffs_begin, skip_partial
 
 if TYPE_CHECKING:
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
 
 
 def updates_of(
-    definition: TableDefinition, buffer: Bytes, events: Ints, wire: Lengths, columns: list[int]
+    definition: SourceTable, buffer: Bytes, events: Ints, wire: Lengths, columns: list[int]
 ) -> int | None:
     """Return the index of the first of ``events`` that changes one of ``columns``, or None. The
     events must have the same definition and must have been walked."""

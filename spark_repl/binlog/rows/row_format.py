@@ -11,7 +11,7 @@ from ...errors import DecodeError
 from ...tables.column import ColumnType
 
 if TYPE_CHECKING:
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ..kernels.jit import Ints, Lengths
 
 SKIP, PREFIX, MARK = range(3)
@@ -55,7 +55,7 @@ class RowFormat(NamedTuple):
 
 
 @lru_cache(1024)
-def row_format(definition: TableDefinition, *, keys: bool = True) -> RowFormat:
+def row_format(definition: SourceTable, *, keys: bool = True) -> RowFormat:
     """Return the table's RowFormat, without ``bounds`` unless ``keys`` is set. Raise DecodeError
     for a type that this version does not decode."""
     wire = np.array([_wire(c.type, c.meta) for c in definition.columns], np.int32)
@@ -83,7 +83,7 @@ def _wire(kind: int, meta: int) -> int:
     raise DecodeError(f"a column of wire type {kind} has the metadata {meta}")
 
 
-def _key_bounds(definition: TableDefinition) -> Ints:
+def _key_bounds(definition: SourceTable) -> Ints:
     inside = np.zeros(len(definition.columns) + 2, np.int8)
     inside[1 + np.array(definition.primary_key, np.int64)] = 1
     edges = np.flatnonzero(np.diff(inside)).tolist()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ...tables.column import Column
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
 
 # Maximum number of cells of the offset table in one decoding step: 12 bytes each.
 _CELLS_MAX = 4 << 20
@@ -62,7 +62,7 @@ class RowImages:
     ``transaction`` int32[n]: index into ``walk``'s starts.
     """
 
-    definition: TableDefinition
+    definition: SourceTable
     flags: Bytes
     transaction: Lengths
     changes: int

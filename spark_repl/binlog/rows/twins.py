@@ -20,7 +20,7 @@ from ..charsets.charset import charset_of
 from ..types.text_values import gather
 
 if TYPE_CHECKING:
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ..kernels.jit import Ints
     from ..types.column_values import Values
     from ..types.forms import Forms
@@ -47,7 +47,7 @@ _HINT = (
 )
 
 
-def has_twins(definition: TableDefinition, forms: Forms) -> bool:
+def has_twins(definition: SourceTable, forms: Forms) -> bool:
     """Return whether two rows of the table may differ in the log and be equal in the target."""
     return any(_has_twins(column, forms) for column in definition.columns)
 

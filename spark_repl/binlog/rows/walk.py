@@ -27,7 +27,7 @@ from .row_format import row_format
 from .row_images import RowImages
 
 if TYPE_CHECKING:
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ..kernels.jit import Bytes, Int, Ints
 
 _E = TypeVar("_E", Entries, PartialEntries)
@@ -60,7 +60,7 @@ _TYPED = (kernels.UNKNOWN_EVENT, kernels.STATEMENT, kernels.MARIADB)
 class Applied(Protocol):
     """Changes the definition of a TABLE_MAP: the forms of its values, or the name of the target."""
 
-    def apply(self, definition: TableDefinition) -> TableDefinition: ...
+    def apply(self, definition: SourceTable) -> SourceTable: ...
 
 
 def walk(
@@ -70,7 +70,7 @@ def walk(
     positions: Ints,
     checksum: bool,
     *,
-    definitions: Mapping[str, TableDefinition] | None = None,
+    definitions: Mapping[str, SourceTable] | None = None,
     forms: Applied = USUAL,
     pairs: bool | Container[str] = False,
 ) -> list[RowImages]:
@@ -95,7 +95,7 @@ def walk(
     if code != kernels.DONE:
         raise transactions.error(code, transaction, at)
     # Maps that differ in other ways (a flag, a statistics field) may parse to one definition.
-    by_definition: dict[TableDefinition, list[int]] = {}
+    by_definition: dict[SourceTable, list[int]] = {}
     for i, (begin, end) in enumerate(maps):
         try:
             logged = forms.apply(parse_table_map(bytes(8) + data[begin:end].tobytes(), definitions))
@@ -116,8 +116,8 @@ def walk(
 
 
 def _by_table(
-    definitions: dict[TableDefinition, list[int]], maps: Ints, count: int
-) -> Iterator[tuple[TableDefinition, Ints]]:
+    definitions: dict[SourceTable, list[int]], maps: Ints, count: int
+) -> Iterator[tuple[SourceTable, Ints]]:
     """Yield each definition that has events, with their indexes, ascending. ``maps``: the map of
     each event, a number below ``count``."""
     number = np.empty(count, np.int64)
@@ -154,7 +154,7 @@ class _Transactions:
             number=_NUMBERS.get(int(code)),
         )
 
-    def left_out(self, definition: TableDefinition, events: Ints) -> RowImages:
+    def left_out(self, definition: SourceTable, events: Ints) -> RowImages:
         """Return the events of a table that is LEFT_OUT, without rows."""
         no_rows = np.zeros((0, 2), np.int64)
         flags, transaction = np.zeros(0, np.uint8), np.zeros(0, np.int32)
@@ -163,9 +163,7 @@ class _Transactions:
             _key=no_rows, _wire=transaction, _events=events, _began=self.starts,
         )  # fmt: skip
 
-    def walk(
-        self, definition: TableDefinition, events: Ints, *, pairs: bool, split: bool
-    ) -> RowImages:
+    def walk(self, definition: SourceTable, events: Ints, *, pairs: bool, split: bool) -> RowImages:
         """Return the row images of the table's events."""
         form = row_format(definition, keys=not pairs)
         places = max(2, len(form.bounds))
@@ -189,7 +187,7 @@ class _Transactions:
             _began=self.starts,
         )  # fmt: skip
 
-    def _walk_partial(self, definition: TableDefinition, events: Ints, *, pairs: bool) -> RowImages:
+    def _walk_partial(self, definition: SourceTable, events: Ints, *, pairs: bool) -> RowImages:
         """Return the row images of events that do not hold all columns."""
         keys = np.array(sorted(definition.primary_key), np.int64)
         documents = sum(column.type == ColumnType.JSON for column in definition.columns)
@@ -212,7 +210,7 @@ class _Transactions:
         )  # fmt: skip
 
     def _image_error(
-        self, code: Int, definition: TableDefinition, events: Ints, state: Ints
+        self, code: Int, definition: SourceTable, events: Ints, state: Ints
     ) -> SparkReplError:
         begin, owner = events[state[0], kernels.BEGIN], events[state[0], kernels.TRANSACTION]
         return self.error(code, owner, state[1] or begin).at(table=definition.name)

@@ -9,7 +9,7 @@ from ...tables.column import DATE_TYPES, TIME_TYPES, ColumnType, Form
 
 if TYPE_CHECKING:
     from ...config import Target
-    from ...tables.table_definition import TableDefinition
+    from ...tables.table_definition import Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Forms:
             return Form.VARIANT
         return Form.USUAL
 
-    def apply(self, definition: TableDefinition) -> TableDefinition:
+    def apply(self, definition: Definition) -> Definition:
         """Return the definition with every column in its form."""
         columns = tuple(
             column if column.form == self.of(column.type) else replace(column, form=form)

@@ -20,7 +20,7 @@ from .operator_decisions import of_statements
 from .table_paths import made_by_rows
 
 if TYPE_CHECKING:
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..table.control import Control
 
 _DEFINITION, _FOREIGN_KEYS = "definition", "foreign_keys"
@@ -53,13 +53,13 @@ class Definitions:
         """Return whether a statement has changed the table since it was created."""
         return path in self._recorded
 
-    def first(self, path: str) -> TableDefinition | None:
+    def first(self, path: str) -> TargetTable | None:
         """Return the first kept definition of the table at ``path``. For a shard, that is the
         definition with which it was created, until a later one replaces it."""
         history = self._recorded.get(path)
         return recorded_definition(history[0][2]) if history else None
 
-    def at(self, path: str, position: int, executed: GtidSet) -> TableDefinition | None:
+    def at(self, path: str, position: int, executed: GtidSet) -> TargetTable | None:
         """Return the definition of the table at ``path`` after ``executed``, up to ``position``;
         None: it is as it was created."""
         texts = [
@@ -72,7 +72,7 @@ class Definitions:
     def record(
         self,
         path: str,
-        definition: TableDefinition,
+        definition: TargetTable,
         position: int,
         gtid: str = "",
         *,

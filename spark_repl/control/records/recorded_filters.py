@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from ...rules.table_routes import TableRoutes
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..table.control import Control
     from .name_case import NameCase
 
@@ -98,7 +98,7 @@ class FilterRules:
     def now(self) -> ReplicationFilters:
         return self._as_named(self._rules)
 
-    def seen(self, definition: TableDefinition) -> None:
+    def seen(self, definition: TargetTable) -> None:
         """Learn the source's name of a table that the target has, if it differs."""
         if definition.source_name:
             self.source_names.see(definition.name, definition.source_name)

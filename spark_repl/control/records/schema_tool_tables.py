@@ -19,7 +19,7 @@ from .operator_decisions import of_statements
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ..table.control import Control
     from ..table.cut import Cut
 
@@ -34,7 +34,7 @@ class SchemaToolTable:
 
     name: str
     of: str
-    definition: TableDefinition | None = None
+    definition: SourceTable | None = None
     copy: bool = False
     altered: bool = False
     stale: bool = False

@@ -20,7 +20,7 @@ from ...tables.case_folding import fold
 
 if TYPE_CHECKING:
     from ...config.tables import TableRule
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..table.control import Control
     from ..table.cut import Cut
 
@@ -52,7 +52,7 @@ class SharedTable:
     disjoint: bool = field(default=False, compare=False)
 
     @classmethod
-    def of(cls, rule: TableRule, shaped: TableDefinition | None = None) -> SharedTable:
+    def of(cls, rule: TableRule, shaped: TargetTable | None = None) -> SharedTable:
         """Return what a channel's ``rule`` declares; ``shaped``: the channel's table, if it is
         known."""
         own = ChannelRows.of(shaped) if shaped else ChannelRows(rule.row_filter)

@@ -16,7 +16,7 @@ from ...tables.column import BINARY, CHARACTER_TYPES, DATE_TYPES, ColumnType, Fo
 
 if TYPE_CHECKING:
     from ...tables.column import Column
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ...tables.table_keys import ForeignKey
 
 Place = tuple[str, int]
@@ -60,7 +60,7 @@ class CascadePlan:
     """
 
     keys: tuple[CascadingKey, ...]
-    definitions: Mapping[str, TableDefinition]
+    definitions: Mapping[str, SourceTable]
     harmless: frozenset[str] = field(default_factory=frozenset)
 
     @property
@@ -108,7 +108,7 @@ class CascadePlan:
 def plan_cascades(
     changed: Iterable[str],
     keys: Mapping[str, tuple[ForeignKey, ...] | None],
-    definitions: Mapping[str, TableDefinition],
+    definitions: Mapping[str, SourceTable],
     harmless: frozenset[str],
     zero_dates: str,
 ) -> CascadePlan:
@@ -143,7 +143,7 @@ def plan_cascades(
 
 
 def _resolve(
-    parent: str, child: str, key: ForeignKey, definitions: Mapping[str, TableDefinition]
+    parent: str, child: str, key: ForeignKey, definitions: Mapping[str, SourceTable]
 ) -> CascadingKey:
     if sum(fold(name) == fold(parent) for name in definitions) > 1:
         raise _refused(key, child, "tables are told apart by the case of their names alone")
@@ -160,20 +160,18 @@ def _resolve(
     return CascadingKey(key, child, parent, tuple(pairs[0]), tuple(pairs[1]))
 
 
-def _numbers(definition: TableDefinition, names: Iterable[str]) -> list[int | None]:
+def _numbers(definition: SourceTable, names: Iterable[str]) -> list[int | None]:
     numbers = {column.name.lower(): i for i, column in enumerate(definition.columns)}
     return [numbers.get(name.lower()) for name in names]
 
 
-def _clustered(followed: CascadingKey, definitions: Mapping[str, TableDefinition]) -> bool:
+def _clustered(followed: CascadingKey, definitions: Mapping[str, SourceTable]) -> bool:
     """Return whether the key references the clustered index: InnoDB executes such keys first."""
     key = definitions[followed.parent].primary_key
     return key[: len(followed.referenced)] == followed.referenced
 
 
-def _check(
-    followed: CascadingKey, definitions: Mapping[str, TableDefinition], zero_dates: str
-) -> None:
+def _check(followed: CascadingKey, definitions: Mapping[str, SourceTable], zero_dates: str) -> None:
     key, child, parent = followed.key, definitions[followed.child], definitions[followed.parent]
     if "SET DEFAULT" in (key.on_delete, key.on_update):
         raise _refused(key, child.name, "InnoDB has no SET DEFAULT")
@@ -201,7 +199,7 @@ def _alike(child: Column, parent: Column) -> bool:
     return same
 
 
-def _computed(definition: TableDefinition, changed: Iterable[int]) -> str:
+def _computed(definition: SourceTable, changed: Iterable[int]) -> str:
     """Return a generated column that depends on the ``changed`` columns; '' if there is none."""
     names = [definition.columns[number].name for number in changed]
     for column in definition.columns:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...binlog.rows.row_images import RowImages
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ..staged import StageTask
     from .cascade_plan import CascadePlan
 
@@ -50,7 +50,7 @@ class LoggedChanges:
     fires: npt.NDArray[np.bool_]
     transaction: Longs
     images: tuple[tuple[pa.RecordBatch, ...], ...]
-    definitions: dict[int, TableDefinition]
+    definitions: dict[int, SourceTable]
     positions: Longs
     applied: dict[str, npt.NDArray[np.bool_]]
 
@@ -62,7 +62,7 @@ class _Read:
     counts: list[int]
     forms: Forms
     parts: list[tuple[Any, ...]] = field(default_factory=list)
-    definitions: dict[int, TableDefinition] = field(default_factory=dict)
+    definitions: dict[int, SourceTable] = field(default_factory=dict)
     walk: int = -1
     last: RowImages | None = None
 

@@ -19,7 +19,6 @@ from ...delta.log.schema_change import altered as altered_metadata
 from ...delta.log.schema_change import has_mapping
 from ...delta.log.stamp import Stamp
 from ...errors import BEGIN_AGAIN, OTHER_TARGET, SettingError, TargetError
-from ...rules.metadata_columns import shard_column
 from ..files.compaction import CompactTask
 from ..files.key_index import hashes_alike
 from ..shared.shard_tables import columns_of, stays_in_files, union_metadata
@@ -31,13 +30,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...delta.log.table_snapshot import NewTable
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits
     from ..tables.tracking import Tracking
 
 
-def new_metadata(table: Table, altered: Altered, siblings: Iterable[Table]) -> NewTable | None:
+def new_metadata(
+    table: Table, altered: Altered[TargetTable], siblings: Iterable[Table]
+) -> NewTable | None:
     """Return the new metadata of the Delta table, None if it stays. ``siblings``: the other shards
     in it, as far as they are this channel's. Raise SettingError."""
     if not table.is_shard:
@@ -54,7 +55,7 @@ def new_metadata(table: Table, altered: Altered, siblings: Iterable[Table]) -> N
 
 
 def add_columns_in_advance(
-    commits: TableCommits, table: Table, altered: Altered, siblings: Sequence[Table]
+    commits: TableCommits, table: Table, altered: Altered[TargetTable], siblings: Sequence[Table]
 ) -> None:
     """Add the columns that the statement needs to a table that other channels also feed. This
     commit comes before the statement's own, which can then land after commits of others without
@@ -65,7 +66,7 @@ def add_columns_in_advance(
         widen(commits, table, altered.definition, siblings, stamp)
 
 
-def finds_columns(table: Table, altered: Altered, new: NewTable | None) -> bool:
+def finds_columns(table: Table, altered: Altered[TargetTable], new: NewTable | None) -> bool:
     """Return whether the columns are found in the data files with the metadata that the statement
     makes."""
     if not table.is_shard:
@@ -76,12 +77,12 @@ def finds_columns(table: Table, altered: Altered, new: NewTable | None) -> bool:
     return stays_in_files(table.columns, after, numbers, Columns.of(schema))
 
 
-def already_wide(table: Table, altered: Altered) -> frozenset[int]:
+def already_wide(table: Table, altered: Altered[TargetTable]) -> frozenset[int]:
     """Return the numbers of the columns whose values a shard's data files already have in the new
     type: the Delta table's type is wider than the shard's was. A column of the key must have the
     same hashes in both types, as its index has them."""
     wider, before = dict(table.columns.wider), table.definition.columns
-    key = altered.definition.sought_key
+    key = altered.definition.lookup_key
     return frozenset(
         number
         for number, (origin, column) in enumerate(
@@ -96,7 +97,7 @@ def already_wide(table: Table, altered: Altered) -> frozenset[int]:
     )
 
 
-def columns_after(table: Table, definition: TableDefinition, new: NewTable | None) -> Columns:
+def columns_after(table: Table, definition: TargetTable, new: NewTable | None) -> Columns:
     """Return the table's columns after a change. ``new``: the Delta table's new metadata, None if
     it stays."""
     snapshot = table.snapshot
@@ -107,7 +108,7 @@ def columns_after(table: Table, definition: TableDefinition, new: NewTable | Non
     return columns_of(whole, definition) if table.is_shard else whole
 
 
-def _check_renamed(table: Table, altered: Altered) -> None:
+def _check_renamed(table: Table, altered: Altered[TargetTable]) -> None:
     """Raise SettingError if the statement renames a column of a table that several channels
     feed."""
     before = table.definition.columns
@@ -125,7 +126,7 @@ def _check_renamed(table: Table, altered: Altered) -> None:
                 )
 
 
-def own_metadata(table: Table, altered: Altered) -> NewTable:
+def own_metadata(table: Table, altered: Altered[TargetTable]) -> NewTable:
     """Return the new metadata of a table that is alone in its Delta table."""
     return altered_metadata(
         table.snapshot,
@@ -135,7 +136,7 @@ def own_metadata(table: Table, altered: Altered) -> NewTable:
     )
 
 
-def _kept_numbers(before: TableDefinition, altered: Altered) -> list[int | None]:
+def _kept_numbers(before: TargetTable, altered: Altered[TargetTable]) -> list[int | None]:
     """Return, for each column, the number of the previous column whose data it has; None: its data
     is new."""
     return [
@@ -147,7 +148,7 @@ def _kept_numbers(before: TableDefinition, altered: Altered) -> list[int | None]
     ]
 
 
-def _finds_own(table: Table, altered: Altered) -> bool:
+def _finds_own(table: Table, altered: Altered[TargetTable]) -> bool:
     """Return whether the data files' columns are found by their names. With column mapping they
     always are. Without it, no column may be renamed, and none dropped: its name might be used
     again."""
@@ -162,7 +163,7 @@ def _finds_own(table: Table, altered: Altered) -> bool:
     return len(names) == len(table.definition.columns) and all(a == b for a, b in names)
 
 
-def _partitions(table: Table, altered: Altered) -> list[str]:
+def _partitions(table: Table, altered: Altered[TargetTable]) -> list[str]:
     """Return the present names of the columns by which the table is partitioned. Raise SettingError
     if one is dropped, or changes its type."""
     names = []
@@ -195,7 +196,7 @@ def moves_columns(table: Table, new: NewTable) -> bool:
     return not {*table.all_columns.physical} <= {*Columns.of(new.schema_string).physical}
 
 
-def needs_wider_types(shards: Sequence[Table], shaped: TableDefinition) -> bool:
+def needs_wider_types(shards: Sequence[Table], shaped: TargetTable) -> bool:
     """Return whether files of the ``shards`` must be rewritten for a new shard, ``shaped``. Raise
     SettingError if no type holds the values of both."""
     definitions = [shard.definition for shard in shards]
@@ -227,7 +228,7 @@ def rewrite_tasks(
 
 def _check_known(commits: TableCommits, table: Table, shards: set[str]) -> None:
     """Raise TargetError if a file belongs to none of the ``shards``."""
-    column = table.columns.physical[shard_column(table.definition)]
+    column = table.columns.physical[table.definition.shard_column]
     live = commits.all_live(table)
     unknown = [str(name) for name in table.delta.shared(live, column) if name not in shards]
     if unknown:

@@ -37,8 +37,7 @@ from ...delta.log.schema_change import has_mapping, keeps_columns
 from ...errors import SettingError, StatementError
 from ...expressions.evaluation import computed
 from ...expressions.input_rows import InputRows
-from ...rules.metadata_columns import TRUNCATE, numbers_of
-from ...rules.table_mode import logs_changes
+from ...rules.metadata_columns import TRUNCATE
 from ...tables.column import DATE_TYPES, Column, ColumnType, Form
 from ..files.compaction import CompactTask, live_rows
 from ..files.key_index import write_indexed
@@ -54,7 +53,8 @@ if TYPE_CHECKING:
     from ...convert.type_change import TypeChange
     from ...delta.log.table_snapshot import NewTable, Snapshot
     from ...sql.session import Session
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
+    from ...tables.target_table import TargetTable
 
 NULL = "NULL"
 UNKNOWN_ROWS = (
@@ -70,7 +70,7 @@ _ZERO_DATE = "'0000-00-00"
 
 
 def keeps_rows(
-    before: TableDefinition, altered: Altered, session: Session, wide: Collection[int] = ()
+    before: TargetTable, altered: Altered[TargetTable], session: Session, wide: Collection[int] = ()
 ) -> bool:
     """Return whether every value of every row stays, and new columns are NULL in all rows.
     ``wide``: numbers of columns whose type in the data files holds the values before and after."""
@@ -87,7 +87,7 @@ def keeps_rows(
     )
 
 
-def _stays(altered: Altered, origin: CarriedColumn, change: TypeChange) -> bool:
+def _stays(altered: Altered[TargetTable], origin: CarriedColumn, change: TypeChange) -> bool:
     """Return whether every value of a column stays."""
     old, column = change.before, change.after
     if altered.replaced_texts and may_recode(origin, change):
@@ -105,7 +105,7 @@ def _change(old: Column, column: Column, session: Session) -> TypeChange:
     return TypeChange(old, column, session, plain=old.detail == column.detail == "")
 
 
-def forbids_null(before: TableDefinition, altered: Altered) -> bool:
+def forbids_null(before: TargetTable, altered: Altered[TargetTable]) -> bool:
     """Return whether a column becomes NOT NULL."""
     return any(
         isinstance(origin, CarriedColumn)
@@ -115,7 +115,7 @@ def forbids_null(before: TableDefinition, altered: Altered) -> bool:
     )
 
 
-def without_zero_dates(altered: Altered) -> Altered:
+def without_zero_dates(altered: Altered[SourceTable]) -> Altered[SourceTable]:
     """Return the alteration where zero dates are NULL (zero_dates = "null"), in new columns and in
     columns by which the table is partitioned."""
     origins = tuple(
@@ -143,7 +143,7 @@ def with_new_rows(before: Snapshot, after: NewTable, table: str) -> NewTable:
     return after
 
 
-def unknown_rows(altered: Altered) -> str:
+def unknown_rows(altered: Altered[TargetTable]) -> str:
     """Return why the log does not determine the new values of existing rows; '' if it does."""
     reasons = [origin.reason for origin in altered.origins if isinstance(origin, UnknownValue)]
     return altered.rows_go or next(iter(reasons), "")
@@ -277,8 +277,8 @@ def alter_file(task: AlterTask) -> Written:
 class AlteredRows:
     """The rows that a statement makes of a table that was ``before``."""
 
-    before: TableDefinition
-    altered: Altered
+    before: TargetTable
+    altered: Altered[TargetTable]
     session: Session
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
@@ -288,13 +288,13 @@ class AlteredRows:
         return [computed_columns.column(i) for i in range(len(self.altered.origins))]
 
 
-def are_images(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
+def are_images(definition: TargetTable, arrays: Sequence[pa.Array]) -> pa.Array | None:
     """Return which of some rows, ``arrays`` [columns of the table], are images from the log. Return
     None unless the table's mode is changelog, in which a TRUNCATE is a row whose columns are NULL.
     """
-    if not logs_changes(definition):
+    if not definition.logs_changes:
         return None
-    return pc.not_equal(arrays[numbers_of(definition)["operation"]], TRUNCATE)
+    return pc.not_equal(arrays[definition.extra_columns["operation"]], TRUNCATE)
 
 
 def check_replaced_dates(values: pa.Array, images: pa.Array | None, change: TypeChange) -> None:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from ...alter.alteration import Altered, CarriedColumn
 from ...crash_points import reach
 from ...errors import StatementError, about_table
-from ...rules.table_mode import outlives_source
 from ...sql.ddl_outcome import DdlOutcome
 from ..files.commit import removed, row_actions
 from ..files.compaction import CompactTask
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from ...delta.log.table_snapshot import NewTable
     from ...runtime.workers import Workers
     from ...sql.session import Session
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..files.write_task import LiveFile, Written
     from ..rows.scd2_history import TruncatedVersions
     from ..rows.soft_deletes import Truncated
@@ -97,7 +96,7 @@ class TableChanges:
             self._tracking.commits.refresh(table)
             return not self._tracking.commits.live(table).adds
 
-    def truncate(self, table: Table, cut: Cut, definition: TableDefinition | None = None) -> None:
+    def truncate(self, table: Table, cut: Cut, definition: TargetTable | None = None) -> None:
         """Remove all rows of the table, which then gets the new ``definition`` if one is given."""
 
         def plan() -> StatementChange:
@@ -121,7 +120,7 @@ class TableChanges:
         return outcome
 
     def add_rows(
-        self, table: Table, definition: TableDefinition, rows: pa.Table, cut: Cut
+        self, table: Table, definition: TargetTable, rows: pa.Table, cut: Cut
     ) -> DdlOutcome:
         """Add ``rows``, which represent the statement before ``cut``, to a table. Its new
         ``definition`` has no narrower columns."""
@@ -142,7 +141,9 @@ class TableChanges:
         self._commit(table, cut, plan, None if same else definition)
         return DdlOutcome.METADATA
 
-    def alter(self, table: Table, altered: Altered, session: Session, cut: Cut) -> DdlOutcome:
+    def alter(
+        self, table: Table, altered: Altered[TargetTable], session: Session, cut: Cut
+    ) -> DdlOutcome:
         """Give the table its new columns, and its rows their new values. Return how it was done.
         Raise StatementError if the log does not determine the new values."""
         outcome, before = DdlOutcome.METADATA, table.definition
@@ -162,7 +163,7 @@ class TableChanges:
             wide = already_wide(table, altered)
             if keeps_rows(before, altered, session, wide) and finds_columns(table, altered, new):
                 # A NULL in a marked row counts as well: readers of the file meet it.
-                has_other_rows = outlives_source(before) or before.truncated
+                has_other_rows = before.outlives_source or before.truncated
                 nulls = forbids_null(before, altered)
                 files = [file for file in files if nulls and (file.vector or has_other_rows)]
             moved = self._moved(table, new)
@@ -198,7 +199,7 @@ class TableChanges:
         actions = row_actions(self._tracking.commits, table, written)
         return StatementChange(None, actions, _files(written))
 
-    def widen_for(self, shaped: TableDefinition, stamp: Stamp) -> None:
+    def widen_for(self, shaped: TargetTable, stamp: Stamp) -> None:
         """Widen types of the Delta table that a new shard will be in, if the files of other shards
         must be rewritten for it. Do nothing else. Raise SettingError."""
         shards = shards_beside(shaped.name, self._tracking.all_tables())
@@ -263,7 +264,7 @@ class TableChanges:
         table: Table,
         cut: Cut,
         plan: Callable[[], StatementChange],
-        definition: TableDefinition | None = None,
+        definition: TargetTable | None = None,
     ) -> None:
         """Commit what ``plan`` makes of the table as it is, unless the table has it. Raise a
         retryable error if the commit did not land, or if its outcome is unknown."""

@@ -23,7 +23,7 @@ from ..files.write_task import FILE, ROW, write_part
 
 if TYPE_CHECKING:
     from ...decode.staged import Part
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..files.compaction import CompactTask
     from ..files.write_task import LiveFile
 
@@ -37,7 +37,7 @@ class ReferencingTask:
     file of the result."""
 
     of: CompactTask
-    definition: TableDefinition
+    definition: TargetTable
     numbers: tuple[int, ...]
     collations: tuple[int, ...]
     wanted: Part

@@ -10,7 +10,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...delta.files import deletion_vector
-from ...rules.metadata_columns import numbers_of
 from .key_index import KeyIndex, hash_keys, is_exact
 from .key_segments import candidates
 
@@ -24,7 +23,7 @@ Longs = npt.NDArray[np.int64]
 
 def index_of(task: WriteTask) -> KeyIndex:
     """Return the key index of the task's table."""
-    live = numbers_of(task.definition).get("current")
+    live = task.definition.current_column
     chosen = task.key or range(len(task.columns.names))
     types = task.definition.arrow_schema().types
     return KeyIndex(
@@ -32,7 +31,7 @@ def index_of(task: WriteTask) -> KeyIndex:
         task.folder,
         [task.columns.physical[i] for i in chosen],
         [types[i] for i in chosen],
-        task.columns.physical[live] if live is not None else "",
+        task.columns.physical[live] if live >= 0 else "",
     )
 
 

@@ -15,7 +15,7 @@ from ...decode.staged import Part
 
 if TYPE_CHECKING:
     from ...delta.files.delta_columns import Columns
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 FILE, ROW = "file", "row"
 """columns that follow the table's own in rows that a task hands on: where the row is"""
@@ -61,7 +61,7 @@ class WriteTask:
     files: PlannedFiles
     idempotent: bool
     complete: bool
-    definition: TableDefinition
+    definition: TargetTable
     change_data: bool = False
     """whether the table has Delta's change data feed"""
     replaces: bool = False

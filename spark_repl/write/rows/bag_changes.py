@@ -14,12 +14,11 @@ from ...binlog.rows.change_bits import EXISTED, EXISTS, MOVED
 from ...delta.files.delta_columns import bits, equal, flat_parts, one_chunk
 from ...errors import DecodeError, reset_table
 from ...position import RelayPosition
-from ...rules.table_mode import OF_IMAGES, has_versions
 from ..files.key_index import hash_keys
 from . import partial_row_fill
 
 if TYPE_CHECKING:
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 Longs = npt.NDArray[np.int64]
 
@@ -27,7 +26,7 @@ _IMAGES_HINT = f"set binlog_row_image=FULL in every session of the source; {rese
 _BAG_HINT = "set binlog_row_image=FULL on the source, or give the table a primary key"
 
 
-def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableDefinition) -> Any:
+def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TargetTable) -> Any:
     """Return the rows of a table without a key, with the defaults of columns that an INSERT leaves
     out. ``flags``, ``positions`` [n]: those of each row's change.
 
@@ -41,13 +40,13 @@ def whole_bag(staged: pa.Table, flags: Any, positions: Longs, definition: TableD
     )
     inserted = (flags & MOVED == 0) & (flags & EXISTED == 0)
     needed = np.ones(len(flags), bool)
-    if has_versions(definition):  # a version that ends is read from the target
+    if definition.has_versions:  # a version that ends is read from the target
         needed = flags & EXISTS != 0
     arrays = []
     for i, column in enumerate(definition.columns):
         lacks = ~(whole | present[:, i]) & needed
         if (bad := lacks & ~inserted).any():
-            of_log = definition.mode in OF_IMAGES
+            of_log = definition.keeps_images
             raise DecodeError(
                 f"an image lacks column {column.name}, of which a {definition.mode} needs the value"
                 if of_log

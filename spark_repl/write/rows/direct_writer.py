@@ -25,7 +25,6 @@ from ...decode.folding import DUPLICATE_KEY, MISSING_ROW
 from ...delta.files.delta_columns import read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import TargetError
-from ...rules.table_mode import has_versions
 from ..files.change_data import write_changes
 from ..files.commit import marked_rows
 from ..files.compaction import CompactTask, RewriteTask, rewrite
@@ -106,7 +105,7 @@ class DirectWriter:
 
 def _write(task: WriteTask) -> Written:
     """Run a task of either kind. Raise TargetError and DecodeError."""
-    return write_history(task) if has_versions(task.definition) else write_direct(task)
+    return write_history(task) if task.definition.has_versions else write_direct(task)
 
 
 Longs = npt.NDArray[np.int64]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...delta.log.stamp import Stamp
     from ...runtime.workers import Workers
     from ...schedule.group import StagedGroup
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ..files.commit import TablePart
     from ..tables.table import Table
     from ..tables.tracking import Tracking
@@ -217,7 +217,7 @@ class GroupWriter:
     ) -> dict[str, Table]:
         """Return the tables that the group changes, by name. Each is locked until the group has
         landed."""
-        definitions: dict[str, TableDefinition] = {}
+        definitions: dict[str, SourceTable] = {}
         for part in staged:
             for name, logged in part.origins.items():
                 self._tracking.filters.source_names.claim(name, logged)
@@ -247,7 +247,7 @@ class GroupWriter:
         return tables
 
     def _live_or_created(
-        self, name: str, definition: TableDefinition, before: Cut, parts: Iterable[Part]
+        self, name: str, definition: SourceTable, before: Cut, parts: Iterable[Part]
     ) -> Table:
         """Return the table of that name. Create it from its TABLE_MAP if it does not exist."""
         table = self._tracking.live(name)
@@ -291,7 +291,7 @@ class GroupWriter:
                 table.folder,
                 self._tracking.key_folder(table),
                 table.columns,
-                table.definition.sought_key,
+                table.definition.lookup_key,
                 tuple(pieces),
                 files,
                 idempotent,

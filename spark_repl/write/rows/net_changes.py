@@ -22,14 +22,12 @@ from ...decode.folding import CHANGE_BITS, Net, codes, fold, fold_bag
 from ...decode.staged import EXTRA
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.large_columns import joined
-from ...rules.metadata_columns import keeps_deleted
-from ...rules.table_mode import appends
 from .bag_changes import heads, value_codes, whole_bag
 from .partial_row_fill import ChangeLog, MissingValues, fill_partial_rows
 
 if TYPE_CHECKING:
     from ...decode.staged import Part
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -67,7 +65,7 @@ def asks(parts: Sequence[Part]) -> bool:
 
 
 def net_changes(
-    parts: Sequence[Part], definition: TableDefinition, look: Look | None, *, idempotent: bool
+    parts: Sequence[Part], definition: TargetTable, look: Look | None, *, idempotent: bool
 ) -> tuple[Changes, list[Break]]:
     """Return the net changes of all parts of a task, and the contradictions of the log: none if the
     task is ``idempotent``. ``look`` returns for rows whether the target has their keys; None if
@@ -85,7 +83,7 @@ def net_changes(
         takes = effective(log.code, log.flags, look(rows.take(pa.array(row_of))))
         passed_over = int(np.count_nonzero(~takes & (log.flags & MOVED == 0)))
         log = log.only(takes)
-    soft = keeps_deleted(definition)
+    soft = definition.keeps_deleted
     net = fold(log.code, distinct, log.flags & np.uint8(CHANGE_BITS), soft=soft)
     breaks = [
         Break(rows.slice(int(log.parent[at]), 1), number, int(log.position[at]))
@@ -115,13 +113,13 @@ def _change_log(staged: pa.Table, code: npt.NDArray[np.int32]) -> ChangeLog:
 
 
 def _bag(
-    parts: Sequence[Part], staged: pa.Table, definition: TableDefinition, *, partial: bool
+    parts: Sequence[Part], staged: pa.Table, definition: TargetTable, *, partial: bool
 ) -> Changes:
     rows = staged.drop_columns(list(EXTRA))
     positions = heads(staged.column("positions"))
     if partial:
         rows = whole_bag(staged, heads(staged.column("flags")), positions, definition)
-    if appends(definition):
+    if definition.appends:
         code, distinct = np.arange(rows.num_rows, dtype=np.int32), rows.num_rows
     elif partial or any(part.twins for part in parts):
         code, distinct = value_codes(rows)

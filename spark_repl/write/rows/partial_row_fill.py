@@ -26,7 +26,7 @@ from ...tables.column import ColumnType
 
 if TYPE_CHECKING:
     from ...decode.folding import Net
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -71,7 +71,7 @@ class MissingValues:
             columns[column] = pa.concat_arrays([base, target_values]).take(indices)
         return pa.Table.from_arrays(columns, names=rows.column_names)
 
-    def patch(self, rows: pa.Table, definition: TableDefinition) -> tuple[pa.Table, list[int]]:
+    def patch(self, rows: pa.Table, definition: TargetTable) -> tuple[pa.Table, list[int]]:
         """Return ``rows`` with their JSON diffs applied, and the rows whose diffs do not fit."""
         columns, bad = rows.columns, []
         for column, by_row in self.diffs.items():
@@ -121,7 +121,7 @@ class ChangeLog:
 
 
 def fill_partial_rows(
-    staged: pa.Table, changes: ChangeLog, distinct: int, net: Net, definition: TableDefinition
+    staged: pa.Table, changes: ChangeLog, distinct: int, net: Net, definition: TargetTable
 ) -> tuple[pa.Table, MissingValues]:
     """Return the net rows as far as the group's images and the defaults give them, and the values
     that are missing."""

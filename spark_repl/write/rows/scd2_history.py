@@ -31,7 +31,6 @@ from ...decode.staged import EXTRA
 from ...delta.files.delta_columns import one_chunk, read_rows, with_type
 from ...delta.files.partitions import NO_PARTITION, unplaced
 from ...errors import SettingError, StatementError, TargetError
-from ...rules.metadata_columns import numbers_of
 from ..files.change_data import write_changes
 from ..files.key_index import write_indexed
 from ..files.key_lookup import find_rows, index_of, key_text
@@ -44,17 +43,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...convert.type_change import TypeChange
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..files.write_task import WriteTask
 
 _STRICT_ALL_TABLES = 1 << 22
 
 
-def are_outlived(definition: TableDefinition, arrays: Sequence[pa.Array]) -> pa.Array | None:
+def are_outlived(definition: TargetTable, arrays: Sequence[pa.Array]) -> pa.Array | None:
     """Return which of some rows, ``arrays`` [columns of the table], are versions that the source no
     longer has; None: none is."""
-    current = numbers_of(definition).get("current")
-    if current is None:
+    current = definition.current_column
+    if current < 0:
         return None
     return pc.invert(pc.fill_null(arrays[current], False))
 
@@ -102,7 +101,7 @@ class _Images:
     def end_values(self, images: Longs, task: WriteTask) -> dict[str, pa.Array]:
         """Return the transactions of the ``images`` (-1: of none), by the names of the columns that
         record the end of a version."""
-        numbers = numbers_of(task.definition)
+        numbers = task.definition.extra_columns
         chosen = pa.array(images, mask=images < 0)
         return {
             end: one_chunk(self.rows.column(numbers[begin])).take(chosen)
@@ -130,7 +129,7 @@ def _images(task: WriteTask) -> _Images:
     staged = pa.concat_tables([part.read() for part in task.parts]).combine_chunks()
     flags, positions = heads(staged.column("flags")), heads(staged.column("positions"))
     rows = staged.drop_columns(list(EXTRA))
-    order = rows.column(numbers_of(task.definition)["valid_from_order"]).to_numpy()
+    order = rows.column(task.definition.extra_columns["valid_from_order"]).to_numpy()
     code, _ = codes(one_chunk(staged.column("key")))
     if staged.column("held").null_count < staged.num_rows:
         rows = whole_bag(staged, flags, positions, task.definition)
@@ -222,7 +221,7 @@ def _ended(task: WriteTask, images: _Images, number: int, by: Longs, places: Lon
 def _new_versions(task: WriteTask, images: _Images) -> pa.Table:
     """Return the rows of the versions that begin. A version that ends in the same group has its
     end."""
-    numbers, chosen = numbers_of(task.definition), np.flatnonzero(images.begins)
+    numbers, chosen = task.definition.extra_columns, np.flatnonzero(images.begins)
     columns: Sequence[pa.Array] = images.rows.take(pa.array(chosen)).combine_chunks().columns
     arrays = [one_chunk(column) for column in columns]
     last = images.is_last[chosen]
@@ -241,11 +240,11 @@ ENDS = {
 
 
 def ended(
-    definition: TableDefinition, arrays: Sequence[pa.Array], by: Mapping[str, pa.Array]
+    definition: TargetTable, arrays: Sequence[pa.Array], by: Mapping[str, pa.Array]
 ) -> list[pa.Array]:
     """Return the columns [columns of the table] of versions that are no longer current. ``by``:
     what ended each version, by the names in ENDS."""
-    numbers, columns = numbers_of(definition), list(arrays)
+    numbers, columns = definition.extra_columns, list(arrays)
     for name in ENDS:
         columns[numbers[name]] = by[name].cast(columns[numbers[name]].type)
     columns[numbers["current"]] = pa.repeat(False, len(columns[0]))
@@ -258,7 +257,7 @@ class TruncatedVersions:
     of the TRUNCATE, "" if it is anonymous; ``at``: when it was committed, in microseconds UTC;
     ``position``: where it begins in the relay log, packed."""
 
-    definition: TableDefinition
+    definition: TargetTable
     gtid: str
     at: int
     position: int
@@ -271,7 +270,7 @@ class TruncatedVersions:
             "valid_to_time": pa.repeat(self.at, count),
             "valid_to_position": pa.repeat(self.position, count),
         }
-        current = pc.fill_null(arrays[numbers_of(self.definition)["current"]], False)
+        current = pc.fill_null(arrays[self.definition.current_column], False)
         after = ended(self.definition, arrays, end_values)
         return [
             new if new is old else pc.if_else(current, new, old)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...delta.files.delta_columns import read_rows
-from ...rules.metadata_columns import TRUNCATE, deleted_column
+from ...rules.metadata_columns import TRUNCATE
 from ...tables.table_name import plain_name
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..files.write_task import WriteTask
 
 
@@ -28,7 +28,7 @@ def are_soft_deleted(
 ) -> npt.NDArray[np.bool_]:
     """Return which of ``rows`` of one data file the source has deleted: none in a table that keeps
     no such rows."""
-    number = deleted_column(task.definition)
+    number = task.definition.deleted_column
     if number < 0 or not len(rows):
         return np.zeros(len(rows), bool)
     (values,) = read_rows(task.folder, path, [task.columns.physical[number]], rows)
@@ -41,13 +41,13 @@ class Truncated:
     deleted. ``gtid``: of the TRUNCATE, "" if it is anonymous; ``at``: when it was committed, in
     microseconds UTC."""
 
-    definition: TableDefinition
+    definition: TargetTable
     gtid: str
     at: int
 
     def columns(self, arrays: Sequence[pa.Array]) -> list[pa.Array]:
         """Return the columns [columns of the table] of some rows after the TRUNCATE."""
-        deleted = pc.fill_null(arrays[deleted_column(self.definition)], False)
+        deleted = pc.fill_null(arrays[self.definition.deleted_column], False)
         new_values = self._new_values()
         return [
             pc.if_else(deleted, values, pa.scalar(new_values[column.extra], values.type))

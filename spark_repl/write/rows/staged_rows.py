@@ -16,13 +16,13 @@ from ...binlog.rows.change_bits import CERTAIN, EXISTED, EXISTS
 from ...decode.staged import Part
 from ...delta.files.delta_columns import one_chunk
 from ...delta.files.digests import digests
-from ...rules.metadata_columns import keeps_deleted
 from ...runtime.private_files import opener
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 Keys = npt.NDArray[np.uint64]
 
@@ -41,7 +41,7 @@ def key_digests(rows: pa.Table, key: Sequence[int]) -> Keys:
 
 
 def staged_rows(
-    path: str, definition: TableDefinition, rows: pa.Table, position: int, *, exist: bool
+    path: str, definition: TargetTable, rows: pa.Table, position: int, *, exist: bool
 ) -> Part:
     """Write rows that come (``exist``), or go, as staged changes into a file of their own.
     ``position``: packed; errors name it. A row that goes has only the key and the extra columns. If
@@ -58,7 +58,7 @@ def staged_rows(
         "held": pa.nulls(count, pa.binary()),
         "diffs": pa.nulls(count, pa.binary()),
     }
-    if not exist and keeps_deleted(definition):
+    if not exist and definition.keeps_deleted:
         extra["held"] = pa.repeat(pa.scalar(_bits_of_deleted(definition), pa.binary()), count)
     names = [str(number) for number in range(rows.num_columns)] + list(extra)
     staged = pa.Table.from_arrays([*rows.columns, *extra.values()], names=names)
@@ -67,7 +67,7 @@ def staged_rows(
     return Part(definition.name, 0, count, path, 0, os.path.getsize(path), whole=True)
 
 
-def _bits_of_deleted(definition: TableDefinition) -> bytes:
+def _bits_of_deleted(definition: TargetTable) -> bytes:
     """Return the bitmap of the columns that a row that goes has: the key's and extra columns."""
     holds = [column.extra != "" for column in definition.columns]
     for number in definition.primary_key:

@@ -24,13 +24,12 @@ from ...errors import (
     StatementError,
     TargetError,
 )
-from ...rules.metadata_columns import shard_column
 from ...sql.policy import Policy
 
 if TYPE_CHECKING:
     from ...control.table.cut import TableVersion
     from ...delta.log.table_snapshot import Snapshot
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..tables.table import Table
 
 _COPY = f"a shard is not copied by itself: leave it out by [filters], or {BEGIN_AGAIN}"
@@ -49,7 +48,7 @@ def siblings_of(shard: Table, tables: Iterable[Table]) -> list[Table]:
     return [table for table in siblings if table.path != shard.path]
 
 
-def check_policy(shaped: TableDefinition, policy: Policy) -> None:
+def check_policy(shaped: TargetTable, policy: Policy) -> None:
     """Raise SettingError if the policy keeps what the source drops: a shard can't keep it."""
     if policy in (Policy.IGNORE_DROP, Policy.ADDITIVE_ONLY):
         raise SettingError(
@@ -109,13 +108,13 @@ HINT = (
 )
 
 
-def check_alike(definitions: Iterable[TableDefinition]) -> None:
+def check_alike(definitions: Iterable[TargetTable]) -> None:
     """Raise SettingError with all columns whose types in the shards of one Delta table have no
     common type. ``definitions``: as the target's tables have them."""
     kinds, faults = dict[tuple[str, str], tuple[str, Any]](), list[str]()
     for definition in definitions:
         whole = whole_of(definition.name)
-        for field in definition.arrow_schema() if shard_column(definition) >= 0 else ():
+        for field in definition.arrow_schema() if definition.is_shard else ():
             own, name = plain(delta_type(field.type)), field.name
             other, kind = kinds.setdefault((whole, name.lower()), (definition.name, own))
             wider = own if kind == own else common_type(kind, own)
@@ -127,7 +126,7 @@ def check_alike(definitions: Iterable[TableDefinition]) -> None:
         raise SettingError("; ".join(faults), hint=HINT)
 
 
-def columns_of(whole: Columns, definition: TableDefinition) -> Columns:
+def columns_of(whole: Columns, definition: TargetTable) -> Columns:
     """Return the columns of the ``whole`` Delta table that a shard has, in the shard's order and
     with its names. A column that is no longer there belongs to a shard that was dropped after the
     place that is applied."""
@@ -160,9 +159,9 @@ def refresh_columns(tables: Iterable[Table]) -> None:
 
 def union_metadata(
     before: Snapshot,
-    definition: TableDefinition,
+    definition: TargetTable,
     had: Iterable[str],
-    siblings: Collection[TableDefinition],
+    siblings: Collection[TargetTable],
     *,
     widens: bool = False,
 ) -> NewTable | None:
@@ -237,9 +236,7 @@ def _new(ids: ColumnIds, field: dict[str, Any]) -> dict[str, Any]:
     return {**ids.given(field), "nullable": True}
 
 
-def _unlike(
-    definition: TableDefinition, field: dict[str, Any], other: str, kind: Any
-) -> SettingError:
+def _unlike(definition: TargetTable, field: dict[str, Any], other: str, kind: Any) -> SettingError:
     return SettingError(
         f"column {field['name']} is {field['type']} in {whole_of(definition.name)}, with {other},"
         f" and would be {kind}",

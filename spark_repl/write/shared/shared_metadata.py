@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...delta.log.stamp import Stamp
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import NewTable, Snapshot
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from ..tables.table import Table
     from ..tables.table_commits import TableCommits
 
@@ -44,7 +44,7 @@ class Joining:
     metadata if it does not exist; ``gone``: shards of which a copy that was given up may have left
     rows; ``hours``: retention of files; ``now_ms``: time of removals, in milliseconds."""
 
-    shaped: TableDefinition
+    shaped: TargetTable
     new: NewTable
     gone: Collection[str]
     hours: int
@@ -114,7 +114,7 @@ def _check(snapshot: Snapshot, new: NewTable, name: str) -> None:
         )
 
 
-def _joined(snapshot: Snapshot, shaped: TableDefinition, hours: int) -> NewTable | None:
+def _joined(snapshot: Snapshot, shaped: TargetTable, hours: int) -> NewTable | None:
     """Return the table's metadata with the shard's columns and a retention of at least ``hours``,
     None if it has both. Raise SettingError."""
     wider, longer = (
@@ -132,7 +132,7 @@ def _joined(snapshot: Snapshot, shaped: TableDefinition, hours: int) -> NewTable
 def widen(
     commits: TableCommits,
     table: Table,
-    shaped: TableDefinition,
+    shaped: TargetTable,
     siblings: Collection[Table],
     stamp: Stamp,
     rewrite: Rewrite | None = None,

@@ -15,8 +15,7 @@ from ...alter.declared_charsets import changes_charset, with_logged_charsets
 from ...binlog.charsets.charset import REPLACEMENT
 from ...errors import SchemaError, SettingError, reset_table
 from ...rules.channel_rows import check_key_stays
-from ...rules.column_rules import hides_columns, shown_columns
-from ...rules.metadata_columns import check_extra, extra_of, shard_column
+from ...rules.metadata_columns import check_extra
 from ...rules.table_mode import check_mode
 from ...rules.tool_names import tool_table
 from ...tables.case_folding import fold
@@ -30,24 +29,24 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...rules.column_rules import ColumnRules
     from ...tables.column import Column
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ...tables.table_keys import ForeignKey
     from .table import Table
 
 _TIMESTAMPS = (ColumnType.TIMESTAMP, ColumnType.TIMESTAMP_OLD)
 
 
-def has_other_key(table: Table, logged: TableDefinition) -> bool:
+def has_other_key(table: Table, logged: SourceTable) -> bool:
     """Return whether the log names another key of a table that may have no PRIMARY KEY. The server
     then picks a UNIQUE index, and no statement names it."""
-    wanted = table.definition.in_log
+    wanted = table.definition.source
     if table.definition.has_primary or logged.primary_key == wanted.primary_key:
         return False
-    if wanted is not table.definition:
+    if not table.definition.is_mirror:
         if not _fit(wanted, logged):
             return False
-        chosen = table.definition.with_logged_key(logged.primary_key)
-        exact = [table.definition.columns[i].logged is None for i in chosen.sought_key]
+        chosen = table.definition.with_source_key(logged.primary_key)
+        exact = [table.definition.columns[i].logged is None for i in chosen.lookup_key]
         if exact and all(exact):
             check_key_stays(table.definition, chosen)
             return True
@@ -55,12 +54,12 @@ def has_other_key(table: Table, logged: TableDefinition) -> bool:
     return table.columns.fits(logged.arrow_schema())
 
 
-def check_definition(table: Table, logged: TableDefinition) -> None:
+def check_definition(table: Table, logged: SourceTable) -> None:
     """Raise SchemaError unless the logged rows fit the Delta table. Names, types and key must be
     equal. NULL or NOT NULL, sign and members of each column must be equal as far as the log has
     them."""
-    wanted = table.definition.in_log
-    if wanted is not table.definition:  # the target keeps more: it adds to the rows
+    wanted = table.definition.source
+    if not table.definition.is_mirror:  # the target keeps more: it adds to the rows
         fits = _fit(wanted, logged)
     else:
         fits = table.columns.fits(logged.arrow_schema())
@@ -82,7 +81,7 @@ def check_definition(table: Table, logged: TableDefinition) -> None:
     )
 
 
-def _described(definition: TableDefinition) -> str:
+def _described(definition: SourceTable) -> str:
     columns = ", ".join(f"{c.name} {c.type_name}" for c in definition.columns)
     key = ", ".join(definition.columns[i].name for i in definition.primary_key)
     return f"{columns}; key {key or 'none'}"
@@ -92,9 +91,9 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
     """Raise SettingError if columns are excluded, masked or added, or rows filtered, by other rules
     than those that the table was created with."""
     definition = table.at_place
-    rule = rules.rule_of(definition.in_log, definition)
-    has_rules = hides_columns(definition) or bool(
-        definition.row_filter or extra_of(definition) or definition.mode
+    rule = rules.rule_of(definition.source, definition)
+    has_rules = definition.hides_columns or bool(
+        definition.row_filter or definition.extra_columns or definition.mode
     )
     if not has_rules and not rules.reshapes(table.name):
         return
@@ -105,7 +104,7 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
         "extra_columns are others than the table was made with",
         _back(table.name),
     )
-    number = shard_column(definition)
+    number = definition.shard_column
     if number >= 0 and (name := definition.columns[number].name) != rule.shards_by:
         raise SettingError(
             f"key_prefix {rule.shards_by!r} is another one than the table was made with, {name!r}",
@@ -120,8 +119,8 @@ def check_columns(table: Table, rules: ColumnRules) -> None:
             hint=_back(table.name),
         )
     now, then = (
-        shown_columns(rules.shaped(definition.in_log, definition)),
-        shown_columns(definition),
+        rules.shaped(definition.source, definition).shown_columns,
+        definition.shown_columns,
     )
     if now == then:
         return
@@ -157,11 +156,11 @@ def _back(name: str) -> str:
     )
 
 
-def _check_attributes(table: Table, logged: TableDefinition) -> None:
+def _check_attributes(table: Table, logged: SourceTable) -> None:
     """Raise SchemaError if a TABLE_MAP contradicts the attributes that statements gave the columns.
     The attributes matter for later rows, and for the values that ALTER TABLE computes from existing
     rows: the applier misread a statement."""
-    expected = table.at_place.in_log
+    expected = table.at_place.source
     if len(expected.columns) != len(logged.columns) or not any(
         map(_is_unlike, expected.columns, logged.columns)
     ):
@@ -204,7 +203,7 @@ def _written(column: Column) -> str:
     return f"{column.name} {column.type_name}{listed}{sign}{null}"
 
 
-def _fit(wanted: TableDefinition, logged: TableDefinition) -> bool:
+def _fit(wanted: SourceTable, logged: SourceTable) -> bool:
     """Return whether both have the same names and types."""
     ours, theirs = wanted.arrow_schema(), logged.arrow_schema()
     return bool(ours.names == theirs.names and ours.types == theirs.types)
@@ -228,7 +227,7 @@ class LoggedCharsets:
         keys_by_table = self._foreign_keys().values()
         return {fold(key.parent) for keys in keys_by_table for key in keys or ()}
 
-    def record(self, table: Table, logged: TableDefinition) -> None:
+    def record(self, table: Table, logged: SourceTable) -> None:
         """Record what the log has about ``table``, as of ``before``, with the next row of the
         control table. Record it once."""
         recorded = table.at_place
@@ -236,7 +235,7 @@ class LoggedCharsets:
         if logged_charsets is recorded:
             return
         if not changes_charset(logged_charsets, recorded) and (
-            recorded.in_log is not recorded  # no cascade goes there
+            not recorded.is_mirror  # no cascade goes there
             or not (recorded.foreign_keys or fold(table.name) in self._parents)
         ):
             return

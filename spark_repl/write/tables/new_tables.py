@@ -25,7 +25,6 @@ from ...control.table.layout import Layout
 from ...delta.log.stamp import Stamp
 from ...delta.store import storage
 from ...errors import ConcurrentChangeError, TargetError, about_table
-from ...rules.metadata_columns import shard_column
 from ...rules.row_filters import check_row_filter
 from ...tables.case_folding import check_columns
 from ..shared.shard_tables import check_policy, shards_beside
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
     from ...control.table.layout import Layout
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
+    from ...tables.target_table import TargetTable
     from .table import Table
     from .table_commits import TableCommits
     from .table_options import TableOptions
@@ -71,27 +71,25 @@ class NewTables:
         self._commits, self._definitions = commits, definitions
         self.paths = NewPaths(control, layout)
 
-    def shaped(self, definition: TableDefinition) -> TableDefinition:
+    def shaped(self, definition: SourceTable) -> TargetTable:
         """Return the target's table for a table of the source. Raise SettingError."""
         rules = self._options.columns_of(folds=self._names.folds)
         shaped = rules.shaped(self._options.forms.apply(definition))
         check_row_filter(shaped, rules)
         check_columns(shaped)
-        if shard_column(shaped) >= 0:
+        if shaped.is_shard:
             folds = self._names.folds
             check_policy(shaped, self._options.policy(shaped.name, folds=folds))
         return shaped
 
-    def make(
-        self, shaped: TableDefinition, stamp: Stamp, made_by: str, tables: Iterable[Table]
-    ) -> str:
+    def make(self, shaped: TargetTable, stamp: Stamp, made_by: str, tables: Iterable[Table]) -> str:
         """Create a table at a new path and return the path. A shard goes into the Delta table of
         its siblings among ``tables``. Raise TargetError, SettingError."""
         siblings = shards_beside(shaped.name, tables)
         if shared := self._shared(shaped):
             return self._make_shared(shaped, shared, stamp, made_by, siblings)
         names = [shaped.name]
-        if shard_column(shaped) >= 0:
+        if shaped.is_shard:
             names.append(whole_of(shaped.name))
         path = self._announce(shaped, stamp, made_by, names, [sibling.path for sibling in siblings])
         complete = str(made_by != MADE_BY_ROWS).lower()
@@ -100,7 +98,7 @@ class NewTables:
 
     def _announce(
         self,
-        shaped: TableDefinition,
+        shaped: TargetTable,
         stamp: Stamp,
         made_by: str,
         names: Iterable[str],
@@ -117,13 +115,13 @@ class NewTables:
                 break
         return path
 
-    def record(self, shaped: TableDefinition, path: str) -> None:
+    def record(self, shaped: TargetTable, path: str) -> None:
         """Record which rows of a table at ``path`` this channel has, if other channels may feed the
         table. Raise SettingError if they may have the same rows."""
         if (shared := self._shared(shaped)) is not None:
             self._claimed_names.share(shared, partial(whole_of, path))
 
-    def _shared(self, shaped: TableDefinition) -> SharedTable | None:
+    def _shared(self, shaped: TargetTable) -> SharedTable | None:
         """Return the configuration of the table that a shard is in, None if no other channel may
         feed it."""
         rule = self._options.rules_of(shaped.name, folds=self._names.folds)
@@ -131,7 +129,7 @@ class NewTables:
 
     def _make_shared(
         self,
-        shaped: TableDefinition,
+        shaped: TargetTable,
         wanted: SharedTable,
         stamp: Stamp,
         made_by: str,
@@ -153,7 +151,7 @@ class NewTables:
 
     def _join(
         self,
-        shaped: TableDefinition,
+        shaped: TargetTable,
         path: str,
         stamp: Stamp,
         siblings: list[Table],
@@ -186,7 +184,7 @@ class NewTables:
 
     def make_copy(
         self,
-        shaped: TableDefinition,
+        shaped: TargetTable,
         path: str,
         stamp: Stamp,
         sibling: Table | None,
@@ -223,7 +221,7 @@ class NewTables:
             )  # fmt: skip
 
     def _make(
-        self, shaped: TableDefinition, path: str, stamp: Stamp, complete: str, siblings: list[Table]
+        self, shaped: TargetTable, path: str, stamp: Stamp, complete: str, siblings: list[Table]
     ) -> None:
         """Create a table, or a shard in the Delta table of ``siblings``. A shard's definition is
         recorded after the Delta table has its columns: it then counts as created."""
@@ -233,10 +231,10 @@ class NewTables:
             with about_table(shaped.name):
                 new = self._options.new_table(shaped, own_properties(shaped, complete))
                 self._delta.create(self._layout.table(path), new, stamp)
-        if shard_column(shaped) >= 0:
+        if shaped.is_shard:
             self._definitions.record(path, shaped, stamp.position)
 
-    def _widen(self, siblings: list[Table], shaped: TableDefinition, stamp: Stamp) -> None:
+    def _widen(self, siblings: list[Table], shaped: TargetTable, stamp: Stamp) -> None:
         """Give the Delta table of ``siblings`` what a new shard needs."""
         table = siblings[0]
         with table.lock:
@@ -267,18 +265,16 @@ class NewPaths:
         self._copy = newest_copy(self._control)
         self._used = given_paths(self._control, self._channels.given)
 
-    def new(
-        self, definition: TableDefinition, delta: TableLog, siblings: Iterable[str] = ()
-    ) -> str:
+    def new(self, definition: TargetTable, delta: TableLog, siblings: Iterable[str] = ()) -> str:
         """Return a new path for the table: ``db/t``, or ``db/t@2`` and so on if that was used; for
         a shard, a path in the Delta table of the paths ``siblings``. Raise TargetError if another
         writer has a Delta table there."""
-        if shard_column(definition) < 0:
+        if not definition.is_shard:
             return self._of(definition, definition.table, delta)
         whole = next(map(whole_of, siblings), "") or self.whole(definition, delta)
         return self.shard(whole)
 
-    def whole(self, shard: TableDefinition, delta: TableLog) -> str:
+    def whole(self, shard: TargetTable, delta: TableLog) -> str:
         """Return a path for the Delta table of a shard. Raise what ``new`` raises."""
         return self._of(shard, whole_of(shard.table), delta)
 
@@ -296,7 +292,7 @@ class NewPaths:
         if newest_copy(self._control) != self._copy:
             check_free(self._control, [path, whole_of(path)], copied_paths(self._control))
 
-    def _of(self, definition: TableDefinition, table: str, delta: TableLog) -> str:
+    def _of(self, definition: TargetTable, table: str, delta: TableLog) -> str:
         path = Layout.path_of(definition.database, table)
         folder = self._layout.table(path)
         with self._lock:

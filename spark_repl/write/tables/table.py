@@ -12,14 +12,13 @@ from ...config.renaming import SHARD, is_shared, shard_of
 from ...control.table.cut import TableVersion
 from ...delta.files.delta_columns import Columns
 from ...delta.log.add_actions import AddActions
-from ...rules.metadata_columns import keeps_deleted, numbers_of, shard_column
 from ..shared.shared_commits import ALONE, SharingChannels
 from .table_metadata import COMPLETE, WITHOUT_HISTORY
 
 if TYPE_CHECKING:
     from ...delta.log.log_replay import Action
     from ...delta.log.table_snapshot import Snapshot
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 
 @dataclass(frozen=True)
@@ -84,11 +83,11 @@ class Table:
     name: str
     path: str
     folder: str
-    definition: TableDefinition
+    definition: TargetTable
     complete: bool
     delta: DeltaState
     columns: Columns
-    logged: TableDefinition | None = None
+    logged: TargetTable | None = None
     """the table's definition at the place that is applied, if the table is ahead of that place"""
     _shown_version: TableVersion | None = field(default=None, repr=False, compare=False)
 
@@ -127,12 +126,12 @@ class Table:
         """Return those of the Delta table's live files that have the table's rows."""
         if not self.is_shard:
             return files
-        column = self.columns.physical[shard_column(self.definition)]
+        column = self.columns.physical[self.definition.shard_column]
         own = self.delta.shared(files, column).get(shard_of(self.name), {})
         return replace(files, adds=AddActions(None, own))
 
     @property
-    def at_place(self) -> TableDefinition:
+    def at_place(self) -> TargetTable:
         """Return the table's definition at the place that is applied."""
         return self.logged or self.definition
 
@@ -141,7 +140,7 @@ class Table:
         """Return whether a key that the source lacks has certainly no row: all rows came through
         this log, and the table keeps no deleted rows."""
         definition = self.definition
-        return self.complete and not definition.truncated and not keeps_deleted(definition)
+        return self.complete and not definition.truncated and not definition.keeps_deleted
 
     @property
     def without_history(self) -> bool:
@@ -152,9 +151,9 @@ class Table:
     def has_rows_as_logged(self) -> bool:
         """Return whether the table has the rows and columns of the source's, at the place that is
         applied."""
-        return not self.without_history and self.at_place.in_log is self.at_place
+        return not self.without_history and self.at_place.is_mirror
 
-    def define_at_place(self, definition: TableDefinition) -> None:
+    def define_at_place(self, definition: TargetTable) -> None:
         """Set the table's definition at the place that is applied. The table is ahead of that
         place."""
         self.logged = definition
@@ -163,7 +162,7 @@ class Table:
     def keeps_more(self) -> bool:
         """Return whether the target keeps more than the source has, at the place that is
         applied."""
-        return bool(self.at_place.gone) or self.at_place.in_log is not self.at_place
+        return bool(self.at_place.gone) or not self.at_place.is_mirror
 
     def rename(self, name: str) -> None:
         """Rename the table (db.table). Its folder, rows and log stay."""
@@ -174,14 +173,14 @@ class Table:
     def key_columns(self) -> tuple[str, ...]:
         """Return the columns that identify a row, by their names in the data files: the key, or all
         columns."""
-        chosen = self.definition.sought_key or range(len(self.columns.names))
+        chosen = self.definition.lookup_key or range(len(self.columns.names))
         return tuple(self.columns.physical[i] for i in chosen)
 
     @property
     def live_column(self) -> str:
         """Return the column that is true in the rows that look-ups need, by its name in the data
         files; "" if look-ups need all rows."""
-        number = numbers_of(self.definition).get("current", -1)
+        number = self.definition.current_column
         return self.columns.physical[number] if number >= 0 else ""
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...delta.log.log_replay import Action
     from ...delta.log.table_snapshot import Snapshot
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 DEFINITION, COMPLETE = "spark_repl.definition", "spark_repl.complete"
 COPIED = "copied"
@@ -30,18 +30,18 @@ _DEFINITION_FORMAT, _COMMIT_FORMAT = 2, 1
 """version 2: the table's statistics are sound; earlier versions of spark_repl write unsound ones"""
 
 
-def own_properties(definition: TableDefinition, complete: str) -> dict[str, str]:
+def own_properties(definition: TargetTable, complete: str) -> dict[str, str]:
     """Return the properties of a new table that describe it."""
     text = formats.stamp(definition.to_json(), _DEFINITION_FORMAT)
     return {DEFINITION: text, COMPLETE: complete}
 
 
-def created(snapshot: Snapshot) -> TableDefinition:
+def created(snapshot: Snapshot) -> TargetTable:
     """Return the table's definition as it was created."""
     return defined(snapshot.configuration[DEFINITION], snapshot.folder)
 
 
-def defined(text: str, folder: str) -> TableDefinition:
+def defined(text: str, folder: str) -> TargetTable:
     """Return the definition in the property of the table at ``folder``."""
     return recorded_definition(formats.unstamp(text, _DEFINITION_FORMAT, "this table", folder))
 

@@ -18,7 +18,6 @@ from ...delta.log import checkpoint_schedule
 from ...delta.log.retention_properties import retention_properties
 from ...delta.log.table_snapshot import NewTable
 from ...rules.column_rules import ColumnRules
-from ...rules.metadata_columns import shard_column
 from ...rules.replication_filters import ReplicationFilters
 from ...rules.table_rules import TableRules
 from ...source.account import mask_key
@@ -28,7 +27,7 @@ from ...tables.case_folding import fold
 if TYPE_CHECKING:
     from ...config import Config
     from ...config.tables import TableRule
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
 
 
 @dataclass(frozen=True)
@@ -105,10 +104,10 @@ class TableOptions:
         """Return the rules of excluded and masked columns."""
         return self.columns.folded() if folds else self.columns
 
-    def new_table(self, definition: TableDefinition, own: Mapping[str, str]) -> NewTable:
+    def new_table(self, definition: TargetTable, own: Mapping[str, str]) -> NewTable:
         """Return the metadata of a table. ``own``: its own properties. Raise SchemaError."""
         by, schema = self._partitions(definition.name), definition.arrow_schema()
-        if (number := shard_column(definition)) >= 0:
+        if (number := definition.shard_column) >= 0:
             by = (definition.columns[number].name,)
             schema = pa.schema([field.with_nullable(True) for field in schema])
         partitions.check(definition, by)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...control.table.cut import Cut
     from ...delta.log.table_log import TableLog
     from ...delta.log.table_snapshot import Snapshot
-    from ...tables.table_definition import TableDefinition
+    from ...tables.target_table import TargetTable
     from .table_options import TableOptions
 
 
@@ -120,13 +120,13 @@ class TableReader:
             state.tidies = self._control.channel in rule.channels[:1]
         return state
 
-    def _created(self, path: str, snapshot: Snapshot) -> TableDefinition:
+    def _created(self, path: str, snapshot: Snapshot) -> TargetTable:
         """Return the definition that the table was created with; for a shard, the first that is
         recorded."""
         first = self._definitions.first(path) if SHARD in path else None
         return first or created(snapshot)
 
-    def _named(self, name: str, definition: TableDefinition) -> TableDefinition:
+    def _named(self, name: str, definition: TargetTable) -> TargetTable:
         """Return the definition with the table's present name."""
         if definition.name != name and not self._names.folds:
             return rename(definition, name)

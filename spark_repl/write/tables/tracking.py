@@ -27,7 +27,7 @@ from ...control.records.table_paths import MADE_BY_ROWS, shown_paths
 from ...delta.log.stamp import Stamp
 from ...errors import DecodeError, SchemaError, SettingError, StatementError
 from ...tables.case_folding import fold, folded_definition
-from ...tables.table_definition import LEFT_OUT
+from ...tables.source_table import LEFT_OUT
 from ..files.key_index import KeyIndex
 from ..shared.shard_tables import check_ended, not_copied
 from .ahead_of_cut import TablesAhead
@@ -49,8 +49,9 @@ if TYPE_CHECKING:
     from ...relay.source_places import SourcePlace
     from ...rules.column_rules import ColumnRules
     from ...sql.policy import Policy
-    from ...tables.table_definition import TableDefinition
+    from ...tables.source_table import SourceTable
     from ...tables.table_keys import ForeignKey
+    from ...tables.target_table import TargetTable
     from .ahead_of_cut import TableProgress
     from .discovery import DiscoveredTable
     from .table import Table
@@ -189,11 +190,11 @@ class Tracking:
         """Return the highest position of any table."""
         return max((table.position for table in self.all_tables()), default=0)
 
-    def logged_definitions(self) -> dict[str, TableDefinition]:
+    def logged_definitions(self) -> dict[str, SourceTable]:
         """Return the definitions of the log's rows of each table, at the place that is applied."""
         tables = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         left = {t.name: t.definition for t in self.left.tables.values() if t.definition}
-        return left | {t.name: t.at_place.in_log for t in tables}
+        return left | {t.name: t.at_place.source for t in tables}
 
     def foreign_keys(self) -> dict[str, tuple[ForeignKey, ...] | None]:
         """Return the foreign keys of each table that exists, or that its first TABLE_MAP will
@@ -203,7 +204,7 @@ class Tracking:
         left = self.left.tables
         existing = [t for t in list(self.tables.values()) if not t.at_place.dropped]
         return keys | {
-            t.name: t.at_place.in_log.foreign_keys for t in existing if t.name not in left
+            t.name: t.at_place.source.foreign_keys for t in existing if t.name not in left
         }
 
     def drop(self, names: Iterable[str], position: int) -> None:
@@ -235,7 +236,7 @@ class Tracking:
             self._change(lambda tables: {free if n == name else n: t for n, t in tables.items()})
             logger.warning("%s was dropped and comes again: what is kept is %s now", name, free)
 
-    def left_out(self) -> dict[str, TableDefinition]:
+    def left_out(self) -> dict[str, SourceTable]:
         """Return the tables whose rows are not applied, as staging needs them."""
         rowless = [t.name for t in list(self.tables.values()) if t.at_place.rowless]
         return dict.fromkeys([*self.left.tables, *self.waiting, *rowless], LEFT_OUT)
@@ -267,7 +268,7 @@ class Tracking:
             self.definitions.expect_keys(before, (), position)
             self.definitions.expect_keys(after, keys, position)
 
-    def define(self, table: Table, definition: TableDefinition, cut: Cut) -> None:
+    def define(self, table: Table, definition: TargetTable, cut: Cut) -> None:
         """Set the definition that the statement before ``cut`` gives a table. A table that is ahead
         of the statement already has it, or what later statements made of it."""
         if self.has(table, cut):
@@ -278,7 +279,7 @@ class Tracking:
 
     def record_key(self, table: Table, key: tuple[int, ...], before: Cut) -> None:
         """Record the key that the log names, as of ``before``."""
-        definition = table.definition.with_logged_key(key)
+        definition = table.definition.with_source_key(key)
         self.definitions.record(table.path, definition, before.position, by_rows=True)
         table.definition = definition
 
@@ -334,9 +335,7 @@ class Tracking:
         """Return whether the table already has the result of the statement before ``cut``."""
         return self._beyond.has(table.path, cut) or table.position >= cut.position
 
-    def create(
-        self, definition: TableDefinition, stamp: Stamp, made_by: str = MADE_BY_ROWS
-    ) -> Table:
+    def create(self, definition: SourceTable, stamp: Stamp, made_by: str = MADE_BY_ROWS) -> Table:
         """Create the table, with the position in the same commit, or return the one that was
         created before a crash. ``made_by``: its CREATE TABLE, without which it isn't complete.
         Raise TargetError."""
@@ -352,7 +351,7 @@ class Tracking:
         return begun
 
     def create_copy(
-        self, definition: TableDefinition, path: str, stamp: Stamp, *, without_rows: bool = False
+        self, definition: SourceTable, path: str, stamp: Stamp, *, without_rows: bool = False
     ) -> Table:
         """Create the table of a copy, whose path is already in the control table. ``without_rows``:
         it stays empty until the log has rows."""
@@ -370,7 +369,7 @@ class Tracking:
             self._put(shaped.name, table)
         return table
 
-    def shaped(self, definition: TableDefinition) -> TableDefinition:
+    def shaped(self, definition: SourceTable) -> TargetTable:
         """Return the target's table for a table of the source, without the columns that its rules
         exclude. Raise SettingError."""
         return self._new.shaped(definition)

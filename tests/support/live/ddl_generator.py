@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spark_repl.tables.column import ColumnType
 
 if TYPE_CHECKING:
-    from spark_repl.tables.table_definition import TableDefinition
+    from spark_repl.tables.source_table import SourceTable
 
 TYPES = (
     "INT", "BIGINT UNSIGNED", "TINYINT", "MEDIUMINT", "SMALLINT UNSIGNED ZEROFILL", "BOOL",
@@ -125,7 +125,7 @@ class Generator:
         options = f" CHARACTER SET {self.rng.choice(_CHARSETS)}" if self._chance(0.4) else ""
         return f"CREATE TABLE {quoted(table)} ({', '.join(elements)}){options}"
 
-    def alter(self, table: TableDefinition) -> str:
+    def alter(self, table: SourceTable) -> str:
         names = [column.name for column in table.columns]
         indexes = [i.name for i in (*(table.unique or ()), *(table.indexes or ()))]
         way = self.rng.random()
@@ -153,7 +153,7 @@ class Generator:
             else (f" AFTER {quoted(self.rng.choice(names))}" if way < 0.45 else "")
         )
 
-    def _action(self, names: list[str], indexes: list[str], table: TableDefinition) -> str:
+    def _action(self, names: list[str], indexes: list[str], table: SourceTable) -> str:
         name, new = quoted(self.rng.choice(names)), quoted(self.name())
         word, first = self.rng.choice(("", "COLUMN ")), quoted(names[0])
         # Behind CONVERT to ucs2 9.7.4 logs an ENUM's values in the character set that it had.

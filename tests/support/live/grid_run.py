@@ -24,7 +24,7 @@ from spark_repl.delta.store.delta_rs import read
 from spark_repl.demo.expected import differences
 from spark_repl.errors import SparkReplError
 from spark_repl.source.connection import connect
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from spark_repl.write.tables.table_options import TableOptions
 from spark_repl.write.tables.tracking import Tracking
 from tests.live.test_ddl_definitions import compare
@@ -287,7 +287,7 @@ class GridRun:
             if mine is None or cell in wrong:
                 continue
             shown = table_definition(self._query, "g", table)
-            wrong[cell] = compare(mine.at_place.in_log, shown, "")
+            wrong[cell] = compare(mine.at_place.source, shown, "")
             wrong[cell] += _schema(mine.snapshot.schema_string, forms.apply(shown))
         return wrong
 
@@ -303,7 +303,7 @@ def _flat(value: Any) -> Any:
     return value
 
 
-def _schema(mine: str, shown: TableDefinition) -> list[str]:
+def _schema(mine: str, shown: SourceTable) -> list[str]:
     ours, theirs = (_fields(json.loads(text)) for text in (mine, schema_json(shown.arrow_schema())))
     return [f"Delta has {ours}, not {theirs}"] if ours != theirs else []
 

@@ -13,7 +13,7 @@ from spark_repl.binlog.rows.partial_rows import PartialImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import USUAL, Forms
 from spark_repl.tables.column import ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from tests.support.decoder_log import printed, read_log
 from tests.support.live.decoder_server import Server
 
@@ -53,7 +53,7 @@ def replay_logs(
     paths: list[Path],
     name: str,
     forms: Forms = USUAL,
-    known: Mapping[str, TableDefinition] | None = None,
+    known: Mapping[str, SourceTable] | None = None,
 ) -> Rows:
     state: dict[Any, list[Any]] = {}
     for path in paths:

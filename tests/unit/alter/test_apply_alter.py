@@ -11,11 +11,11 @@ from spark_repl.alter.rename import like, rename
 from spark_repl.errors import SettingError, StatementError
 from spark_repl.sql.classify import Effect, classify
 from spark_repl.tables.column import ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from tests.support.altered_table import BASE, altered, table
 
 
-def names(found: Altered) -> list[str]:
+def names(found: Altered[SourceTable]) -> list[str]:
     return [column.name for column in found.definition.columns]
 
 
@@ -284,9 +284,9 @@ def test_what_is_not_understood_is_said(actions: str, said: str) -> None:
     assert (made.definition, made.reason) == (None, "FIRST is not understood")
 
 
-def of_a_map(key: tuple[int, ...] = (0,)) -> TableDefinition:
+def of_a_map(key: tuple[int, ...] = (0,)) -> SourceTable:
     whole = table()
-    return TableDefinition("d", "t", whole.columns, key)
+    return SourceTable("d", "t", whole.columns, key)
 
 
 @pytest.mark.parametrize(

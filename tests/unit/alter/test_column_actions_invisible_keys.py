@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 from tests.support.altered_table import altered, table
 
 ROW_ID = "my_row_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT INVISIBLE"
@@ -14,7 +15,7 @@ REST = "a INT, b VARCHAR(5)"
 GENERATED = f"{ROW_ID}, {REST}, PRIMARY KEY (my_row_id)"
 
 
-def order(actions: str, before: TableDefinition, **session: object) -> str:
+def order(actions: str, before: SourceTable, **session: object) -> str:
     return " ".join(c.name for c in altered(actions, before, **session).definition.columns)
 
 
@@ -87,7 +88,7 @@ def test_nothing_moves_if_the_invisible_key_is_not_first() -> None:
 
 def test_the_engine_is_that_of_the_last_statement() -> None:
     other = altered("ENGINE=MyISAM", table(GENERATED)).definition
-    assert TableDefinition.from_json(other.to_json()).engine == other.engine == "MYISAM"
+    assert TargetTable.from_json(other.to_json()).engine == other.engine == "MYISAM"
     assert order("ADD c INT FIRST", other) == "c my_row_id a b"
     again = altered("ENGINE=InnoDB, ADD d INT", other).definition
     assert order("ADD c INT FIRST", again) == "my_row_id c a b d"

@@ -15,14 +15,14 @@ from spark_repl.alter.defaults import literal
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.alter.altered_rows import AlteredRows
+from spark_repl.tables.source_table import SourceTable
+from tests.support.altered_table import altered_rows
 
 _AT = 1_700_000_000_123_456  # 2023-11-14 22:13:20.123456 UTC
 SESSION = Session("g", sql_mode=1 << 22, at=_AT, time_zone="+05:00")
 
 
-def altered(clause: str, forms: Forms) -> tuple[TableDefinition, Altered]:
+def altered(clause: str, forms: Forms) -> tuple[SourceTable, Altered[SourceTable]]:
     before = classify_in("CREATE TABLE x (i INT PRIMARY KEY)", SESSION).definition
     assert before is not None
     statement = classify_in(f"ALTER TABLE x ADD z {clause}", SESSION)
@@ -33,7 +33,7 @@ def altered(clause: str, forms: Forms) -> tuple[TableDefinition, Altered]:
 
 def values(clause: str, forms: Forms | None = None, session: Session = SESSION) -> Any:
     before, made = altered(clause, forms or Forms())
-    rows = AlteredRows(before, made, session).columns([pa.array([1], pa.int32())])
+    rows = altered_rows(before, made, session).columns([pa.array([1], pa.int32())])
     return rows[-1][0].as_py()
 
 

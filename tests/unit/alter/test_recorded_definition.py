@@ -10,18 +10,18 @@ import pytest
 from spark_repl.alter.recorded_definition import recorded_definition
 from spark_repl.sql.charsets import ASSUMED
 from spark_repl.tables.column import Column, ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 
 _VARCHAR, _UTF8MB4, _LATIN1, _UTF8MB3, _BINARY = ColumnType.VARCHAR, 255, 8, 33, 63
 
 
 def earlier(
     collation: int, *, kind: ColumnType = _VARCHAR, charset: str | None, compares: int = 0
-) -> TableDefinition:
+) -> TargetTable:
     column = Column("v", kind, 40, nullable=True, collation=collation, compares=compares)
     logged = Column("w", kind, 40, nullable=True, collation=collation, compares=compares)
     written: dict[str, Any] = json.loads(
-        TableDefinition("t", "a", (column,), (), withheld=((1, logged),)).to_json()
+        TargetTable("t", "a", (column,), (), withheld=((1, logged),)).to_json()
     )
     del written["charset"]
     if charset is not None:
@@ -47,7 +47,7 @@ def test_what_no_statement_may_have_said_is_assumed(collation: int, charset: str
     """A session's collation_database, which is the table's by chance alone, has a collation's
     name."""
     read = earlier(collation, charset=charset)
-    assert [column.assumed for column in read.in_log.columns] == [True, True]
+    assert [column.assumed for column in read.source.columns] == [True, True]
     assert read.charset in ("", ASSUMED)
     assert recorded_definition(read.to_json()) == read
 
@@ -69,16 +69,14 @@ def test_what_a_statement_or_a_table_map_has_said_stays(
     collation: int, charset: str | None, compares: int
 ) -> None:
     read = earlier(collation, charset=charset, compares=compares)
-    assert [column.assumed for column in read.in_log.columns] == [False, False]
+    assert [column.assumed for column in read.source.columns] == [False, False]
 
 
 @pytest.mark.parametrize(("collation", "charset"), [(_LATIN1, "latin1"), (_UTF8MB4, "utf8mb4")])
 def test_the_first_wrote_a_session_s_as_a_character_set(collation: int, charset: str) -> None:
     """They did not say by which collations columns are compared."""
     written = json.loads(
-        TableDefinition(
-            "t", "a", (Column("v", _VARCHAR, 40, True, collation=collation),), ()
-        ).to_json()
+        TargetTable("t", "a", (Column("v", _VARCHAR, 40, True, collation=collation),), ()).to_json()
     )
     del written["columns"][0]["assumed"], written["columns"][0]["compares"]
     written["charset"] = charset
@@ -88,11 +86,11 @@ def test_the_first_wrote_a_session_s_as_a_character_set(collation: int, charset:
 
 def test_other_types_have_no_character_set() -> None:
     read = earlier(_UTF8MB4, kind=ColumnType.ENUM, charset=ASSUMED)
-    assert [column.assumed for column in read.in_log.columns] == [False, False]
+    assert [column.assumed for column in read.source.columns] == [False, False]
 
 
 def test_what_says_it_is_not_asked_again() -> None:
     column = Column("v", _VARCHAR, 40, nullable=True, collation=_UTF8MB4)
-    written = TableDefinition("t", "a", (column,), (), charset="utf8mb4_0900_ai_ci")
+    written = TargetTable("t", "a", (column,), (), charset="utf8mb4_0900_ai_ci")
     read = recorded_definition(written.to_json())
     assert not read.columns[0].assumed and read.charset == "utf8mb4_0900_ai_ci"

@@ -20,27 +20,27 @@ from spark_repl.sql.classify import classify
 from spark_repl.sql.policy import Policies, Policy
 from spark_repl.sql.session import Session
 from spark_repl.tables.column import Column
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 
 
-def definition(columns: str) -> TableDefinition:
+def definition(columns: str) -> TargetTable:
     found = classify(f"CREATE TABLE t.a ({columns}) CHARSET utf8mb4", "t").definition
     assert found is not None
-    return found
+    return TargetTable.mirror_of(found)
 
 
 def column(kind: str) -> Column:
     return definition(f"c {kind}").columns[0]
 
 
-def altered(before: TableDefinition, actions: str, *, keeps: bool = True) -> TableDefinition:
+def altered(before: TargetTable, actions: str, *, keeps: bool = True) -> TargetTable:
     """The target's table behind ALTER TABLE."""
     statement = classify(f"ALTER TABLE t.a {actions}", "t")
-    made = alter(before.in_log, statement, Session("t"))
+    made = alter(before.source, statement, Session("t"))
     return retain_columns(before, made, keeps=keeps).definition
 
 
-def names(table: TableDefinition) -> str:
+def names(table: TargetTable) -> str:
     """Columns in their order; kept ones in brackets, wider ones with a star."""
     return " ".join(
         f"[{c.name}]" if c.kept else f"{c.name}*" if c.logged else c.name for c in table.columns
@@ -109,23 +109,23 @@ def test_columns_stay_where_they_are() -> None:
     first = altered(before, "DROP a, MODIFY c SMALLINT FIRST, ADD d INT AFTER id")
     assert names(first) == "c* id [a] d b"
     assert first.columns[first.primary_key[0]].name == "id" and first.columns[2].nullable
-    assert [c.name for c in first.in_log.columns] == ["c", "id", "d", "b"]
-    assert first.in_log.primary_key == (1,)
+    assert [c.name for c in first.source.columns] == ["c", "id", "d", "b"]
+    assert first.source.primary_key == (1,)
     second = altered(first, "DROP b, ADD a INT, MODIFY c INT")
     assert names(second) == "c id d [b] a*"
     assert names(altered(second, "ADD b INT NOT NULL DEFAULT 1, DROP d")) == "c id [d] a* b*"
     assert names(altered(second, "DROP d, MODIFY a BIGINT", keeps=False)) == "c id [b] a"
-    assert TableDefinition.from_json(second.to_json()) == second
-    assert TableDefinition.from_json(second.to_json()).in_log == second.in_log
-    assert names(second.with_logged_key((2,))) == names(second)
-    assert second.with_logged_key((2, 3)).primary_key == (2, 4)
+    assert TargetTable.from_json(second.to_json()) == second
+    assert TargetTable.from_json(second.to_json()).source == second.source
+    assert names(second.with_source_key((2,))) == names(second)
+    assert second.with_source_key((2, 3)).primary_key == (2, 4)
 
 
 def test_rows_and_gaps() -> None:
     before = definition("id INT PRIMARY KEY, a BIGINT, b JSON, c DATETIME, d VARCHAR(9)")
     target = altered(before, "DROP a, MODIFY c DATE")
     assert names(target) == "id [a] b c* d"
-    logged = target.in_log
+    logged = target.source
     rows = pa.RecordBatch.from_arrays(
         [pa.array([7], pa.int32()), pa.array(["{}"]), pa.array([19782], pa.date32()),
          pa.array(["x"])], schema=logged.arrow_schema(),
@@ -135,7 +135,7 @@ def test_rows_and_gaps() -> None:
         "7", "None", "{}", "2024-02-29 00:00:00", "x"
     ]  # fmt: skip
     assert made.schema.types == target.arrow_schema().types
-    assert target_rows(rows, before, target) is rows, "of another definition"
+    assert target_rows(rows, before.source, target) is rows, "of another definition"
     diff = (1).to_bytes(2, "little") + (3).to_bytes(4, "little") + b"abc"
     held, diffs = target_gaps(pa.array([b"\x09", None]), pa.array([diff, None]), target)
     assert held.to_pylist() == [bytes([0b10011]), None]

@@ -18,14 +18,14 @@ from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.rows.partial_row_fill import bits
 from tests.unit.copy.test_text_rows import Bytes, answer
 
 SET = "11111111-2222-3333-4444-555555555555:1-77"
 
 
-def shaped(extra: tuple[str, ...] = OF_LAST_CHANGE) -> TableDefinition:
+def shaped(extra: tuple[str, ...] = OF_LAST_CHANGE) -> TargetTable:
     made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))", "t").definition
     assert made is not None
     return ColumnRules(TableRules((TableRule("t.a", extra_columns=extra),))).shaped(made)

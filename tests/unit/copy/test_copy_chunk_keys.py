@@ -8,9 +8,10 @@ import pytest
 from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.copy.copy_chunk import copied_rows
-from spark_repl.copy.source_tables import SourceTable, chunk_ends
+from spark_repl.copy.source_tables import ListedTable, chunk_ends
 from spark_repl.errors import SchemaError
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 
 
 def texts(*values: bytes) -> Values:
@@ -33,9 +34,9 @@ def test_a_zero_date_in_a_key_is_an_error(kind: str, key: bool) -> None:
     ]
     if key:
         with pytest.raises(SchemaError, match="column d holds zero or partial dates"):
-            copied_rows(definition, columns, Forms("null"), b"")
+            copied_rows(TargetTable.mirror_of(definition), columns, Forms("null"), b"")
     else:
-        rows, _ = copied_rows(definition, columns, Forms("null"), b"")
+        rows, _ = copied_rows(TargetTable.mirror_of(definition), columns, Forms("null"), b"")
         assert rows.column("d").null_count == 2
 
 
@@ -44,9 +45,9 @@ def test_chunks_end_at_the_bytes_that_the_source_has() -> None:
     statement = "CREATE TABLE a (k VARCHAR(9) CHARACTER SET greek PRIMARY KEY)"
     definition = classify(statement, "t").definition
     assert definition is not None
-    table = SourceTable(definition, 1 << 30, 1)
+    table, target = ListedTable(definition, 1 << 30, 1), TargetTable.mirror_of(definition)
     answers = [[("E1",)], [("61A4",)]]
-    assert chunk_ends(lambda _: [("E1",)], table, definition) == ("_utf8mb4 X'ceb1'",)
+    assert chunk_ends(lambda _: [("E1",)], table, target) == ("_utf8mb4 X'ceb1'",)
     with pytest.raises(SchemaError, match="column k: bytes a4 are not text") as caught:
-        chunk_ends(lambda _: answers.pop(0), table, definition)
+        chunk_ends(lambda _: answers.pop(0), table, target)
     assert caught.value.table == "t.a" and "correct the key" in str(caught.value.hint)

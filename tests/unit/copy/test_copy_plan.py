@@ -11,7 +11,8 @@ from spark_repl.copy.copy_plan import target_shapes
 from spark_repl.errors import ConfigError, SettingError
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 
 TABLES = (
     "CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))",
@@ -20,13 +21,13 @@ TABLES = (
 )
 
 
-def definition(statement: str) -> TableDefinition:
+def definition(statement: str) -> SourceTable:
     made = classify(statement, "t").definition
     assert made is not None
     return made
 
 
-def shapes(*rules: dict[str, Any]) -> list[TableDefinition]:
+def shapes(*rules: dict[str, Any]) -> list[TargetTable]:
     config = Config.from_mapping({"tables": list(rules)})
     return target_shapes(config, map(definition, TABLES), TableRules(config.tables))
 
@@ -57,7 +58,7 @@ BAG = "CREATE TABLE t.bag (id INT)"
 def test_a_mirror_without_a_key_does_not_begin_empty() -> None:
     """Nothing tells a change of a row from before from one of a row that came since."""
 
-    def made(**rule: str) -> list[TableDefinition]:
+    def made(**rule: str) -> list[TargetTable]:
         config = Config.from_mapping({"tables": [{"match": "t.%", **rule}]})
         return target_shapes(config, [definition(BAG)], TableRules(config.tables))
 

@@ -13,12 +13,13 @@ from spark_repl.binlog.types.forms import USUAL
 from spark_repl.config import Config
 from spark_repl.config.tables import TableRule
 from spark_repl.copy.copy_chunk import copied_rows
-from spark_repl.copy.source_tables import SourceTable, chunk_ends
+from spark_repl.copy.source_tables import ListedTable, chunk_ends
 from spark_repl.errors import DecodeError
 from spark_repl.rules.column_rules import ColumnRules
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.row_sample import sample_of
 from spark_repl.verify.table_check import TableCheck
 
@@ -26,12 +27,12 @@ SECRET = "planted-secret-hunter2"
 KEY = b"planted-key"
 
 
-def shaped(logged: TableDefinition, column: str) -> TableDefinition:
+def shaped(logged: SourceTable, column: str) -> TargetTable:
     rule = TableRule(match="t.a", mask=((column, "sha256"),), mask_keys=True)
     return ColumnRules(TableRules((rule,)), KEY).shaped(logged)
 
 
-def definition(key: str, charset: str = "utf8mb4") -> TableDefinition:
+def definition(key: str, charset: str = "utf8mb4") -> SourceTable:
     found = classify(
         f"CREATE TABLE t.a (id INT, mail VARCHAR(40) CHARACTER SET {charset}, PRIMARY KEY ({key}))",
         "t",
@@ -57,7 +58,7 @@ class Asked:
 def test_how_a_table_is_read(key: str) -> None:
     """By ranges of the key's first column, unless that is masked: its values are on both sides."""
     logged = definition(key)
-    table, asked = SourceTable(logged, 10**7, 100), Asked()
+    table, asked = ListedTable(logged, 10**7, 100), Asked()
     first = key.split(",")[0]
     for masked in ("mail", "id") if "," in key else (key,):
         target = shaped(logged, masked)
@@ -74,7 +75,7 @@ def test_how_a_table_is_read(key: str) -> None:
 def test_keys_that_the_target_alone_has(masked: bool) -> None:
     """The source is not asked for what is in the place of its values."""
     logged = definition("mail")
-    target = shaped(logged, "mail") if masked else logged
+    target = shaped(logged, "mail") if masked else TargetTable.mirror_of(logged)
     rows = pa.table({"id": pa.array([1], pa.int32()), "mail": ["m" * 64]})
 
     class Files:
@@ -94,7 +95,7 @@ def test_a_value_that_can_not_be_read() -> None:
         Values(np.frombuffer(data, np.uint8), np.array([0]), np.array([3], np.int32)),
     ]
     with pytest.raises(DecodeError, match="8790, that cp932 has twice"):
-        copied_rows(logged, columns, USUAL, KEY)
+        copied_rows(TargetTable.mirror_of(logged), columns, USUAL, KEY)
     with pytest.raises(DecodeError, match="column mail: a value that can't be decoded") as caught:
         copied_rows(shaped(logged, "mail"), columns, USUAL, KEY)
     assert "8790" not in str(caught.value)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_repl.binlog.types.text_values import gather
-from spark_repl.copy.source_tables import SourceTable, refuse_diffs
+from spark_repl.copy.source_tables import ListedTable, refuse_diffs
 from spark_repl.copy.text_rows import read_rows, select_list
 from spark_repl.errors import SourceError, SourceLostError
 from spark_repl.sql.classify import classify
@@ -96,7 +96,7 @@ def test_diffs_for_a_variant_are_refused_before_the_copy() -> None:
         kind: classify(f"CREATE TABLE t (id int PRIMARY KEY, x {kind})", "d").definition
         for kind in ("json", "text")
     }
-    tables = {kind: SourceTable(found, 1, 1) for kind, found in made.items() if found}
+    tables = {kind: ListedTable(found, 1, 1) for kind, found in made.items() if found}
     options = {"binlog_row_value_options": "PARTIAL_JSON"}
     refuse_diffs([tables["json"]], {"binlog_row_value_options": ""})
     refuse_diffs([tables["text"]], options)

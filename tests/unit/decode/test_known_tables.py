@@ -9,7 +9,7 @@ from typing import Any
 from spark_repl.decode.known_tables import IgnoredTables, KnownTables, TablePacker
 from spark_repl.rules.replication_filters import ReplicationFilters
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import LEFT_OUT, UNREAD, TableDefinition
+from spark_repl.tables.source_table import LEFT_OUT, UNREAD, SourceTable
 
 MOVES = list[str]()
 
@@ -35,7 +35,7 @@ def there(tables: KnownTables) -> KnownTables:
     return moved
 
 
-def definition(name: str) -> TableDefinition:
+def definition(name: str) -> SourceTable:
     found = classify(f"CREATE TABLE t.{name} (id INT PRIMARY KEY)", "t").definition
     assert found is not None
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.decode.known_tables import IgnoredTables, KnownTables
 from spark_repl.rules.replication_filters import ReplicationFilters
-from spark_repl.tables.table_definition import LEFT_OUT
+from spark_repl.tables.source_table import LEFT_OUT
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import read_log
 

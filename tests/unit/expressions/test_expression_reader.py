@@ -20,8 +20,8 @@ from spark_repl.expressions.expression_reader import HIGH_NOT_PRECEDENCE, PIPES_
 from spark_repl.expressions.syntax import Syntax
 from spark_repl.sql.classify import Effect, classify_in
 from spark_repl.sql.session import Session
-from spark_repl.tables.table_definition import TableDefinition
-from spark_repl.write.alter.altered_rows import AlteredRows
+from spark_repl.tables.source_table import SourceTable
+from tests.support.altered_table import altered_rows
 
 STRICT, UNSIGNED_SUBTRACTION, PAD_CHAR = 1 << 21, 1 << 6, 1 << 31
 TRUNCATING = 1 << 32
@@ -42,22 +42,22 @@ ROW = {
 }  # fmt: skip
 
 
-def table(columns: str = COLUMNS, forms: Forms = Forms()) -> TableDefinition:  # noqa: B008
+def table(columns: str = COLUMNS, forms: Forms = Forms()) -> SourceTable:  # noqa: B008
     found = classify_in(f"CREATE TABLE t (i INT PRIMARY KEY, {columns})", SESSION).definition
     assert found is not None
     return forms.apply(found)
 
 
 def altered(
-    actions: str, sql_mode: int = 0, before: TableDefinition | None = None, **said: Any
-) -> Altered:
+    actions: str, sql_mode: int = 0, before: SourceTable | None = None, **said: Any
+) -> Altered[SourceTable]:
     session = replace(SESSION, sql_mode=sql_mode, **said)
     statement = classify_in(f"ALTER TABLE t {actions}", session)
     assert statement.effect is not Effect.UNSUPPORTED, statement.reason
     return alter(before or table(), statement, session)
 
 
-def row(before: TableDefinition, values: dict[str, Any]) -> list[pa.Array]:
+def row(before: SourceTable, values: dict[str, Any]) -> list[pa.Array]:
     """One row of the table; what is not said is NULL."""
     given = {"i": 1, **values}
     arrays = []
@@ -77,7 +77,7 @@ def value(clause: str, sql_mode: int = 0, **values: Any) -> Any:
     assert isinstance(found.origins[-1], ComputedValue), found.origins[-1]
     found = pickle.loads(pickle.dumps(found))  # as workers get it
     session = replace(SESSION, sql_mode=sql_mode)
-    return AlteredRows(before, found, session).columns(row(before, ROW | values))[-1][0].as_py()
+    return altered_rows(before, found, session).columns(row(before, ROW | values))[-1][0].as_py()
 
 
 def reason(clause: str, sql_mode: int = 0, **said: Any) -> str:
@@ -261,15 +261,15 @@ def test_the_default_of_another_column() -> None:
     """It changes with that, in rows that are there too."""
     assert value("INT AS (DEFAULT(n)) STORED") is None
     added = altered("ALTER n SET DEFAULT 7, ADD x INT AS (1 + DEFAULT(n)) STORED")
-    (last,) = AlteredRows(table(), added, SESSION).columns(row(table(), ROW))[-1:]
+    (last,) = altered_rows(table(), added, SESSION).columns(row(table(), ROW))[-1:]
     assert last.to_pylist() == [8]
     again = altered("ALTER n SET DEFAULT 20", 0, added.definition)
     assert isinstance(again.origins[-1], ComputedValue)
     values = row(added.definition, ROW | {"x": 8})
-    assert AlteredRows(added.definition, again, SESSION).columns(values)[-1].to_pylist() == [21]
+    assert altered_rows(added.definition, again, SESSION).columns(values)[-1].to_pylist() == [21]
     assert isinstance(altered("ADD w INT", 0, added.definition).origins[-2], CarriedColumn)
     real = altered("MODIFY n DOUBLE DEFAULT 5", 0, added.definition)
-    assert AlteredRows(added.definition, real, SESSION).columns(values)[-1].to_pylist() == [6]
+    assert altered_rows(added.definition, real, SESSION).columns(values)[-1].to_pylist() == [6]
 
 
 REFUSED = [
@@ -390,7 +390,7 @@ def test_columns_that_come_from_a_changed_one_are_computed_again() -> None:
             action
         )
     found = altered("MODIFY g INT AS (n + 2) STORED", before=before)
-    made = AlteredRows(before, found, SESSION).columns(
+    made = altered_rows(before, found, SESSION).columns(
         row(before, {"n": 1, "g": 2, "h": 4, "o": 8})
     )
     assert [one[0].as_py() for one in made] == [1, 1, 3, 6, 8]
@@ -420,10 +420,10 @@ def test_dates_as_text_and_times_as_numbers_are_computed_alike() -> None:
     )
     found = replace(found, definition=forms.apply(found.definition))
     values = row(before, {"da": "2024-02-29", "tm": -62_500_000})
-    made = AlteredRows(before, found, SESSION).columns(values)
+    made = altered_rows(before, found, SESSION).columns(values)
     assert [one[0].as_py() for one in made[3:]] == [2024, "2024-03-01", -62_500_000, 1]
     with pytest.raises(Unconvertible, match="no calendar"):
-        AlteredRows(before, found, SESSION).columns(row(before, {"da": "2024-00-00"}))
+        altered_rows(before, found, SESSION).columns(row(before, {"da": "2024-00-00"}))
 
 
 def test_a_timestamp_is_read_by_the_clock_of_the_session() -> None:
@@ -431,6 +431,6 @@ def test_a_timestamp_is_read_by_the_clock_of_the_session() -> None:
     values = row(before, ROW)
     for zone, hour in (("+05:30", 3), ("America/New_York", 17)):
         session = replace(SESSION, time_zone=zone)
-        assert AlteredRows(before, found, session).columns(values)[-1][0].as_py().hour == hour
+        assert altered_rows(before, found, session).columns(values)[-1][0].as_py().hour == hour
     with pytest.raises(Unconvertible, match="time zone is SYSTEM"):
-        AlteredRows(before, found, replace(SESSION, time_zone="SYSTEM")).columns(values)
+        altered_rows(before, found, replace(SESSION, time_zone="SYSTEM")).columns(values)

@@ -10,14 +10,16 @@ from spark_repl.errors import SettingError
 from spark_repl.rules.channel_rows import ChannelRows, check_key_stays
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 
 
-def table(key: str, text: str = "id = 1") -> TableDefinition:
+def table(key: str, text: str = "id = 1") -> TargetTable:
     create = f"CREATE TABLE t.a (region VARCHAR(9), B VARCHAR(9), id INT, PRIMARY KEY ({key}))"
     definition = classify(create, "t").definition
     assert definition is not None
-    return replace(with_extra(definition, ["shard"], shard="_channel"), row_filter=text)
+    return replace(
+        with_extra(TargetTable.mirror_of(definition), ["shard"], shard="_channel"), row_filter=text
+    )
 
 
 def rows(text: str, key: str = "id") -> ChannelRows:

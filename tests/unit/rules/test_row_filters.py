@@ -12,7 +12,7 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import NotComputed, Unconvertible
 from spark_repl.rules.row_filters import fault, row_filter
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 
 CREATE = (
     "CREATE TABLE t.a (id INT, d DECIMAL(6, 2), ts TIMESTAMP NULL, s VARCHAR(9),"
@@ -23,13 +23,13 @@ CREATE = (
 
 
 @pytest.fixture
-def table() -> TableDefinition:
+def table() -> SourceTable:
     found = classify(CREATE, "t").definition
     assert found is not None
     return found
 
 
-def passing(table: TableDefinition, text: str, **columns: list[Any]) -> list[bool]:
+def passing(table: SourceTable, text: str, **columns: list[Any]) -> list[bool]:
     found = row_filter(text, table)
     types = table.arrow_schema()
     assert sorted(columns) == sorted(found.names)
@@ -37,7 +37,7 @@ def passing(table: TableDefinition, text: str, **columns: list[Any]) -> list[boo
     return [bool(one) for one in found.passes(arrays)]
 
 
-def test_rows_pass_only_if_the_filter_is_true(table: TableDefinition) -> None:
+def test_rows_pass_only_if_the_filter_is_true(table: SourceTable) -> None:
     values = [None, -1, 0, 1]
     assert passing(table, "id > 0", id=values) == [False, False, False, True]
     assert passing(table, "NOT id > 0", id=values) == [False, True, True, False]
@@ -47,7 +47,7 @@ def test_rows_pass_only_if_the_filter_is_true(table: TableDefinition) -> None:
     assert passing(table, "ID <> 1 AND id <> -1", id=[]) == []
 
 
-def test_texts_by_their_columns_collations(table: TableDefinition) -> None:
+def test_texts_by_their_columns_collations(table: SourceTable) -> None:
     values = ["ab", "AB", "ab ", None]
     assert passing(table, "s = 'Ab'", s=values) == [True, True, False, False]
     assert passing(table, "b = 'ab'", b=values) == [True, False, True, False]
@@ -57,7 +57,7 @@ def test_texts_by_their_columns_collations(table: TableDefinition) -> None:
         passing(unknown, "s = 'Ab'", s=values)
 
 
-def test_like_patterns(table: TableDefinition) -> None:
+def test_like_patterns(table: SourceTable) -> None:
     values = ["ab", "Ab ", "a%", "b", None]
     assert passing(table, "s LIKE 'A_'", s=values) == [True, False, True, False, False]
     assert passing(table, "b LIKE 'A%'", b=values) == [False, True, False, False, False]
@@ -70,7 +70,7 @@ def test_like_patterns(table: TableDefinition) -> None:
         passing(table, "s LIKE 'a%'", s=["é"])
 
 
-def test_the_order_of_texts(table: TableDefinition) -> None:
+def test_the_order_of_texts(table: SourceTable) -> None:
     values = ["a", "a \t", "a\t", "ab", "A", "é", "", None]
     less = [False, True, True, False, True, False, True, False]
     assert passing(table, "b < 'a '", b=values) == less
@@ -86,7 +86,7 @@ def test_the_order_of_texts(table: TableDefinition) -> None:
 
 
 @pytest.mark.parametrize("row", [0, 1, 4, 6])
-def test_the_first_row_whose_result_is_not_known_is_found(table: TableDefinition, row: int) -> None:
+def test_the_first_row_whose_result_is_not_known_is_found(table: SourceTable, row: int) -> None:
     values = ["ab"] * 7
     values[row] = values[6] = "é"
     found = row_filter("s = 'ab'", table)
@@ -121,12 +121,12 @@ def test_the_first_row_whose_result_is_not_known_is_found(table: TableDefinition
         ("CONCAT(id", "ends too early"),
     ],
 )
-def test_filters_that_are_refused(table: TableDefinition, text: str, says: str) -> None:
+def test_filters_that_are_refused(table: SourceTable, text: str, says: str) -> None:
     with pytest.raises(NotComputed, match=says):
         row_filter(text, table)
 
 
-def test_documents_that_do_not_keep_how_they_are_printed(table: TableDefinition) -> None:
+def test_documents_that_do_not_keep_how_they_are_printed(table: SourceTable) -> None:
     kept = Forms(json_as="variant").apply(table)
     with pytest.raises(NotComputed, match="j is kept as VARIANT"):
         row_filter("JSON_VALID(j)", kept)

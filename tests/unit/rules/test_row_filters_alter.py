@@ -8,6 +8,7 @@ import pytest
 
 from spark_repl.errors import SettingError, StatementError
 from spark_repl.rules.row_filters import check_filter_columns
+from spark_repl.tables.target_table import TargetTable
 from tests.support.altered_table import altered, table
 
 _COLUMNS = (
@@ -20,7 +21,8 @@ _CONVERT = "CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
 def check(action: str, row_filter: str) -> None:
     logged = table(_COLUMNS)
-    check_filter_columns(replace(logged, row_filter=row_filter), altered(action, logged))
+    target = replace(TargetTable.mirror_of(logged), row_filter=row_filter)
+    check_filter_columns(target, altered(action, logged))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ import pytest
 from spark_repl.alter.rename import like, rename
 from spark_repl.sql.classify import classify_in
 from spark_repl.tables.partitioning import Partition, Partitioning
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 from tests.support.partitioned import LADDER, SESSION, altered, made, parted
 
 
-def names(definition: TableDefinition) -> str:
+def names(definition: SourceTable) -> str:
     assert definition.partitioning is not None
     assert not definition.partitioning.unknown, definition.partitioning.unknown
     return " ".join(partition.name for partition in definition.partitioning.partitions)
@@ -30,7 +31,7 @@ def test_range_as_the_server_shows_it() -> None:
     assert found is not None
     parts = (Partition("p0", ((-10,),)), Partition("p 1", ((None,),)))
     assert found.partitioning == Partitioning("RANGE", ("id",), "", parts)
-    assert TableDefinition.from_json(found.to_json()).partitioning == found.partitioning
+    assert TargetTable.from_json(found.to_json()).partitioning == found.partitioning
     for copy in (like(found, "d.u"), rename(found, "d.u")):
         assert copy.partitioning == found.partitioning
 
@@ -38,7 +39,7 @@ def test_range_as_the_server_shows_it() -> None:
 def test_a_definition_of_before_knows_nothing() -> None:
     text = made("RANGE (id) (PARTITION p VALUES LESS THAN (1))").to_json()
     old = text[: text.index(',"partitioning"')] + "}"
-    assert TableDefinition.from_json(old).partitioning is None
+    assert TargetTable.from_json(old).partitioning is None
 
 
 @pytest.mark.parametrize(

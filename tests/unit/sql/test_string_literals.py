@@ -13,7 +13,7 @@ from spark_repl.sql.default_literals import normalize
 from spark_repl.sql.session import Session
 from spark_repl.sql.sql_tokens import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from spark_repl.tables.column import Column
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 
 UTF8MB4 = Session("d", charsets={"d": "utf8mb4"})
 
@@ -27,7 +27,7 @@ def made(column: str, session: Session) -> Column:
     return found
 
 
-def _table(text: str, session: Session) -> TableDefinition:
+def _table(text: str, session: Session) -> SourceTable:
     found = classify_in(text, session)
     assert found.definition is not None, found.reason
     return found.definition

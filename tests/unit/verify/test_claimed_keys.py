@@ -12,18 +12,18 @@ from deltalake import write_deltalake
 from spark_repl.delta.log.table_log import TableLog
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.claimed_keys import ClaimedKeys, is_separated_by_filter
 from spark_repl.verify.cut_files import files_of
 from spark_repl.verify.target_files import digest_files
 
 
-def table(kind: str = "BIGINT", row_filter: str = "id > 0") -> TableDefinition:
+def table(kind: str = "BIGINT", row_filter: str = "id > 0") -> TargetTable:
     create = f"CREATE TABLE orders (v VARCHAR(9), id {kind}, n VARCHAR(9), PRIMARY KEY (n, id))"
     definition = classify(create, "lake").definition
     assert definition is not None
-    definition = replace(definition, table="orders//eu", row_filter=row_filter)
-    return with_extra(definition, ["shard"], shard="_channel")
+    target = replace(TargetTable.mirror_of(definition), table="orders//eu", row_filter=row_filter)
+    return with_extra(target, ["shard"], shard="_channel")
 
 
 def written(folder: Path, rows: dict[str, list[tuple[int, str]]]) -> str:
@@ -39,7 +39,7 @@ def written(folder: Path, rows: dict[str, list[tuple[int, str]]]) -> str:
     return str(folder)
 
 
-def find(folder: str, work: Path, definition: TableDefinition, version: int) -> ClaimedKeys:
+def find(folder: str, work: Path, definition: TargetTable, version: int) -> ClaimedKeys:
     whole = files_of(TableLog(), folder, version)
     return ClaimedKeys.find(definition, whole, str(work), digest_files)
 

@@ -11,6 +11,7 @@ from spark_repl import Config
 from spark_repl.delta.files.delta_columns import one_chunk
 from spark_repl.delta.files.digests import digests
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.digest_sums import sums
 from spark_repl.verify.source_range import _FirstRows
 from spark_repl.verify.table_check import TableCheck, _Seen
@@ -41,7 +42,7 @@ def compared(create: str, source: pa.Table, target: pa.Table) -> Check:
     """A check at whose last look all keys of both sides differed, of which few rows were sent."""
     definition = classify(create, "t").definition
     assert definition is not None
-    check = Check(Config(), definition, ("",), "")
+    check = Check(Config(), TargetTable.mirror_of(definition), ("",), "")
     key = definition.primary_key
     left, right = key_digests(source, key), key_digests(target, key)
     check.left = np.unique(np.concatenate([left, right]))

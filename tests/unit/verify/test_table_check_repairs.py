@@ -12,6 +12,7 @@ import pytest
 from spark_repl import Config
 from spark_repl.copy.repair_request import KEY, THERE, RepairRequest
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify import table_check
 from spark_repl.verify.table_check import TableCheck, repairs_of
 from spark_repl.write.rows.staged_rows import key_digests
@@ -22,7 +23,7 @@ RANGES = ("WHERE `b` <= 9", "WHERE `b` > 9 AND `b` <= 20", "WHERE `b` > 20")
 def check(create: str = "CREATE TABLE t.a (v INT, b INT, c INT, PRIMARY KEY (b, c))") -> Check:
     definition = classify(create, "t").definition
     assert definition is not None
-    return Check(Config(), definition, RANGES, "")
+    return Check(Config(), TargetTable.mirror_of(definition), RANGES, "")
 
 
 def rows(one: TableCheck, *values: tuple[int, int, int]) -> pa.Table:

@@ -18,6 +18,7 @@ from spark_repl.delta.log.add_actions import live_files
 from spark_repl.delta.log.table_snapshot import NewTable
 from spark_repl.errors import SourceLostError
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.cut_files import CutFiles
 from spark_repl.verify.table_check import TableCheck
 from spark_repl.verify.target_files import FileSet, digest_files
@@ -43,7 +44,9 @@ def table(tmp_path: Path, name: str) -> tuple[TableCheck, FileSet]:
     pq.write_table(ROWS, folder / "one")
     put(str(folder), 0, [metadata_action(NewTable(SCHEMA, {}), "1")])
     put(str(folder), 1, [{"add": {"path": "one"}}], APP, 1)
-    return TableCheck(Config(), definition, (), str(work)), live(str(folder), 1)
+    return TableCheck(Config(), TargetTable.mirror_of(definition), (), str(work)), live(
+        str(folder), 1
+    )
 
 
 def rewritten(tmp_path: Path, *, changes: bool = False) -> None:

@@ -9,14 +9,15 @@ import pytest
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.verify.target_files import FileSet
 
 
-def shard(kind: str) -> TableDefinition:
+def shard(kind: str) -> TargetTable:
     made = classify(f"CREATE TABLE orders (id {kind}, PRIMARY KEY (id))", "lake").definition
     assert made is not None
-    return with_extra(replace(made, table="orders//1"), ["shard"], shard="shop")
+    made = replace(made, table="orders//1")
+    return with_extra(TargetTable.mirror_of(made), ["shard"], shard="shop")
 
 
 @pytest.mark.parametrize(("before", "after"), [("INT", "DECIMAL(9,4)"), ("INT", "BIGINT")])

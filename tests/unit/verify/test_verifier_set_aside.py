@@ -12,7 +12,7 @@ from spark_repl import Config
 from spark_repl.control.table.control import Control
 from spark_repl.control.table.cut import Cut, InQuarantine, Waiting
 from spark_repl.control.table.layout import Layout
-from spark_repl.copy.source_tables import SourceTable
+from spark_repl.copy.source_tables import ListedTable
 from spark_repl.sql.classify import classify
 from spark_repl.verify.verifier import Verifier, VerifyLimits
 from spark_repl.verify.work_folder import TablePlan
@@ -32,7 +32,7 @@ class _Asked(Verifier):
         assert self.questions == 1
         definition = classify("CREATE TABLE t.a (id INT PRIMARY KEY)", "t").definition
         assert definition is not None
-        return [(SourceTable(definition, 1, 1), TablePlan(("",)))]
+        return [(ListedTable(definition, 1, 1), TablePlan(("",)))]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from spark_repl.decode.staged import Staged
 from spark_repl.relay.record import RECORD
 from spark_repl.runtime.retry import Retries
 from spark_repl.schedule.group import Group, StagedGroup
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 
 _GROUP = Group.of(np.zeros(2, RECORD), np.zeros(2, np.int32), 1)
 
@@ -34,7 +34,7 @@ class Reader:
         """Each worker has changes of one table."""
         folder = self._root / str(len(list(self._root.iterdir())))
         folder.mkdir()
-        definition = cast(TableDefinition, None)
+        definition = cast(SourceTable, None)
         parts = [Staged(n, {name: definition}, [], {name: 1}) for n, name in tables.items()]
         return StagedGroup(_GROUP, parts, str(folder))
 

@@ -16,13 +16,16 @@ from spark_repl.errors import RowsOutdated
 from spark_repl.gtid import GtidSet
 from spark_repl.relay.record import RECORD
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 
 SET = "11111111-2222-3333-4444-555555555555:1-"
 CUT = Cut(100, f"{SET}3", "log", {}, {}, group_gtids="")
 
 
 def definition(create: str = "CREATE TABLE t.a (id INT PRIMARY KEY)") -> Any:
-    return classify(create, "t").definition
+    created = classify(create, "t").definition
+    assert created is not None
+    return TargetTable.mirror_of(created)
 
 
 OTHER = definition("CREATE TABLE t.a (i INT PRIMARY KEY)")

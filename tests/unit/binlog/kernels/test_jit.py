@@ -18,7 +18,7 @@ from spark_repl.binlog.kernels.jit import compiled, copy, jit, same, short, u64
 from spark_repl.binlog.rows.images import skip_columns, skip_image
 from spark_repl.binlog.rows.row_format import row_format
 from spark_repl.tables.column import Column, ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 
 
 def frozen(data: bytes) -> Any:
@@ -82,7 +82,7 @@ def test_steps_go_where_the_columns_go(drawn: Any) -> None:
     """An image without NULLs, walked by steps and column by column; cut it ends nowhere."""
     columns = [Column(f"c{i}", kind, meta, True) for i, ((kind, meta), _, _) in enumerate(drawn)]
     key = tuple(i for i, (_, in_key, _) in enumerate(drawn) if in_key)
-    form = row_format(TableDefinition("d", "t", tuple(columns), key))
+    form = row_format(SourceTable("d", "t", tuple(columns), key))
     begin = (len(columns) + 7) // 8  # of NULLs
     image = bytes(begin)
     for wire, (_, _, data) in zip(form.wire.tolist(), drawn, strict=True):

@@ -15,7 +15,8 @@ from spark_repl.binlog.rows.row_images import RowImages
 from spark_repl.binlog.rows.walk import walk
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 from tests.support.decoder_log import payloads, printed, read_log
 
 FOLDER = Path(__file__).parents[3] / "fixtures" / "all_types"
@@ -39,7 +40,7 @@ def survivors(images: RowImages) -> Any:
     return np.array(sorted(entry for entries in alive.values() for entry in entries), np.int64)
 
 
-def number_text(rows: list[list[str | None]], definition: TableDefinition) -> list[list[Any]]:
+def number_text(rows: list[list[str | None]], definition: SourceTable) -> list[list[Any]]:
     """Floats as numbers: the server prints fewer digits than there are."""
     kinds = [column.type for column in definition.columns]
     return [
@@ -93,7 +94,7 @@ def test_definitions_round_trip(tables: dict[str, RowImages]) -> None:
     # Scenarios 143, 148, 150: key, visibility; a hidden index's column is not in the log.
     for images in tables.values():
         definition = images.definition
-        assert TableDefinition.from_json(definition.to_json()) == definition
+        assert TargetTable.from_json(definition.to_json()).source == definition
     assert tables["types.compound"].definition.primary_key == (3, 0, 2)
     assert tables["types.prefixed"].definition.primary_key == (1, 2)
     assert not tables["types.generated"].definition.columns[4].visible

@@ -16,7 +16,7 @@ from spark_repl.binlog.types.column_values import Values
 from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import DecodeError
 from spark_repl.tables.column import Column, ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 from tests.support.json_binary import laid_out
 
 _TWICE = ("armscii8", "cp932", "eucjpms", "sjis", "ujis")
@@ -68,8 +68,8 @@ def test_forms_are_looked_for_at_characters() -> None:
     assert second_form(b"a\\", "sjis") == b"\\" and second_form(b"\x83\\", "sjis") is None
 
 
-def table(*columns: Column) -> TableDefinition:
-    return TableDefinition("d", "t", columns, ())
+def table(*columns: Column) -> SourceTable:
+    return SourceTable("d", "t", columns, ())
 
 
 @pytest.mark.parametrize(

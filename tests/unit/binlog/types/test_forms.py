@@ -29,7 +29,8 @@ from spark_repl.errors import DecodeError, SchemaError
 from spark_repl.position import RelayPosition
 from spark_repl.sql.classify import classify
 from spark_repl.tables.column import Column, ColumnType, Form
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.tables.logged_shape import check_definition
 from spark_repl.write.tables.table import DeltaState, Table
 from tests.support.decoder_log import printed, read_log
@@ -59,7 +60,7 @@ def test_values_are_the_servers(name: str, tables: dict[str, RowImages]) -> None
 def test_the_definition_keeps_its_forms(tables: dict[str, RowImages]) -> None:
     for images in tables.values():
         definition = images.definition
-        assert TableDefinition.from_json(definition.to_json()) == definition
+        assert TargetTable.from_json(definition.to_json()).source == definition
         assert OTHER.apply(definition) is definition
         usual = Forms().apply(definition)
         assert all(column.form == Form.USUAL for column in usual.columns)
@@ -72,7 +73,7 @@ def test_a_definition_stored_before_there_were_forms() -> None:
     old = json.loads(made.to_json())
     for column in old["columns"]:
         del column["form"]
-    assert TableDefinition.from_json(json.dumps(old)) == made
+    assert TargetTable.from_json(json.dumps(old)).source == made
 
 
 def test_read_changes_takes_them() -> None:
@@ -96,7 +97,7 @@ def test_every_day_has_its_number() -> None:
 
 def _column(kind: ColumnType, digits: int = 0) -> Column:
     column = Column("c", kind, digits, True)
-    made = OTHER.apply(TableDefinition("d", "t", (column,), ()))
+    made = OTHER.apply(SourceTable("d", "t", (column,), ()))
     return made.columns[0]
 
 
@@ -178,7 +179,7 @@ def test_a_table_keeps_the_forms_it_was_made_with() -> None:
     assert made is not None
     columns = Columns.of(schema_json(made.arrow_schema()))
     state = DeltaState(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), 0)
-    table = Table("d.t", "", "", made, True, state, columns)
+    table = Table("d.t", "", "", TargetTable.mirror_of(made), True, state, columns)
     check_definition(table, made)
     with pytest.raises(SchemaError) as caught:
         check_definition(table, OTHER.apply(made))

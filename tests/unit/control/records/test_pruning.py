@@ -25,7 +25,7 @@ from spark_repl.control.table.cut import Cut, TableVersion
 from spark_repl.control.table.layout import Layout
 from spark_repl.gtid import GtidSet
 from spark_repl.position import OFFSET_BITS
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 
 UUID = "11111111-2222-3333-4444-555555555555"
 SHORT = Retention(1, 1, 1)
@@ -57,8 +57,8 @@ def cut(number: int, *, paths: tuple[str, ...] = (PATH,), log: str = "log", file
     return Cut(at, f"{UUID}:1-{number}", log, {}, tables, group_gtids=f"{UUID}:{number}")
 
 
-def definition(number: int) -> TableDefinition:
-    return TableDefinition("t", f"a{number}", (), ())
+def definition(number: int) -> TargetTable:
+    return TargetTable("t", f"a{number}", (), ())
 
 
 def details(control: Control, kind: str) -> list[dict[str, Any]]:

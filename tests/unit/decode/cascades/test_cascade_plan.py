@@ -11,9 +11,9 @@ from spark_repl.decode.cascades.cascade_plan import CascadePlan, plan_cascades
 from spark_repl.errors import DecodeError
 from spark_repl.sql.classify import classify
 from spark_repl.tables.column import Column
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
 
-Tables = dict[str, TableDefinition]
+Tables = dict[str, SourceTable]
 
 
 def tables(**elements: str) -> Tables:
@@ -132,11 +132,11 @@ def test_what_is_not_known_of_the_tables() -> None:
     assert "told apart by the case of their names alone" in refused(twice)
 
 
-def _compared(table: TableDefinition, collation: int) -> tuple[Column, ...]:
+def _compared(table: SourceTable, collation: int) -> tuple[Column, ...]:
     return tuple(replace(one, compares=collation) for one in table.columns)
 
 
-def _as(table: TableDefinition, collation: int) -> TableDefinition:
+def _as(table: SourceTable, collation: int) -> SourceTable:
     return replace(table, columns=_compared(table, collation))
 
 

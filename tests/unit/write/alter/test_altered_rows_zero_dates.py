@@ -13,12 +13,13 @@ from spark_repl.binlog.types.forms import Forms
 from spark_repl.errors import Unconvertible
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.write.alter.altered_rows import AlteredRows, without_zero_dates
+from spark_repl.write.alter.altered_rows import without_zero_dates
+from tests.support.altered_table import altered_rows
 
 SESSION = Session("d", time_zone="+00:00", charsets={"d": "utf8mb4_0900_ai_ci"})
 
 
-def altered_rows(day: date | None, actions: str) -> list[Any]:
+def rows_after(day: date | None, actions: str) -> list[Any]:
     """Return the columns [3 or 2] of a row (1, day) after the statement."""
     made = classify_in("CREATE TABLE t (i INT PRIMARY KEY, d DATE)", SESSION).definition
     assert made is not None
@@ -26,7 +27,7 @@ def altered_rows(day: date | None, actions: str) -> list[Any]:
     statement = classify_in(f"ALTER TABLE t {actions}", SESSION)
     altered = without_zero_dates(alter(before, statement, SESSION))
     arrays = [pa.array([1], pa.int32()), pa.array([day], pa.date32())]
-    return [one[0].as_py() for one in AlteredRows(before, altered, SESSION).columns(arrays)]
+    return [one[0].as_py() for one in altered_rows(before, altered, SESSION).columns(arrays)]
 
 
 READING = {
@@ -40,15 +41,15 @@ READING = {
 @pytest.mark.parametrize("actions", READING)
 def test_a_null_date_that_may_be_a_zero_date_stops_the_statement(actions: str) -> None:
     with pytest.raises(Unconvertible, match="a NULL of d may stand for a zero date") as caught:
-        altered_rows(None, actions)
+        rows_after(None, actions)
     assert "copy the table" in str(caught.value.hint)
 
 
 @pytest.mark.parametrize("actions", READING)
 def test_dates_that_are_not_null_are_converted(actions: str) -> None:
-    assert altered_rows(date(2024, 2, 29), actions) == READING[actions]
+    assert rows_after(date(2024, 2, 29), actions) == READING[actions]
 
 
 @pytest.mark.parametrize("actions", ["MODIFY d DATETIME(2)", "ADD g INT AS (i + 1) STORED"])
 def test_a_null_date_that_no_expression_needs_stays(actions: str) -> None:
-    assert altered_rows(None, actions)[1] is None
+    assert rows_after(None, actions)[1] is None

@@ -13,7 +13,7 @@ import pytest
 from spark_repl.decode.key_hash import NULL_HASH
 from spark_repl.delta.files.delta_columns import Columns, schema_json
 from spark_repl.tables.column import Column, ColumnType
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.files.key_lookup import find_rows
 from spark_repl.write.files.write_task import PlannedFiles
 
@@ -29,7 +29,7 @@ def test_null_does_not_match_the_number_that_is_its_hash(
     task: Any = SimpleNamespace(
         index_folder=str(tmp_path / "keys"), folder=str(tmp_path), key=(),
         columns=Columns.of(schema_json(stored.schema)),
-        definition=TableDefinition("t", "a", (column,), ()),
+        definition=TargetTable("t", "a", (column,), ()),
         files=PlannedFiles(pa.array(["f.parquet"]), {}),
     )  # fmt: skip
     ((number, at, rows),) = find_rows(task, pa.table({"n": pa.array([wanted], pa.int64())}))

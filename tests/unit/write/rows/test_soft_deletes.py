@@ -9,9 +9,9 @@ import pytest
 
 from spark_repl.config.tables import OF_LAST_CHANGE, TableRule
 from spark_repl.rules.column_rules import ColumnRules
-from spark_repl.rules.metadata_columns import keeps_deleted
 from spark_repl.rules.table_rules import TableRules
 from spark_repl.sql.classify import classify
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.rows.soft_deletes import Truncated
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
@@ -23,9 +23,9 @@ ROWS = [(1, "a", *BEFORE, False), (2, None, *BEFORE[:-1], "DELETE", True), (3, "
 @pytest.mark.parametrize("gtid", ["x:9", ""])
 def test_truncate_marks_rows_that_are_not_marked_yet(gtid: str) -> None:
     made = classify("CREATE TABLE t.a (id INT PRIMARY KEY, s VARCHAR(9))", "t").definition
-    assert made is not None and not keeps_deleted(made)
+    assert made is not None and not TargetTable.mirror_of(made).keeps_deleted
     target = ColumnRules(TableRules((TableRule("t.a", extra_columns=OF_LAST_CHANGE),))).shaped(made)
-    assert keeps_deleted(target)
+    assert target.keeps_deleted
     schema = target.arrow_schema()
     arrays = [pa.array(c, f.type) for c, f in zip(zip(*ROWS, strict=True), schema, strict=True)]
     truncated, said = Truncated(target, gtid, US), ("t.a", gtid or None, AT, "TRUNCATE", True)

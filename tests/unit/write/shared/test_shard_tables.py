@@ -15,7 +15,7 @@ from spark_repl.delta.log.table_snapshot import NewTable, Snapshot
 from spark_repl.errors import SettingError
 from spark_repl.rules.metadata_columns import with_extra
 from spark_repl.sql.classify import classify
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.shared.shard_tables import (
     check_alike,
     columns_of,
@@ -26,13 +26,14 @@ from spark_repl.write.shared.shard_tables import (
 MAPPED = {"delta.columnMapping.mode": "name"}
 
 
-def shard(number: int, columns: str) -> TableDefinition:
+def shard(number: int, columns: str) -> TargetTable:
     created = classify(f"CREATE TABLE orders ({columns}, PRIMARY KEY (id))", "lake").definition
     assert created is not None
-    return with_extra(replace(created, table=f"orders//{number}"), ["shard"], shard="shop")
+    created = replace(created, table=f"orders//{number}")
+    return with_extra(TargetTable.mirror_of(created), ["shard"], shard="shop")
 
 
-def of(definition: TableDefinition) -> Snapshot:
+def of(definition: TargetTable) -> Snapshot:
     new = with_column_ids(NewTable(schema_json(definition.arrow_schema()), MAPPED, ("shop",)))
     return with_metadata(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), new)
 
@@ -45,7 +46,7 @@ def with_metadata(before: Snapshot, new: NewTable | None) -> Snapshot:
     )  # fmt: skip
 
 
-def view(snapshot: Snapshot, definition: TableDefinition) -> Columns:
+def view(snapshot: Snapshot, definition: TargetTable) -> Columns:
     return columns_of(Columns.of(snapshot.schema_string, snapshot.partition_columns), definition)
 
 

@@ -12,12 +12,13 @@ from spark_repl.delta.log.table_snapshot import Snapshot
 from spark_repl.errors import SchemaError
 from spark_repl.sql.classify import classify_in
 from spark_repl.sql.session import Session
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.source_table import SourceTable
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.tables.logged_shape import check_definition
 from spark_repl.write.tables.table import DeltaState, Table
 
 
-def table_of(column: str, *, explicit: bool | None = True) -> TableDefinition:
+def table_of(column: str, *, explicit: bool | None = True) -> SourceTable:
     session = Session("d", explicit_timestamps=explicit)
     found = classify_in(
         f"CREATE TABLE t (id INT PRIMARY KEY, {column}) CHARSET utf8mb4", session
@@ -26,10 +27,10 @@ def table_of(column: str, *, explicit: bool | None = True) -> TableDefinition:
     return found
 
 
-def check(expected: TableDefinition, logged: TableDefinition) -> None:
+def check(expected: SourceTable, logged: SourceTable) -> None:
     columns = Columns.of(schema_json(expected.arrow_schema()))
     state = DeltaState(Snapshot("", 0, "", "", {}, LogState(0, {}, {})), 0)
-    table = Table("d.t", "", "", expected, True, state, columns)
+    table = Table("d.t", "", "", TargetTable.mirror_of(expected), True, state, columns)
     check_definition(table, logged)
 
 

@@ -7,8 +7,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from spark_repl.tables.table_definition import TableDefinition
 from spark_repl.tables.table_keys import ForeignKey
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.files.write_task import Violation
 from spark_repl.write.tables.row_error import row_error
 from spark_repl.write.tables.table import Table
@@ -65,6 +65,6 @@ def test_the_hint_for_a_shard_is_no_copy() -> None:
 
 
 def of_table(name: str, complete_property: str, *, complete: bool = True) -> Table:
-    definition, delta = TableDefinition("t", "a", (), ()), MagicMock()
+    definition, delta = TargetTable("t", "a", (), ()), MagicMock()
     delta.snapshot.configuration = {COMPLETE: complete_property}
     return Table(name, "t/a", "", definition, complete, delta, MagicMock())

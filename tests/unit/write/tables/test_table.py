@@ -8,14 +8,14 @@ from unittest.mock import MagicMock
 import pytest
 
 from spark_repl.delta.log.add_actions import AddActions
-from spark_repl.tables.table_definition import TableDefinition
+from spark_repl.tables.target_table import TargetTable
 from spark_repl.write.tables.table import DeltaState, LiveFiles, Table, versions
 
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_rename_also_renames_the_definition_at_the_applied_place(ahead: bool) -> None:
     """Foreign keys that refer to it are looked for by that name."""
-    definition = TableDefinition("t", "a", (), ())
+    definition = TargetTable("t", "a", (), ())
     table = Table("t.a", "t/a", "", definition, True, MagicMock(), MagicMock())
     if ahead:
         table.define_at_place(definition)
@@ -36,7 +36,7 @@ def test_the_origin_of_files_stays_after_own_commits() -> None:
 def test_a_cut_shows_all_shards_at_one_version() -> None:
     """A compaction commits between the looks at two of them."""
     definition, snapshots = (
-        TableDefinition("t", "a", (), ()),
+        TargetTable("t", "a", (), ()),
         [MagicMock(version=n) for n in (2, 3)],
     )
     state = DeltaState(snapshots[0], 7)
