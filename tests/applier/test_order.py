@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import re
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from spark_repl.schedule.until import Until
 from tests.support import local_delta
 from tests.support.binlog_writer import LogWriter, Table, delete, insert, update
 from tests.support.local_delta import LocalDelta, applier, cuts, rows, run, stopped
+from tests.support.wait_until import wait_until
 
 A, B = Table("a"), Table("b")
 
@@ -270,14 +270,15 @@ def test_status_while_it_waits(log, target, monkeypatch, capsys):
         log.transaction(insert(A, (key, "x")))
     true, seen, tried = LocalDelta.commit, [], []
 
+    def is_waiting() -> bool:
+        worker = status(str(target))["replication_applier_status_by_worker"][0]
+        seen.append(worker["PROCESSLIST_STATE"])
+        return bool(seen[-1] == WAITING)
+
     def commit(self: Any, *args: Any) -> int:
         tried.append(1)
-        for _ in range(100 if len(tried) in (1, 2) else 0):
-            worker = status(str(target))["replication_applier_status_by_worker"][0]
-            seen.append(worker["PROCESSLIST_STATE"])
-            if seen[-1] == WAITING:
-                break
-            time.sleep(0.05)
+        if len(tried) in (1, 2):
+            wait_until(is_waiting, each_s=0.05)
         if len(tried) == 1:
             main(["status", "--target", str(target)])
             raise OSError(errno.EIO, "Input/output error")

@@ -5,7 +5,6 @@ somebody else's before the table's log was asked; and what others commit is seen
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, partialmethod
@@ -32,6 +31,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.wait_until import wait_until
 
 A, B = Table("a"), Table("b")
 
@@ -74,17 +74,11 @@ def rewrites(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str]]]:
     return install
 
 
-def wait_for(what: list[Any]) -> None:
-    """Upkeep goes on beside, and is behind a quick run."""
-    until = time.monotonic() + 20
-    while not what and time.monotonic() < until:
-        time.sleep(0.01)
-
-
 def apply_until(log: LogWriter, target: Path, tried: list[Any]) -> None:
+    """Apply the log until upkeep, in its own thread, has tried what the test waits for."""
     with applier(log.folder, target, group_max_transactions=1) as found:
         found.coordinator.apply(found.index.slice(0, found.index.end))
-        wait_for(tried)
+        wait_until(lambda: tried)
 
 
 def six_inserts(log: LogWriter) -> list[tuple[int, str]]:
@@ -117,7 +111,7 @@ def test_a_rewrite_that_may_still_land_keeps_its_files(log, target, rewrites):
         tried = rewrites(unknown)
         found.coordinator.apply(found.index.slice(0, found.index.end))
         assert found.tracking.tables["t.a"].position == found.index.end
-        wait_for(kept)
+        wait_until(lambda: kept)
     assert kept and tried[0]
     # Groups have taken its version since; who asked before that had to leave the files.
     folder, paths = str(target / "t" / "a"), tried[0]

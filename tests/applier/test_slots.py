@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 _XID = (b"x", b"", 1)
@@ -103,11 +103,11 @@ def test_waits_for_the_one_before_and_is_waited_for(log, target, between, held_u
             return slot
 
         def look() -> None:
-            until = time.monotonic() + 20
-            while WAITING not in states(target) and time.monotonic() < until:
-                time.sleep(0.01)
-            seen["states"], seen["gnos"] = states(target), gnos(target)
-            go.set()
+            try:
+                wait_until(lambda: WAITING in states(target), 20)
+            finally:
+                seen["states"], seen["gnos"] = states(target), gnos(target)
+                go.set()
 
         order.dispatch = dispatched  # type: ignore[method-assign]
         apply_without_stream(found)

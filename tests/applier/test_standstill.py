@@ -53,7 +53,7 @@ def test_no_table_is_written_while_a_cut_is_made(tmp_path: Path) -> None:
     class Slow(Control):
         def publish(self, cut: Cut, *, later: bool = False) -> None:
             making.set()
-            time.sleep(_CUT_S)
+            time.sleep(_CUT_S)  # a commit that does not wait for the cut would come now
             super().publish(cut, later=later)
             made.append(cut.position)
             making.clear()
@@ -79,7 +79,7 @@ def test_a_cut_shows_nothing_of_a_group_behind_it(
     def slow(self: Tracking, *args: Any) -> bool:
         ahead = true(self, *args)
         making.set()
-        time.sleep(_CUT_S)
+        time.sleep(_CUT_S)  # a commit that does not wait would come now
         making.clear()
         return ahead
 

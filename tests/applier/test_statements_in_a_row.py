@@ -4,7 +4,6 @@ of the control table; and what only statements change is looked after, too."""
 from __future__ import annotations
 
 import itertools
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +31,7 @@ from tests.support.local_delta import (
     run,
     stopped,
 )
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 
@@ -159,11 +159,11 @@ def test_what_waits_for_the_delay_hides_nothing_before_it(tmp_path):
     log.ddl("RENAME TABLE t.a3 TO t.a")
     with applier(log.folder, target, delay_s=1) as replica, ThreadPoolExecutor(1) as pool:
         applying = pool.submit(apply_without_stream, replica)
-        until = time.monotonic() + 30
-        while numbers(target) != [1, 2, 3, 4] and time.monotonic() < until:
-            time.sleep(0.02)
-        shown = numbers(target)
-        replica.stop()
+        try:
+            wait_until(lambda: numbers(target) == [1, 2, 3, 4])
+        finally:
+            shown = numbers(target)
+            replica.stop()
         applying.result()
     assert shown == [1, 2, 3, 4]
 

@@ -56,7 +56,7 @@ def kill_behind_a_rewrite(applier: int, log: Path, timeout_s: float) -> bool:
                     os.kill(pid, signal.SIGKILL)
                 return True
             seen.add(name)
-        time.sleep(0.001)
+        time.sleep(0.001)  # the kill has to come before the next commit
     return False
 
 

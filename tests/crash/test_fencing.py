@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from spark_repl import Replica
 from spark_repl.config import load
 from spark_repl.errors import FencedError
 from tests.spark.lab import assert_applied_once, assert_server_state_elsewhere, cuts
+from tests.support.wait_until import wait_until
 
 _WAIT_S = 240
 
@@ -43,10 +43,8 @@ def test_one_that_slept_in_mid_commit(spark: SparkSession, bank: Path, tmp_path:
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment, text=True,
     )  # fmt: skip
     try:
-        until = time.monotonic() + _WAIT_S
-        while state_of(first.pid) != "T" and time.monotonic() < until:
-            assert first.poll() is None
-            time.sleep(0.05)
+        wait_until(lambda: state_of(first.pid) == "T" or first.poll() is not None, _WAIT_S)
+        assert first.poll() is None
         config = load(file)
         with pytest.raises(FencedError, match=f"pid {first.pid} on host"):
             Replica(spark, config).start()

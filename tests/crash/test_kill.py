@@ -25,6 +25,7 @@ from tests.spark.lab import (
     run,
 )
 from tests.support.binlog_writer import LogWriter, Table, insert
+from tests.support.wait_until import wait_until
 
 
 @pytest.fixture
@@ -141,9 +142,13 @@ def test_killed_at_random_moments(spark, bank, config, tmp_path, wanted):
     for _ in range(wanted):
         before = len(list(control.glob("*.json")))
         process = _start(config)
-        while process.poll() is None and len(list(control.glob("*.json"))) <= before + 1:
-            time.sleep(0.02)
-        time.sleep(dice.uniform(0, 1.2))
+        wait_until(
+            lambda before=before, process=process: (
+                process.poll() is not None or len(list(control.glob("*.json"))) > before + 1
+            ),
+            300,
+        )
+        time.sleep(dice.uniform(0, 1.2))  # the kill comes at any moment
         if process.poll() is None:
             process.kill()
             kills += 1

@@ -70,7 +70,7 @@ class Channels:
                 return
             assert self.process.poll() is None, self.process.communicate()[1].decode()[-3000:]
             assert time.monotonic() < until, f"{name}: {executed}, not {want}"
-            time.sleep(0.3)
+            time.sleep(0.3)  # each look reads the control table
 
     def until_failed(self, name: str) -> None:
         """Until its status has an error."""
@@ -82,7 +82,7 @@ class Channels:
                     return
             assert self.process.poll() is None, self.process.communicate()[1].decode()[-3000:]
             assert time.monotonic() < until, name
-            time.sleep(0.3)
+            time.sleep(0.3)  # each look reads the control table
 
     def skip(self, name: str, gtid: str) -> None:
         """By hand, as often as the channel has the target: it is begun again, and fails again."""
@@ -95,7 +95,7 @@ class Channels:
                 return
             assert b"another applier owns this target" in done.stderr, done.stderr.decode()
             assert time.monotonic() < until, done.stderr.decode()
-            time.sleep(0.3)
+            time.sleep(0.3)  # the channel gives up the target between two runs
 
 
 @pytest.mark.slow

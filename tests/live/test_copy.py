@@ -90,9 +90,9 @@ def test_copy_under_load(
         stop = threading.Event()
         changing = threading.Thread(target=_change, args=(server, stop))
         changing.start()
-        time.sleep(1)
+        time.sleep(1)  # tables change before the copy
         found = _copy(spark, config)
-        time.sleep(0.5)
+        time.sleep(0.5)  # and after it
         stop.set()
         changing.join()
     assert found.rows > 1000 and found.tables == 6

@@ -41,7 +41,7 @@ def test_it_is_seen_and_stopped(
     until, doing = time.monotonic() + _MOST_S, ""
     while time.monotonic() < until and not doing.startswith("copying the tables: "):
         run.check()
-        time.sleep(0.2)
+        time.sleep(0.2)  # each look reads the status
         with suppress(TargetError):  # before the target is claimed
             doing = (status(config.target.path)["run"] or {}).get("doing", "")
     assert doing.startswith("copying the tables: 2 of about "), doing

@@ -144,8 +144,8 @@ class Changing(Clients):
                     self.transactions += 2
                     for statement in load(rng, 2, self.transactions):
                         cursor.execute(statement)
-                    time.sleep(0.03)
-            time.sleep(0.05)
+                    time.sleep(0.03)  # the load leaves room for what is tested
+            time.sleep(0.05)  # the server is gone for a while
 
 
 @pytest.mark.slow

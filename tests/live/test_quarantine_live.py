@@ -67,7 +67,7 @@ def test_under_load(shared_server: Server, tmp_path: Path) -> None:
                     f"INSERT INTO t.bad VALUES ({number + 200}, 1)",
                     f"DELETE FROM t.bad WHERE id = {number + 199}",
                 )
-                time.sleep(0.3)
+                time.sleep(0.3)  # the receiver fetches what the load has committed
                 apply(config)
         receiver.wait_for_end(server)
         apply(config)

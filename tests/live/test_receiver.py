@@ -37,6 +37,7 @@ from tests.support.live.receiving import (
 )
 from tests.support.live.server import Load, Proxy, Server
 from tests.support.local_delta import cuts, run
+from tests.support.wait_until import wait_until
 
 from .test_setup import as_root
 
@@ -50,7 +51,7 @@ def _kills(server: Server, tmp_path: Path, kills: int, clients: int) -> None:
     with Load(server, clients, pause_s=0.01 if kills < 10 else 0) as load:
         for i in range(kills):
             receiver.start()
-            time.sleep(1.2 + i * 0.137 % 1)
+            time.sleep(1.2 + i * 0.137 % 1)  # kills at spread moments after the start
             receiver.kill()
     receiver.start()
     wait_for(config, server.executed)
@@ -86,8 +87,8 @@ def test_killed_at_every_point(make_server: MakeServer, tmp_path: Path) -> None:
     assert [file.name for file in open_log(config.relay.path).files] == files[2:]
     assert (Path(config.relay.path) / files[0]).exists(), "it was killed before"
     receiver.start()
-    with Load(server, 1):
-        time.sleep(0.5)
+    with Load(server, 1) as load:
+        load.wait_for(20)
     wait_for(config, server.executed)
     assert receiver.stop() == 0
     assert not (Path(config.relay.path) / files[0]).exists()
@@ -105,9 +106,9 @@ def test_source_is_killed_and_rotates(
     # connected again is the last that is said of the connection.
     server = make_server()
     config = config_for(server, tmp_path)
-    with Running(config) as running, Load(server):
+    with Running(config) as running, Load(server) as load:
         for _ in range(2):
-            time.sleep(0.5)
+            load.wait_for(50)
             for _ in range(20):
                 server.query("FLUSH BINARY LOGS")
             server.kill()
@@ -144,9 +145,7 @@ def _cuts(server: Server, tmp_path: Path, cuts: int, tls: str, clients: int = 2)
         config = config_for(server, tmp_path, port=proxy.port, tls=tls, connect_retry_s=1)
         with Running(config) as running:
             with Load(server, clients, pause_s=0.01 if cuts < 10 else 0):
-                until = time.monotonic() + 300
-                while proxy.cuts < cuts and time.monotonic() < until:
-                    time.sleep(0.05)
+                wait_until(lambda: proxy.cuts >= cuts, 300, each_s=0.05)
             proxy.bytes_max = 0
             running.wait_for(server.executed)
         assert proxy.cuts >= cuts
@@ -169,12 +168,12 @@ def test_purged_reset_and_diverged(make_server: MakeServer, tmp_path: Path) -> N
     # Scenarios 108, 109: 1789 and 1885 of a real server.
     server = make_server()
     config = config_for(server, tmp_path)
-    with Load(server, 1):
-        time.sleep(0.3)
+    with Load(server, 1) as load:
+        load.wait_for(20)
     with Running(config) as running:
         running.wait_for(server.executed)
-    with Load(server, 1):
-        time.sleep(0.2)
+    with Load(server, 1) as load:
+        load.wait_for(10)
     server.query("FLUSH BINARY LOGS", "FLUSH BINARY LOGS")
     last = server.query("SHOW BINARY LOGS")[-1][0]
     server.query(f"PURGE BINARY LOGS TO '{last}'")
@@ -245,10 +244,10 @@ def test_a_password_that_is_changed_on_the_source_first(
 
 
 def wait_for_error(config: Config, number: int) -> None:
-    until = time.monotonic() + 30
-    while (read_report(config.relay.path) or {}).get("LAST_ERROR_NUMBER") != number:
-        assert time.monotonic() < until, read_report(config.relay.path)
-        time.sleep(0.05)
+    wait_until(
+        lambda: (read_report(config.relay.path) or {}).get("LAST_ERROR_NUMBER") == number,
+        each_s=0.05,
+    )
 
 
 def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
@@ -261,13 +260,13 @@ def test_fails_over_by_gtid(make_server: MakeServer, tmp_path: Path) -> None:
     )
     config = config_for(first, tmp_path, hosts=[f"127.0.0.1:{second.port}"])
     with Running(config) as running:
-        with Load(first, 2):
-            time.sleep(0.5)
+        with Load(first, 2) as load:
+            load.wait_for(20)
         at_first = first.executed
         second.query(f"SELECT WAIT_FOR_EXECUTED_GTID_SET('{at_first}', 20)")
         first.kill()
-        with Load(second, 2):
-            time.sleep(0.3)
+        with Load(second, 2) as load:
+            load.wait_for(20)
         running.wait_for(second.executed)
         report = read_report(config.relay.path)
         assert report and report["SOURCE_HOST"].endswith(str(second.port))
@@ -286,8 +285,8 @@ def test_semi_sync_acknowledges(make_server: MakeServer, tmp_path: Path) -> None
     config = config_for(server, tmp_path, semi_sync=True)
     with Running(config) as running:
         running.wait_for(server.executed)
-        with Load(server, 2):
-            time.sleep(0.5)
+        with Load(server, 2) as load:
+            load.wait_for(30)
         running.wait_for(server.executed)
         found = dict(server.query("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_source_%'"))
     assert int(found["Rpl_semi_sync_source_yes_tx"]) > 10
@@ -300,20 +299,16 @@ def test_by_file_and_position(make_server: MakeServer, tmp_path: Path) -> None:
     server = make_server("--gtid-mode=OFF", "--enforce-gtid-consistency=OFF")
     config = config_for(server, tmp_path, auto_position=False, relay__segment_size_bytes=20000)
     for _ in range(3):
-        with Running(config) as running, Load(server, 2):
-            time.sleep(0.4)
+        with Running(config) as running, Load(server, 2) as load:
+            load.wait_for(20)
             server.query("FLUSH BINARY LOGS")
         assert not running.error
     with Running(config) as running:
         # The receiver's place is behind a transaction: one stands in the newest file.
         server.query("CREATE DATABASE behind_all")
         end = server.query("SHOW BINARY LOG STATUS")[0][:2]
-        until = time.monotonic() + 20
-        while time.monotonic() < until:
-            writer = running.receiver.writer
-            if (writer.source_file, writer.source_position) == end:
-                break
-            time.sleep(0.02)
+        running.wait_for_end(server)
+        writer = running.receiver.writer
         assert (writer.source_file, writer.source_position) == end
     have = spans(config.relay.path, tmp_path / "relay-index")
     assert have == spans(server.data / "binlog.index", tmp_path / "source-index")
@@ -340,7 +335,7 @@ def test_disk_is_bounded(make_server: MakeServer, tmp_path: Path) -> None:
                 purge(Path(config.relay.path), running.receiver.writer.number)
             if report.get("RECEIVED_TRANSACTION_SET") == want:
                 break
-            time.sleep(0.05)
+            time.sleep(0.05)  # the receiver waits for space, or for the source
         assert str(running.receiver.writer.received) == want
         assert biggest < limit + (2 << 20)
 

@@ -23,6 +23,7 @@ from spark_repl.service.snapshot_run import snapshot
 from tests.support.live.receiving import Running, config_for
 from tests.support.live.server import Load, Server
 from tests.support.local_delta import apply_without_stream
+from tests.support.wait_until import wait_until
 
 from .test_copy import _catch_up, _copy, _rows
 from .test_run import check_tables, rows_of
@@ -41,11 +42,11 @@ def test_copied_again_while_others_go_on(
     server = make_server()
     plain = config_for(server, tmp_path).to_mapping()
     config = Config.from_mapping({**plain, "tables": [{"match": "t.bag", "to": "lake.sack"}]})
-    with Load(server, 1):
+    with Load(server, 1) as load:
         server.query(
             "CREATE TABLE t.bag (n INT, s VARCHAR(20))", "INSERT INTO t.bag VALUES (1, 'x')"
         )
-        time.sleep(0.5)
+        load.wait_for(20)
     _copy(spark, config)
     _catch_up(spark, config, server.executed)
     xid = "X'61',X'',1"
@@ -79,11 +80,9 @@ def test_copied_again_while_others_go_on(
         assert seen[-1] == (0, 0, 0) and max(rows for _, rows, _ in seen) == found.rows
         assert all(rows <= expected for _, rows, expected in seen)
         receiving.wait_for(server.executed)
-        until = time.monotonic() + 60
-        while (
-            str(replica.coordinator.mark.executed) != server.executed and time.monotonic() < until
-        ):
-            time.sleep(0.1)
+        wait_until(
+            lambda: str(replica.coordinator.mark.executed) == server.executed, 60, each_s=0.1
+        )
         replica.stop()
         applying.join()
     assert _paths(config) == {"t.a": "t/a@2", "t.b": "t/b", "lake.sack": "lake/sack@2"}
@@ -98,8 +97,8 @@ def _followed(
     """A server with some rows, copied and followed to its end."""
     server = make_server()
     config = config_for(server, tmp_path)
-    with Load(server, 1):
-        time.sleep(0.3)
+    with Load(server, 1) as load:
+        load.wait_for(20)
     server.query("INSERT INTO t.b (v) VALUES ('0')")
     _copy(spark, config)
     _catch_up(spark, config, server.executed)
@@ -219,7 +218,7 @@ def test_logs_without_all_columns(
     changing = threading.Thread(target=_change, args=(server, stop))
     changing.start()
     _copy(spark, config)
-    time.sleep(0.5)
+    time.sleep(0.5)  # tables change also after the copy
     stop.set()
     changing.join()
     server.query("INSERT INTO t.a (id) VALUES (900001)", "UPDATE t.a SET id = 0 WHERE id = 900001")
@@ -262,7 +261,7 @@ def test_purged_and_copied_anew(
     server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
     run = Run(config, tmp_path)
     with Load(server, 1, seed=6):
-        time.sleep(3)
+        time.sleep(3)  # tables change during the copy
     run.wait_for(server.executed)
     run.interrupt()
     check_tables(config, server, ["t.a", "t.b", "t.new"])

@@ -56,7 +56,7 @@ class Run:
         until = time.monotonic() + _WAIT_S
         while time.monotonic() < until and self.executed() != executed:
             self.check()
-            time.sleep(0.2)
+            time.sleep(0.2)  # each look reads the status
         assert self.executed() == executed
 
     def check(self) -> None:
@@ -135,7 +135,7 @@ def test_relay_log_is_lost(make_server: Callable[..., Server], tmp_path: Path) -
     for seed in (1, 2):
         run = Run(config, tmp_path)
         with Load(server, 2, seed=seed):
-            time.sleep(5)
+            time.sleep(5)  # the copy and the stream meet changes
         run.wait_for(server.executed)
         run.stop()
         check_tables(config, server, ["t.a", "t.b"])
@@ -152,17 +152,17 @@ def _storm(
     with Load(server, 8, seed=kills, pause_s=0.05 if kills < 10 else 0) as load:
         while not run.executed():  # a chunk of the copy would never get through
             run.check()
-            time.sleep(0.3)
+            time.sleep(0.3)  # each look reads the status
         proxy.bytes_max = bytes_max
         killed, until = set[int](), time.monotonic() + 60 * max(kills, 10)
         with _rotating(server, config):
             while (len(killed) < kills or proxy.cuts < cuts) and time.monotonic() < until:
-                time.sleep(0.3)
+                time.sleep(0.3)  # a new receiver starts
                 run.check()
                 report = read_report(config.relay.path) or {}
                 pid = report.get("THREAD_ID")
                 if pid and pid not in killed and len(killed) < kills:
-                    time.sleep(dice.random())
+                    time.sleep(dice.random())  # the kill comes at any moment
                     with suppress(ProcessLookupError):  # it has ended by itself
                         os.kill(pid, signal.SIGKILL)
                         killed.add(pid)
@@ -200,8 +200,8 @@ def _rotating(server: Server, config: Config) -> Iterator[None]:
 def test_storm(make_server: Callable[..., Server], tmp_path: Path, kills: int, cuts: int) -> None:
     """The source has purged how its tables began, too: they are copied while they change."""
     server = make_server()
-    with Load(server, 8):
-        time.sleep(0.5)
+    with Load(server, 8) as load:
+        load.wait_for(100)
     server.query("FLUSH BINARY LOGS")
     server.query(f"PURGE BINARY LOGS TO '{server.query('SHOW BINARY LOGS')[-1][0]}'")
     with Proxy(server.port, bytes_max=100_000) as proxy:

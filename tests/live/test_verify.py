@@ -31,6 +31,7 @@ from tests.support.live.following import Following
 from tests.support.live.receiving import toml
 from tests.support.live.server import Load, Server
 from tests.support.local_delta import LocalDelta, put, run
+from tests.support.wait_until import wait_until
 
 from .test_copy import _NULLS, _TYPES, _VALUES
 
@@ -339,9 +340,7 @@ def test_a_scheduled_one(server: Server, tmp_path: Path) -> None:
         last.touch()
         os.utime(last, (0, 0))
         with ScheduledVerify(config, str(file), following.errors.append, lambda note: None):
-            until = time.monotonic() + 60
-            while last.stat().st_mtime == 0 and time.monotonic() < until:
-                time.sleep(0.1)
+            wait_until(lambda: last.stat().st_mtime != 0, 60, each_s=0.1)
         found = status(config.target.path)
     assert found["verify"]["differences"][0]["row"] == {"id": 77}
     assert any("1 rows differed" in one["what"] for one in found["problems"])

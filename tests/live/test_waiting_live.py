@@ -130,7 +130,7 @@ def test_tables_are_copied_by_themselves(
             run.wait_for_crash()
             run = Run(config, tmp_path)
         _until(run, lambda: not _waiting(config), "no table waits")
-        time.sleep(1)
+        time.sleep(1)  # changes come also after the copies
     _all_equal(run, server)
 
 

@@ -71,7 +71,7 @@ class XaLoad(Clients):
                         break  # another connection ends it
                     else:
                         self._end(cursor, rng, opened.pop(rng.randrange(len(opened))))
-            time.sleep(0.02)
+            time.sleep(0.02)  # before the next connection; the server may be gone
 
     def _prepare(self, cursor: Any, rng: random.Random, key: int, xid: str) -> None:
         cursor.execute(f"SET binlog_transaction_compression = {rng.choice(['ON', 'OFF'])}")

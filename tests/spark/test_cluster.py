@@ -14,6 +14,7 @@ import pytest
 
 from tests.spark.lab import assert_applied_once, assert_server_state_elsewhere, cuts
 from tests.support.live.killing import children
+from tests.support.wait_until import wait_until
 
 # One JVM has one master, hence a process of its own. Without the bounds everything small is done
 # in the driver; here every task has to go to an executor.
@@ -66,9 +67,11 @@ def test_executors_are_killed(bank: Path, tmp_path: Path) -> None:
     ran = start(bank, target, 50)
     while ran.poll() is None and kills < 8:
         before = len(cuts(target))
-        while ran.poll() is None and len(cuts(target)) < before + 3:
-            time.sleep(0.2)
-        time.sleep(dice.uniform(0, 1))
+        wait_until(
+            lambda before=before: ran.poll() is not None or len(cuts(target)) >= before + 3,
+            600, each_s=0.2,
+        )  # fmt: skip
+        time.sleep(dice.uniform(0, 1))  # executors are killed at any moment
         found = [p for p, name in children(ran.pid).items() if "CoarseGrainedExecutor" in name]
         if found:
             os.kill(dice.choice(found), signal.SIGKILL)

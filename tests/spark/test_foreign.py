@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -22,6 +21,7 @@ from spark_repl.observe.reports.applier_status import Counters
 from tests.spark import lab
 from tests.spark.lab import assert_applied_once, assert_rows, stopped
 from tests.support.binlog_writer import Table, delete, insert, update
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 
@@ -152,9 +152,8 @@ def test_while_others_work_in_a_loop(spark, log, target, statement):
 
     def meanwhile(counted: Counters, end: int) -> None:
         """Before the next group's commit one of theirs lands; it may meet its plan or not."""
-        before, until = worked[0], time.monotonic() + 60
-        while worked[0] == before and time.monotonic() < until:
-            time.sleep(0.01)
+        before = worked[0]
+        wait_until(lambda: worked[0] != before, 60)
 
     worker = threading.Thread(target=loop)
     worker.start()

@@ -5,25 +5,17 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from spark_repl import Config, Replica
 from tests.spark.lab import assert_rows, cuts, run
 from tests.support.binlog_writer import Table, insert
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 _MOST_S = 120
-
-
-def until(what: Callable[[], Any]) -> None:
-    end = time.monotonic() + _MOST_S
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def entries(target: Path) -> dict[str, int]:
@@ -52,10 +44,10 @@ def test_changes_are_gathered_and_an_idle_source_costs_nothing(spark, log, targe
     with Replica(spark, config) as replica:
         follower = follow(replica)
         try:
-            until(lambda: shows(target, 3))  # at once: nothing came before
+            wait_until(lambda: shows(target, 3), _MOST_S)  # at once: nothing came before
             for key in range(1, 6):
                 log.transaction(insert(A, (key, "x")))
-                time.sleep(0.3)
+                time.sleep(0.3)  # they arrive apart, and are gathered all the same
             assert shows(target, 3)
         finally:
             replica.stop()
@@ -65,10 +57,10 @@ def test_changes_are_gathered_and_an_idle_source_costs_nothing(spark, log, targe
     with Replica(spark, Config.from_mapping(places)) as replica:
         follower = follow(replica)
         try:
-            until(lambda: shows(target, 8))
+            wait_until(lambda: shows(target, 8), _MOST_S)
             assert len(cuts(target)) == before + 1
             # The stream's own first batch may end later: it brings what the tables have.
-            until(lambda: list((target / "_repl" / "checkpoint").glob("*/commits/0")) != [])
+            wait_until(lambda: list((target / "_repl" / "checkpoint").glob("*/commits/0")), _MOST_S)
             time.sleep(2)  # upkeep
             idle = entries(target)
             time.sleep(2)  # some twenty looks for more

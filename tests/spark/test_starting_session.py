@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +19,7 @@ from spark_repl.runtime.starting_session import starting
 from tests.spark.lab import assert_applied_once, assert_rows
 from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.local_delta import cuts
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 
@@ -27,13 +27,6 @@ A = Table("a")
 def config_of(log: LogWriter, target: Path, **apply: Any) -> Config:
     keys = {"relay.path": str(log.folder), "target.path": str(target)}
     return Config().override({**keys, **{f"apply.{key}": value for key, value in apply.items()}})
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -62,12 +55,12 @@ def test_a_small_log_is_applied_before_the_session_is_built(spark, tmp_path):
     log.transaction(insert(A, (1, "x")))
     session: Future[SparkSession] = Future()
     with Replica(session, config_of(log, target)) as replica, following(replica) as errors:
-        wait_for(lambda: replica.counters.transactions == 2)  # with CREATE TABLE
+        wait_until(lambda: replica.counters.transactions == 2)  # with CREATE TABLE
         assert cuts(target)
         assert not session.done()
         session.set_result(spark)
         log.transaction(insert(A, (2, "x")))  # the stream brings it, after what the tables have
-        wait_for(lambda: replica.counters.transactions == 3)
+        wait_until(lambda: replica.counters.transactions == 3)
     assert errors == []
     assert_rows(spark, target, A, [(1, "x"), (2, "x")])
     assert_applied_once(target)
@@ -82,10 +75,10 @@ def test_groups_after_the_first_batch_are_left_to_the_stream(spark, tmp_path):
     session: Future[SparkSession] = Future()
     config = config_of(log, target, group_max_bytes=300)
     with Replica(session, config) as replica, following(replica) as errors:
-        wait_for(lambda: replica.counters.transactions >= 7)
+        wait_until(lambda: replica.counters.transactions >= 7)
         assert replica.counters.transactions < 12
         session.set_result(spark)
-        wait_for(lambda: replica.counters.transactions == 41)
+        wait_until(lambda: replica.counters.transactions == 41)
     assert errors == []
     assert_rows(spark, target, A, [(number, "x" * 30) for number in range(40)])
     assert_applied_once(target)

@@ -7,7 +7,6 @@ import json
 import shutil
 import socket
 import threading
-import time
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -35,6 +34,7 @@ from tests.support.binlog_writer import LogWriter, Table, insert
 from tests.support.decoder_log import transactions
 from tests.support.dump_stream import receive
 from tests.support.relay_reader import receive_into
+from tests.support.wait_until import wait_until
 from tests.support.written_files import STATE, patterns
 
 A = Table("a")
@@ -158,10 +158,7 @@ def test_what_a_checkpoint_holds_is_bounded(relay, tmp_path):
 def purged(folder: Path) -> None:
     """Purges all that can be, once the reader of the stream that has ended is gone: until its
     process ends, it holds the file that it was in."""
-    until = time.monotonic() + 60
-    while not purge(folder, 100).files:
-        assert time.monotonic() < until, "a reader holds the log's first file"
-        time.sleep(0.1)
+    wait_until(lambda: purge(folder, 100).files, 60, each_s=0.1)
 
 
 def test_a_place_that_was_purged_ends_the_stream(relay, tmp_path):
@@ -278,15 +275,16 @@ def test_what_spark_says_of_a_batch_is_in_the_status(spark, tmp_path):
     seen: list[Any] = []
 
     def look() -> None:
-        while not replica.counters.transactions:
-            time.sleep(0.01)
-        log.transaction(insert(A, (1, "x")))
-        for _ in range(300):
+        def has_stream() -> bool:
             seen.append(status(config.target.path)["stream"])
-            if seen[-1]:
-                break
-            time.sleep(0.1)
-        replica.stop()
+            return bool(seen[-1])
+
+        try:
+            wait_until(lambda: replica.counters.transactions, 300)
+            log.transaction(insert(A, (1, "x")))
+            wait_until(has_stream, each_s=0.1)
+        finally:
+            replica.stop()
 
     with Replica(spark, config) as replica:
         looking = threading.Thread(target=look)

@@ -248,7 +248,7 @@ def _until_it_answers(url: str) -> None:
             urllib.request.urlopen(f"{url}/_internal/healthcheck").close()
             return
         except OSError:
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two attempts to connect
     raise OSError(f"fake-gcs-server does not answer at {url}")
 
 

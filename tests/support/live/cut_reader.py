@@ -40,7 +40,7 @@ def main(target: str, want: int, stop: Path) -> None:
         cuts = control.cuts()
         cut = cuts[-1] if cuts else None
         if cut is None or cut == last or not SUMS.keys() <= cut.tables.keys():
-            time.sleep(0.3)
+            time.sleep(0.3)  # each look reads the control table
             continue
         last, taken = cut, taken + 1
         try:

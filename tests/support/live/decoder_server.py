@@ -84,4 +84,4 @@ def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
         except pymysql.err.OperationalError:
             if process.poll() is not None or time.monotonic() > end:
                 raise
-            time.sleep(0.1)
+            time.sleep(0.1)  # between two attempts to connect

@@ -71,7 +71,7 @@ class Following:
             if known and executed.issubset(GtidSet.parse(known[-1].gtid_executed)):
                 return
             assert time.monotonic() < until and not self.errors, self.errors
-            time.sleep(_TURN_S)
+            time.sleep(_TURN_S)  # each look reads the control table
 
     def verify(self, *only: str, **limits: Any) -> VerifyResult:
         workers = HERE.workers(None, 2)  # type: ignore[arg-type]

@@ -49,7 +49,7 @@ def main(target: str, seed: int, done: Path, stop: Path) -> None:
     spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     spark.conf.set(LISTING, "2")
     while not stop.exists():
-        time.sleep(dice.uniform(0, _PAUSE_S))
+        time.sleep(dice.uniform(0, _PAUSE_S))  # it comes at any moment
         cuts = control.cuts()
         if not cuts:
             continue

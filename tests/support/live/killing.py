@@ -68,8 +68,8 @@ class Bank(Clients):
                     branch += 1
                     self._transaction(cursor, dice, f"'{number}-{time.time_ns()}-{branch}'")
                     self.transactions += 1
-                    time.sleep(0.03)
-            time.sleep(0.05)
+                    time.sleep(0.03)  # the load leaves room for what is tested
+            time.sleep(0.05)  # the server is gone for a while
 
     def _transaction(self, cursor: Any, dice: random.Random, xid: str) -> None:
         way = dice.random()
@@ -80,7 +80,7 @@ class Bank(Clients):
             self._transfer(cursor, dice)
             cursor.execute(f"XA END {xid}")
             cursor.execute(f"XA PREPARE {xid}")
-            time.sleep(dice.choice([0, 0.05, 0.3]))
+            time.sleep(dice.choice([0, 0.05, 0.3]))  # other transactions come before its end
             cursor.execute(f"XA {dice.choice(['COMMIT', 'COMMIT', 'ROLLBACK'])} {xid}")
         else:
             cursor.execute("BEGIN")
@@ -160,9 +160,9 @@ class Killer:
             if fresh:
                 self.start()
             self._wait_for_cut(_WAIT_S if fresh else _WORK_S)
-            time.sleep(self.dice.uniform(0, 0.7))
+            time.sleep(self.dice.uniform(0, 0.7))  # the kill comes at any moment
             while not self._kill(self.dice.choices([*KINDS], [*KINDS.values()])[0]):
-                time.sleep(0.2)
+                time.sleep(0.2)  # a process of that kind may start
 
     def _wait_for_cut(self, wait_s: float) -> None:
         """Until another cut has been published: behind a start each kill must meet work."""
@@ -170,7 +170,7 @@ class Killer:
         before, until = self.published(), time.monotonic() + wait_s
         while self.published() <= before and time.monotonic() < until:
             assert self.process.poll() is None, self._out.read_text()[-3000:]
-            time.sleep(0.3)
+            time.sleep(0.3)  # each look reads the control table
         if wait_s == _WAIT_S:
             assert self.published() > before, "no progress\n" + self._out.read_text()[-3000:]
 
@@ -220,7 +220,7 @@ class Killer:
         while self.executed() != want:
             assert self.process.poll() is None, self._out.read_text()[-3000:]
             assert time.monotonic() < until, f"{self.executed()} is not {want}"
-            time.sleep(0.2)
+            time.sleep(0.2)  # each look reads the control table
         self.process.terminate()
         assert self.process.wait(60) == 0, self._out.read_text()[-3000:]
 

@@ -21,6 +21,7 @@ from spark_repl.relay.index import build_index
 from spark_repl.relay.log import open_log
 from spark_repl.relay.record import gtid_text
 from spark_repl.relay.verify import verify_log
+from tests.support.wait_until import wait_until
 
 from .server import PLANTED, Server
 
@@ -84,19 +85,19 @@ class Running:
             raise self.error[0]
 
     def wait_until_connected(self) -> None:
-        until = time.monotonic() + _WAIT_S
-        while (self.receiver.report.server is None or not self.receiver.writer.log_id) and (
-            time.monotonic() < until and not self.error
-        ):
-            time.sleep(0.02)
+        receiver = self.receiver
+        wait_until(
+            lambda: self.error or (receiver.report.server is not None and receiver.writer.log_id),
+            _WAIT_S,
+        )
 
     def wait_for_end(self, server: Server) -> None:
         """Until it stands where the server's log ends."""
         end = server.query("SHOW BINARY LOG STATUS")[0][:2]
-        writer, until = self.receiver.writer, time.monotonic() + _WAIT_S
-        while (writer.source_file, writer.source_position) != end and not self.error:
-            assert time.monotonic() < until, (writer.source_file, writer.source_position, end)
-            time.sleep(0.02)
+        writer = self.receiver.writer
+        wait_until(
+            lambda: self.error or (writer.source_file, writer.source_position) == end, _WAIT_S
+        )
 
     def wait_for(self, executed: str) -> None:
         wait_for(self.receiver.config, executed, self)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import shutil
 import socket
-import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Condition
 from typing import Any
+
+from tests.support.wait_until import wait_until
 
 from .server import Proxy, Server, copy_of
 
@@ -95,18 +96,12 @@ class RelayingReplica:
 
     def wait_for_position(self, least: int) -> None:
         """Until so much of the source's present file was received."""
-        until = time.monotonic() + _WAIT_S
-        while self.received()[1] < least:
-            assert time.monotonic() < until, (self.received(), least)
-            time.sleep(0.05)
+        wait_until(lambda: self.received()[1] >= least, _WAIT_S, each_s=0.05)
 
     def wait_for_all(self) -> None:
         """Until everything that the source has logged was received."""
-        want = self.source.query("SHOW BINARY LOG STATUS")[0][:2]
-        until = time.monotonic() + _WAIT_S
-        while self.received() != tuple(want):
-            assert time.monotonic() < until, (self.received(), want)
-            time.sleep(0.05)
+        want = tuple(self.source.query("SHOW BINARY LOG STATUS")[0][:2])
+        wait_until(lambda: self.received() == want, _WAIT_S, each_s=0.05)
 
     def folder(self, to: Path) -> Path:
         """A copy of the relay log, as it lies there now."""

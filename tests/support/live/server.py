@@ -17,6 +17,8 @@ from typing import Any, Self
 
 import pymysql
 
+from tests.support.wait_until import wait_until
+
 _START_S = 60
 PLANTED = "planted-hunter2"
 """the password of the account ``planted``, which what is tested uses: nothing may show it"""
@@ -102,7 +104,7 @@ class Server:
                 self.query("SELECT 1")
                 return self
             assert self._process.poll() is None, (self.data / "error.log").read_text()[-2000:]
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two attempts to connect
         raise AssertionError("the server does not answer")
 
     def kill(self) -> None:
@@ -171,6 +173,11 @@ class Clients:
         for thread in self._threads:
             thread.join()
 
+    def wait_for(self, transactions: int) -> None:
+        """Return after the clients have committed so many more transactions."""
+        before = self.transactions
+        wait_until(lambda: self.transactions >= before + transactions, _START_S)
+
     def _make_tables(self) -> None:
         raise NotImplementedError
 
@@ -208,7 +215,7 @@ class Load(Clients):
                         connection.commit()
                         self.transactions += 1
                         self._stop.wait(self._pause_s)
-            time.sleep(0.02)
+            time.sleep(0.02)  # the server is gone for a while
 
     @staticmethod
     def _transaction(cursor: Any, rng: random.Random, number: int) -> None:

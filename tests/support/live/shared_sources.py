@@ -102,7 +102,7 @@ class SharedSources:
                 ended = [one for one in running if one.poll() is not None]
                 assert not ended, ended[0].communicate()[1].decode()[-3000:]
                 assert time.monotonic() < until, channel
-                time.sleep(0.3)
+                time.sleep(0.3)  # each look reads the control table
 
     @contextmanager
     def load(self) -> Iterator[None]:

@@ -50,7 +50,7 @@ class Wire:
 
     def read_into(self, space: memoryview, timeout_s: float) -> int:
         self.waits.append(timeout_s)
-        time.sleep(self.slow_s)
+        time.sleep(self.slow_s)  # a source that needs this long for an answer
         if self.reads[0] is None:
             self.reads.pop(0)
             return 0

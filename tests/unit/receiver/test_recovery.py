@@ -348,6 +348,7 @@ def test_a_rotation_waits_for_the_sync_beside(
     real = os.fdatasync
     with opened(tmp_path / "relay") as relay:
         receive(relay, source[:1])
+        # A slow disk: the sync is under way when the rotation begins.
         monkeypatch.setattr(os, "fdatasync", lambda fd: (time.sleep(0.2), real(fd)))
         relay.sync_beside()
         relay.rotate()

@@ -35,6 +35,7 @@ from spark_repl.service.supervisor import Supervisor, wait_for_log
 from spark_repl.service.table_repairs import repair_table
 from tests.support.binlog_writer import SOURCE, LogWriter, Table, insert
 from tests.support.local_delta import applier, at_once
+from tests.support.wait_until import wait_until
 
 A = Table("a")
 
@@ -159,9 +160,7 @@ def running(tmp_path: Path) -> Iterator[Replica]:
 
 def raised(found: Replica) -> BaseException:
     """What ends ``apply``, which some thread beside it has stopped."""
-    until = time.monotonic() + 10
-    while found._beside is None and time.monotonic() < until:
-        time.sleep(0.01)
+    wait_until(lambda: found._beside is not None, 10)
     with pytest.raises(SparkReplError) as caught:
         found.apply(follow=True)
     return caught.value
@@ -176,13 +175,6 @@ def broken(found: Replica) -> Iterator[None]:
     entry.write_text("no JSON")
     yield
     entry.unlink()
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def no_copy(*_: object, **__: object) -> Any:
@@ -209,7 +201,7 @@ def test_a_request_that_is_none(running: Replica, text: str) -> None:
     with recopying(running) as recopier:
         recopier._queue.folder.mkdir(parents=True, exist_ok=True)
         (recopier._queue.folder / "0.json").write_text(text)
-        until(lambda: not recopier._queue.requests())
+        wait_until(lambda: not recopier._queue.requests())
         assert recopier._thread.is_alive()
 
 
@@ -241,7 +233,7 @@ def test_a_request_that_was_answered_before_a_kill_is_not_carried_out_again(
     record_copy(running.tracking.control, Copy(GtidSet(), {"t.a": ()}, {}, error="no", asked=name))
     planned = list[Any]()
     with recopying(running, lambda *args, **_: planned.append(args)) as recopier:
-        until(lambda: not recopier._queue.requests())
+        wait_until(lambda: not recopier._queue.requests())
     assert planned == []
 
 
@@ -284,7 +276,7 @@ def test_who_asks_hears_of_his_own_request(running: Replica) -> None:
         config: Config, control: Control, tables: tuple[str, ...], asked: str, **_: object
     ) -> Copy:
         record_copy(control, other)
-        time.sleep(0.1)
+        time.sleep(0.1)  # whoever waits for the request looks at the other copy
         raise TargetError("mine")
 
     with recopying(running, planned), pytest.raises(TargetError, match="given up: mine"):
@@ -320,9 +312,9 @@ def test_a_watch_looks_again(running: Replica, monkeypatch: pytest.MonkeyPatch) 
 
     receiver = Supervisor(running.config, "none.toml")
     with watch(receiver, running, purge=purged, wait=at_once):
-        until(lambda: not faults)
+        wait_until(lambda: not faults)
         receiver.error = SourceError("refused")
-        until(running._stop.is_set)
+        wait_until(running._stop.is_set)
     assert running._beside is None
 
 
@@ -358,7 +350,7 @@ def test_a_table_that_was_renamed_meanwhile_is_asked_for_again(running: Replica)
 
     with recopying(running, planned):
         asked = ask(running.config, ("t.a",))
-        until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
+        wait_until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
     copy = last_copy(running.tracking.control)
     assert len(turns) == 3 and copy is not None and copy.error == "planned"
 
@@ -374,6 +366,6 @@ def test_a_table_that_the_source_does_not_have_is_told_at_once(
 
     with recopying(running, planned):
         asked = ask(running.config, (table,))
-        until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
+        wait_until(lambda: (copy := last_copy(running.tracking.control)) and copy.asked == asked)
     assert (copy := last_copy(running.tracking.control))
     assert copy.error.startswith(f"the source has no table {table}")

@@ -61,6 +61,7 @@ def test_it_listens_or_has_ended(listening: socket.socket, error: Exception) -> 
 def test_it_is_ending(listening: socket.socket, error: Exception) -> None:
     """A process that is killed closes its connections and ports one after the other."""
     with ThreadPoolExecutor(1) as pool:
+        # The port closes while jvm_end tries to connect again.
         later = pool.submit(lambda: (time.sleep(0.1), listening.close()))
         assert jvm_end(error) is not None
         later.result()

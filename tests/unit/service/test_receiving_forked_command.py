@@ -7,12 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.support.wait_until import wait_until
 
 SCRIPT = """
 import subprocess, sys
@@ -92,9 +93,6 @@ def test_they_are_told_apart_and_end(starter: subprocess.Popen[str]) -> None:
     assert not is_there(us) and is_there(eu)
 
     starter.send_signal(signal.SIGKILL)
-    until = time.monotonic() + _MOST_S
-    while is_there(eu):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_until(lambda: not is_there(eu), _MOST_S)
     said += starter.stderr.read()
     assert "none.toml" in said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from spark_repl.service.command_process import at_signals
 from spark_repl.service.reload import HERE, RECEIVER, Reload
 from spark_repl.service.scheduled_verify import ScheduledVerify
 from spark_repl.service.supervisor import Supervisor
+from tests.support.wait_until import wait_until
 
 TEXT = '[source]\nhost = "a"\n[target]\npath = "{}"\n'
 
@@ -96,9 +96,7 @@ def test_a_signal_has_the_file_read_again(parts: Parts, file: Path) -> None:
         with file.open("a") as more:
             more.write("[observe]\nverify_hours = 5\n[apply]\nxa_age_limit_s = 7\n")
         os.kill(os.getpid(), signal.SIGHUP)
-        until = time.monotonic() + 10
-        while not parts.verify._hours and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: parts.verify._hours, 10)
     assert parts.verify._hours == 5 and parts.applier.told[-1].xa_age_limit_s == 7
     assert parts.restarts == 0 and not parts.applier.notes
 
@@ -108,9 +106,7 @@ def test_asked_for_before_it_follows(parts: Parts, file: Path) -> None:
     parts.asked.set()
     file.write_text(file.read_text().replace('"a"', '"a"\npassword = "new"'))
     with parts.reload:
-        until = time.monotonic() + 10
-        while not parts.restarts and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: parts.restarts, 10)
     assert parts.recopier.config.source.password == "new"
 
 

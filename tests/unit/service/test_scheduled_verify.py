@@ -19,6 +19,7 @@ from spark_repl.observe.reports.applier_status import Notice
 from spark_repl.observe.reports.verify_status import write_verify_status
 from spark_repl.service import command_process
 from spark_repl.service.scheduled_verify import ScheduledVerify
+from tests.support.wait_until import wait_until
 
 _FOUND = {"differing": 2, "undecided": 0, "rows": 9, "tables": 1, "not_compared": {}}
 
@@ -57,10 +58,12 @@ def made(target: Path, hours: int = 2) -> ScheduledVerify:
 
 def turned(one: ScheduledVerify) -> None:
     """Until what was started has ended, and that was seen."""
-    one.turn()
-    while one._process is not None:
-        time.sleep(0.01)
+
+    def has_ended() -> bool:
         one.turn()
+        return one._process is None
+
+    wait_until(has_ended)
 
 
 def age(target: Path, hours: float) -> None:

@@ -21,6 +21,7 @@ from spark_repl.decode.staged import Staged
 from spark_repl.errors import CommitOrderError, RowError
 from spark_repl.relay.record import RECORD
 from spark_repl.schedule.group import Group, StagedGroup
+from tests.support.wait_until import wait_until
 
 
 def test_slots_pass_in_order_of_dispatch():
@@ -29,7 +30,7 @@ def test_slots_pass_in_order_of_dispatch():
     slots = [order.dispatch() for _ in range(40)]
 
     def work(slot: int) -> None:
-        time.sleep(random.random() / 200)
+        time.sleep(random.random() / 200)  # threads come in any order
         order.wait(slot)
         passed.append(slot)
         order.done(slot)
@@ -49,8 +50,7 @@ def test_waiting_is_said():
     first, second = order.dispatch(), order.dispatch()
     waiting = threading.Thread(target=order.wait, args=(second,), daemon=True)
     waiting.start()
-    while not said:
-        time.sleep(0.001)
+    wait_until(lambda: said)
     assert said == [(second, True)]
     assert waiting.is_alive()
     order.done(first)

@@ -49,9 +49,9 @@ def test_each_table_keeps_the_logs_order():
     seen: dict[str, list[int]] = {name: [] for name in "abc"}
 
     def write(part: StagedGroup, meets: Meets) -> None:
-        time.sleep(random.random() / 500)
+        time.sleep(random.random() / 500)  # threads meet in any order
         meets()
-        time.sleep(random.random() / 500)
+        time.sleep(random.random() / 500)  # and end in any order
         seen[table_of(part)].append(part.group.slot)
 
     lanes = PerTableOrder(CommitOrder(), write)
@@ -104,7 +104,7 @@ def test_nothing_is_committed_before_all_parts_fit():
 
     lanes, one = PerTableOrder(CommitOrder(), write), group(0)
     lanes.enter(staged(one, "a", "b", "c"))
-    time.sleep(0.1)
+    time.sleep(0.1)  # b and c would commit now if they did not wait for a
     assert committed == []
     go.set()
     lanes.finish(one)

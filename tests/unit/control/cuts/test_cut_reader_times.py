@@ -37,7 +37,7 @@ def control(target: str) -> Control:
     made.claim()
     for number in (3, 5, 8):
         made.publish(numbered(number))
-        time.sleep(0.01)
+        time.sleep(0.01)  # two cuts have two times of publication
     return made
 
 
@@ -103,7 +103,7 @@ def test_a_cut_that_is_there_is_not_waited_for(control: Control, target: str) ->
 
 def test_a_cut_that_comes_meanwhile(control: Control, target: str) -> None:
     def publish() -> None:
-        time.sleep(0.3)
+        time.sleep(0.3)  # the reader has begun to wait
         control.publish(numbered(9))
         control.publish(numbered(11))
 

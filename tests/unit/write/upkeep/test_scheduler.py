@@ -41,6 +41,7 @@ from spark_repl.write.tables.table import LiveFiles
 from spark_repl.write.upkeep.scheduler import UpkeepScheduler
 from spark_repl.write.upkeep.table_maintenance import TableMaintenance
 from tests.support.tended import make_older
+from tests.support.wait_until import wait_until
 
 WAIT_S = 10
 
@@ -340,8 +341,7 @@ def test_one_thread_maintains_all_tables_until_close(case: Any) -> None:
     upkeep.schedule(["t.b"])
     closing = threading.Thread(target=upkeep.close)
     closing.start()
-    while not upkeep._closed:
-        time.sleep(0.001)
+    wait_until(lambda: upkeep._closed)
     go.set()
     closing.join(WAIT_S)
     assert not closing.is_alive()
@@ -354,9 +354,7 @@ def test_later_changes_are_maintained_again(case: Any) -> None:
     done = case.tended
     for number in range(1, 4):
         case.upkeep.schedule(["t.a"])
-        deadline = time.monotonic() + WAIT_S
-        while (len(done) < number or case.upkeep._working) and time.monotonic() < deadline:
-            time.sleep(0.001)
+        wait_until(lambda number=number: len(done) >= number and not case.upkeep._working, WAIT_S)
         assert len(done) == number
     case.upkeep.close()
 

@@ -1,0 +1,20 @@
+"""Waiting for a condition instead of for a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+
+def wait_until(
+    condition: Callable[[], object], most_s: float = 30.0, *, each_s: float = 0.01
+) -> None:
+    """Return as soon as the condition holds.
+
+    Raise AssertionError if it does not hold after ``most_s`` seconds. Look again each ``each_s``
+    seconds. An error of the condition ends the wait.
+    """
+    end = time.monotonic() + most_s
+    while not condition():
+        assert time.monotonic() < end, f"the condition does not hold after {most_s} s"
+        time.sleep(each_s)  # between two looks
